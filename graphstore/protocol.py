@@ -1,0 +1,417 @@
+"""What a store can do.
+
+A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived from
+them (names, entities, mentions, facts, postings, vectors) and what runs leave behind (trails, calls,
+cached replies). It decides nothing: names are resolved and changes computed in `qrmem.memory`, applied here
+in one transaction by compare-and-set on the namespace's revision (DESIGN, section 8).
+
+Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
+(document id, segment index). Unknown ids in a list are left out of the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    DocumentInfo,
+    Entity,
+    Fact,
+    LedgerRow,
+    MergeDecision,
+    Question,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SCHEMA_VERSION = 1
+
+VectorKind = Literal["segment", "relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceInfo:
+    """What a namespace was made with; fixed at the first `add`.
+
+    Attributes:
+        tokenizer: name of the counter that segments are cut with.
+        segment_tokens: upper bound of a segment, in that counter.
+        embedder: name of the embedding model, or "none".
+        dimension: length of its vectors; 0 without one.
+        revision: raised by one with every applied change.
+    """
+
+    name: str
+    tokenizer: str
+    segment_tokens: int
+    embedder: str = "none"
+    dimension: int = 0
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name of the namespace and the entity it stands for.
+
+    Attributes:
+        key: `<normalised name>|<type>`; see `qrmem.text.names.name_key`.
+        surface: its most frequent surface form (ties: longer, then smaller).
+        count: occurrences over all segments.
+        entity: key of its entity.
+    """
+
+    key: str
+    surface: str
+    count: int
+    entity: str
+
+
+@dataclass(frozen=True, slots=True)
+class MentionRow:
+    """One name in one segment."""
+
+    segment_id: str
+    name: str
+    forms: tuple[tuple[str, int], ...]
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One statement of one segment; head and tail are name keys."""
+
+    segment_id: str
+    n: int
+    head: str
+    tail: str
+    description: str
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One segment's words for BM25: term to frequency, and the length in terms."""
+
+    segment_id: str
+    length: int
+    terms: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """An entity's own fields; its forms and segments follow from its names' mentions."""
+
+    key: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new state of the view for some segments, and what it does to the names.
+
+    Applied in this order: `clear`, then rows are added, then `names` are assigned and `entities`
+    written. Names without a mention and entities without a name vanish by themselves.
+
+    Attributes:
+        clear: segments whose mentions, facts, accepted questions and postings are dropped first.
+        names: name key to entity key, for every name that is new or moved.
+        entities: every entity that is new or whose name or type changed.
+        merged: segment id to a digest of the contributions that its rows were made from.
+    """
+
+    clear: Sequence[str] = ()
+    mentions: Sequence[MentionRow] = ()
+    facts: Sequence[FactRow] = ()
+    questions: Sequence[Question] = ()
+    index: Sequence[IndexRow] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    entities: Sequence[EntityRow] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All indexed segments of a namespace as columns, in order of `numbers`.
+
+    Attributes:
+        revision: of the namespace when it was read.
+        numbers: the store's own ordinals, ascending; postings speak of these.
+        segment_ids: one each.
+        document_ids: one each.
+        indexes: position in the document.
+        lengths: length in terms.
+    """
+
+    revision: int
+    numbers: "NDArray[np.int64]"
+    segment_ids: Sequence[str]
+    document_ids: Sequence[str]
+    indexes: "NDArray[np.int64]"
+    lengths: "NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Where a term occurs: ordinals ascending, and how often in each."""
+
+    numbers: "NDArray[np.int64]"
+    counts: "NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of one kind: `matrix[i]` belongs to `owners[i]`; an owner may have several rows."""
+
+    owners: Sequence[str]
+    matrix: "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCount:
+    """An entity in a listing: how many segments it occurs in."""
+
+    key: str
+    name: str
+    type: str
+    segments: int
+
+
+class GraphStore(Protocol):
+    """A database of memories.
+
+    Raises (every method):
+        StoreUnavailable: it cannot be reached, is locked or full; a retry may help.
+        MissingError: it needs something first (newer schema, password).
+    """
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether writes are refused (a read-only file)."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where it is, without secrets, for messages."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything; twice is harmless."""
+        ...
+
+    # --- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self) -> Sequence[str]:
+        """Return all names, sorted."""
+        ...
+
+    async def namespace(self, ns: str) -> NamespaceInfo | None:
+        """Return what it was made with, or `None`."""
+        ...
+
+    async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+        """Make it unless it is there; return what is there."""
+        ...
+
+    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
+        """Record another embedder and drop all vectors."""
+        ...
+
+    async def delete_namespace(self, ns: str) -> None:
+        """Remove everything of it."""
+        ...
+
+    # --- documents, segments, contributions, ledger: the facts ----------------------------------
+
+    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+        """Write a document and its segments; replaces a document of the same id.
+
+        Segments whose id was there keep contributions and ledger row; others of the old text
+        lose everything (contributions, ledger, view rows, postings, vectors, cached replies that
+        are about them) and the new ones are `pending`. The view of the kept ones is left alone.
+        """
+        ...
+
+    async def document(self, ns: str, document_id: str) -> Document | None:
+        """Return it with its text, or `None`."""
+        ...
+
+    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
+        """Return all, by id."""
+        ...
+
+    async def document_texts(self, ns: str) -> Mapping[str, str]:
+        """Return sha256 of the text by document id: what `add` compares with."""
+        ...
+
+    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
+        """Freeze the document's summary T."""
+        ...
+
+    async def delete_document(self, ns: str, document_id: str) -> None:
+        """Remove it with all that hangs on it, cached replies too; blank its text in trails."""
+        ...
+
+    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
+        """Return segments in the order of `ids`."""
+        ...
+
+    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
+        """Return a document's segments in order."""
+        ...
+
+    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
+        """Return the ledger rows of one document, or of all."""
+        ...
+
+    async def record(
+        self,
+        ns: str,
+        row: LedgerRow,
+        contribution: Contribution | None = None,
+        calls: Sequence[CallRecord] = (),
+    ) -> None:
+        """Commit a phase of one segment: ledger row, what it added, what it cost, in one transaction.
+
+        A contribution replaces that of the same segment, kind and `asked`.
+        """
+        ...
+
+    async def record_all(
+        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+    ) -> None:
+        """Commit several segments' phases in one transaction (the local reasoner's batches)."""
+        ...
+
+    async def contributions(
+        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+    ) -> Sequence[Contribution]:
+        """Return a document's contributions by segment index, then kind, then `asked`."""
+        ...
+
+    async def decide(self, ns: str, decision: MergeDecision) -> None:
+        """Keep a user's word on two names; replaces an earlier one on the same pair."""
+        ...
+
+    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
+        """Return the user's words, sorted by names."""
+        ...
+
+    # --- the view -------------------------------------------------------------------------------
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        """Apply a change; return the new revision.
+
+        Raises:
+            StoreConflict: the namespace's revision is not `revision`.
+        """
+        ...
+
+    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
+        """Return segment id to the digest last applied with `Change.merged`."""
+        ...
+
+    async def names(self, ns: str) -> Sequence[NameRow]:
+        """Return every name of the namespace, by key."""
+        ...
+
+    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
+        """Return entities in the order of `keys`."""
+        ...
+
+    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
+        """Return entities by falling number of segments, then key."""
+        ...
+
+    async def entities_in(
+        self, ns: str, segment_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Return segment id to the keys of its entities, sorted."""
+        ...
+
+    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return entity key to the ids of its segments, in order."""
+        ...
+
+    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
+        """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
+        ...
+
+    async def questions(
+        self, ns: str, segment_ids: Sequence[str] | None = None
+    ) -> Sequence[Question]:
+        """Return accepted questions of the given segments, or all."""
+        ...
+
+    async def counts(self, ns: str) -> Mapping[str, int]:
+        """Return the numbers of documents, segments, entities, facts, questions, trails."""
+        ...
+
+    # --- search ---------------------------------------------------------------------------------
+
+    async def catalog(self, ns: str) -> Catalog:
+        """Return all indexed segments."""
+        ...
+
+    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
+        """Return where each term occurs; terms that occur nowhere are left out."""
+        ...
+
+    async def put_vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
+    ) -> None:
+        """Add rows; rows that an owner had before this call are replaced.
+
+        Args:
+            owners: one per row; a segment has as many rows as windows.
+        """
+        ...
+
+    async def vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
+    ) -> Vectors:
+        """Return the rows of the given owners, or all."""
+        ...
+
+    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
+        """Return who has vectors."""
+        ...
+
+    # --- what runs leave behind -------------------------------------------------------------------
+
+    async def put_trail(self, ns: str, trail: Trail) -> None:
+        """Write a trail."""
+        ...
+
+    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
+        """Return a trail, or the newest."""
+        ...
+
+    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
+        """Return trails, newest first."""
+        ...
+
+    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
+        """Append calls to the ledger of calls."""
+        ...
+
+    async def calls(self, ns: str) -> Sequence[CallRecord]:
+        """Return all calls in the order in which they were written."""
+        ...
+
+    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
+        """Return what was kept under a key (a reply, a folded description), or `None`."""
+        ...
+
+    async def put_cached(
+        self, ns: str, key: str, value: Mapping[str, Any], *, segment_id: str = ""
+    ) -> None:
+        """Keep a JSON value; it goes when its segment goes."""
+        ...

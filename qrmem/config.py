@@ -1,0 +1,209 @@
+"""Settings, and the one function that reads the environment and the settings file.
+
+An argument beats the environment, the environment beats the settings file, the file beats the default.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self, get_args, get_type_hints
+
+from qrmem.errors import UsageError
+from qrmem.records import BuildMode, Orientation
+
+SETTINGS_FILE = "qrmem.toml"
+"""Read from the working directory, else from the user's configuration folder."""
+
+ENVIRONMENT = {
+    "QRMEM_MEMORY": "memory",
+    "QRMEM_NAMESPACE": "namespace",
+    "QRMEM_MODEL": "model",
+    "QRMEM_EMBEDDER": "embedder",
+    "QRMEM_TOKENIZER": "tokenizer",
+    "OPENAI_API_KEY": "api_key",
+    "OPENAI_BASE_URL": "base_url",
+    "NEO4J_URI": "memory",
+    "NEO4J_USERNAME": "neo4j_user",
+    "NEO4J_PASSWORD": "neo4j_password",
+}
+"""Variable to field; `QRMEM_MEMORY` beats `NEO4J_URI`."""
+
+
+class Secret:
+    """A key or password: shown as `***` everywhere but where it is used."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value itself; only adapters call this, when they connect."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be chosen; validated once, at construction.
+
+    Attributes:
+        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
+        model: chat model; "" lets the local reasoner work.
+        embedder: `none`, `local`, `sentence-transformers:NAME|PATH`, `openai:NAME`; "" is `local`
+            where the extra is installed, else `none`, and only for a new namespace.
+        tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
+        mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: SPEC 1.1).
+        segment_tokens: upper bound of a segment, of a new namespace.
+        window: L in tokens, a hard bound on every call.
+        reserve: tokens kept free for a reply within the window.
+        concurrency: chat calls in flight.
+        timeout: seconds for one whole reply.
+        retries: transport retries of one call.
+        questions: generated questions per 600 tokens of segment (Q08: 5).
+        similar_names: cosine from which two names of a type count as one; 0 turns it off.
+    """
+
+    memory: str = "qrmem.db"
+    namespace: str = "default"
+    model: str = ""
+    base_url: str = ""
+    api_key: Secret = Secret("")
+    embedder: str = ""
+    tokenizer: str = "builtin"
+    tagger: str = "rules"
+    mode: BuildMode = "compact"
+    orientation: Orientation = "none"
+    segment_tokens: int = 600
+    window: int = 4096
+    reserve: int = 512
+    concurrency: int = 8
+    timeout: float = 120.0
+    retries: int = 4
+    questions: int = 5
+    similar_names: float = 0.85
+    keep_trails: bool = True
+    neo4j_user: str = "neo4j"
+    neo4j_password: Secret = Secret("")
+    neo4j_database: str = ""
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise UsageError(
+                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}"
+                )
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
+            raise UsageError("a namespace has 1 to 200 characters and no NUL")
+
+    @classmethod
+    def from_env(
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        file: Path | None = None,
+        **chosen: Any,
+    ) -> Self:
+        """Return settings from defaults, settings file, environment and arguments, in rising order.
+
+        Args:
+            environ: instead of the process's environment.
+            file: instead of `qrmem.toml` here or in the user's configuration folder.
+            chosen: arguments; `None` means "not given".
+
+        Raises:
+            UsageError: a value is not allowed, or the file has a name that no setting has.
+        """
+        environ = os.environ if environ is None else environ
+        values = _from_file(file or _default_file(environ))
+        for variable in reversed(ENVIRONMENT):
+            if environ.get(variable):
+                values[ENVIRONMENT[variable]] = environ[variable]
+        values |= {name: value for name, value in chosen.items() if value is not None}
+        return cls(**_typed(values))
+
+    def with_(self, **chosen: Any) -> Self:
+        """Return a copy with the arguments that are not `None`."""
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return replace(self, **_typed(given))
+
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "mode": get_args(BuildMode),
+    "orientation": get_args(Orientation),
+}
+_AT_LEAST: Mapping[str, float] = {
+    "segment_tokens": 16,
+    "window": 64,
+    "reserve": 0,
+    "concurrency": 1,
+    "timeout": 0.001,
+    "retries": 0,
+    "questions": 0,
+    "similar_names": 0,
+}
+
+
+def _default_file(environ: Mapping[str, str]) -> Path | None:
+    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")) / ".config")
+    for path in (Path(SETTINGS_FILE), Path(home) / "qrmem" / SETTINGS_FILE):
+        if path.is_file():
+            return path
+    return None
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise UsageError(f"settings file {path}: {exc}") from exc
+    unknown = values.keys() - {f.name for f in fields(Settings)}
+    if unknown:
+        raise UsageError(f"settings file {path}: no setting is called {sorted(unknown)[0]!r}")
+    return values
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the strings of files and variables into the fields' types."""
+    hints = get_type_hints(Settings)
+    unknown = values.keys() - hints.keys()
+    if unknown:
+        raise UsageError(f"no setting is called {sorted(unknown)[0]!r}")
+    return {name: _cast(name, value, hints[name]) for name, value in values.items()}
+
+
+def _cast(name: str, value: Any, kind: Any) -> Any:
+    if kind is Secret:
+        return value if isinstance(value, Secret) else Secret(str(value))
+    if kind is bool and isinstance(value, str):
+        return value.strip().lower() in {"1", "true", "yes", "on"}
+    if kind in (int, float) and not isinstance(value, bool):
+        try:
+            return kind(value)
+        except (TypeError, ValueError):
+            raise UsageError(f"{name} must be a number, not {value!r}") from None
+    return value
+
+
+__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Secret", "Settings"]

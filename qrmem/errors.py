@@ -1,0 +1,90 @@
+"""Every exception this package raises on purpose, split by what the caller can do.
+
+QrmemError                    catch this to catch everything of ours
+├── UsageError                wrong use or bad input: change the call          (exit 2)
+│   ├── BadDocument           a document cannot be read or is not text
+│   ├── WindowTooSmall        the question and the prompt alone exceed the window
+│   ├── NotFound              no document, entity, trail or namespace of that name
+│   └── PromptError           a template and its inputs do not match
+├── MissingError              something needed is missing or refused           (exit 3)
+│   ├── EmbedderMismatch      the memory was embedded by another model
+│   └── AccessRefused         a key, a password or a model name was refused
+├── OutOfReach                store or model does not answer: retry later      (exit 4)
+│   ├── ModelUnavailable      the chat or embedding server failed
+│   └── StoreUnavailable      the database failed, is locked or read-only
+├── StoreConflict             somebody else changed the namespace; retried inside
+├── CapReached                a cap on calls, tokens, money or time was reached (exit 1)
+└── ModelOutputError          a model's reply does not parse; keeps `.raw`
+"""
+
+
+class QrmemError(Exception):
+    """Base class: catch this to catch everything of ours."""
+
+    exit_code = 1
+
+
+class UsageError(QrmemError):
+    """Wrong use or bad input; the message says what to change."""
+
+    exit_code = 2
+
+
+class BadDocument(UsageError):
+    """A document is missing, empty, binary or cannot be decoded."""
+
+
+class WindowTooSmall(UsageError):
+    """Question, options and prompt skeleton alone exceed the window."""
+
+
+class NotFound(UsageError):
+    """No document, entity, trail or namespace has this name."""
+
+
+class PromptError(UsageError):
+    """A template and its inputs do not match."""
+
+
+class MissingError(QrmemError):
+    """Something needed is missing or refused; the message says how to get it."""
+
+    exit_code = 3
+
+
+class EmbedderMismatch(MissingError):
+    """The namespace was embedded by another model; `qrmem reembed` changes it."""
+
+
+class AccessRefused(MissingError):
+    """A key, a password or a model name was refused; retrying does not help."""
+
+
+class OutOfReach(QrmemError):
+    """A store or a model does not answer; the same call may work later."""
+
+    exit_code = 4
+
+
+class ModelUnavailable(OutOfReach):
+    """The chat or embedding server failed after all retries."""
+
+
+class StoreUnavailable(OutOfReach):
+    """The database cannot be opened, read or written."""
+
+
+class StoreConflict(QrmemError):
+    """The namespace changed since it was read; compute the change again."""
+
+
+class CapReached(QrmemError):
+    """A cap on calls, tokens, money or time was reached; everything done is kept."""
+
+
+class ModelOutputError(QrmemError):
+    """A model's reply does not parse."""
+
+    def __init__(self, message: str, *, raw: str) -> None:
+        super().__init__(message)
+        self.raw = raw
