@@ -1,1 +1,60 @@
-"""A graph memory for LLM agents."""
+"""A graph memory for LLM agents: read a long document once, then ask it.
+
+The first use of a name loads what it needs; `import qrmem` alone loads no database, model or graph package.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from qrmem.config import Secret, Settings
+from qrmem.errors import QrmemError
+from qrmem.records import (
+    AddReport,
+    Answer,
+    Citation,
+    Document,
+    Entity,
+    Hit,
+    Relation,
+    Step,
+    Trail,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from qrmem.app import Memory, open
+    from qrmem.toolkit import tools
+
+__all__ = [
+    "AddReport",
+    "Answer",
+    "Citation",
+    "Document",
+    "Entity",
+    "Hit",
+    "Memory",
+    "QrmemError",
+    "Relation",
+    "Secret",
+    "Settings",
+    "Step",
+    "Trail",
+    "Usage",
+    "open",
+    "tools",
+]
+
+_LAZY = {"Memory": "qrmem.app", "open": "qrmem.app", "tools": "qrmem.toolkit"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name == "sync":
+        return import_module("qrmem.sync")
+    raise AttributeError(f"module 'qrmem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

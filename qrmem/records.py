@@ -450,3 +450,45 @@ class AddReport:
     def is_complete(self) -> bool:
         """Whether every segment ended `ok`."""
         return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class EntityView:
+    """An entity with what hangs on it.
+
+    Attributes:
+        relations: its folded relations, those with most facts first.
+        neighbours: entity key to canonical name, for the relations' other ends.
+    """
+
+    entity: Entity
+    relations: tuple[Relation, ...]
+    neighbours: Mapping[str, str]
+    questions: tuple[Question, ...]
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """A namespace in figures.
+
+    Attributes:
+        counts: documents, segments, entities, facts, questions, trails.
+        states: segments by ledger state.
+        problems: `(document id, segment index, reason)` of all segments that are not `ok`.
+        usage: of all runs so far, construction and online apart.
+        warnings: what a user should look at, in words.
+    """
+
+    location: str
+    namespace: str
+    tokenizer: str
+    segment_tokens: int
+    embedder: str
+    dimension: int
+    revision: int
+    counts: Mapping[str, int]
+    states: Mapping[str, int]
+    problems: tuple[tuple[str, int, str], ...]
+    usage: Usage
+    warnings: tuple[str, ...] = ()

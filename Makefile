@@ -1,0 +1,46 @@
+# make run                      read the sample and ask it three questions
+# make run FILE=… ASK="…"       the same for your own file
+# make test                     all tests, with every real part that can be started here
+# make check                    seconds: style, types, import direction, fast tests
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+FILE   ?=
+ASK    ?=
+
+.PHONY: run test check lint types layers bench clean
+
+run: $(VENV)/.core
+	@$(BIN)/python -m qrmem.demo $(if $(FILE),--file '$(FILE)') $(if $(ASK),--ask '$(subst ','\'',$(ASK))')
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+
+check: $(VENV)/.dev lint types layers
+	$(BIN)/python -m pytest -q tests/unit tests/contract tests/graph
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("qrmem needs Python 3.11 or newer: make run PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,files,tokenizers]'
+	@touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

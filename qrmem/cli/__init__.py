@@ -1,0 +1,62 @@
+"""`qrmem …`: parse, run, print; errors become one line and an exit code (DESIGN, section 3)."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from qrmem.cli.parser import build_parser
+from qrmem.errors import QrmemError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    0 done, 1 done in part, 2 wrong use or bad input, 3 something needed is missing or refused,
+    4 store or model out of reach, 130 interrupted and resumable.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    return run_to_exit(lambda: _command(argv), debug="--debug" in argv)
+
+
+def _command(argv: Sequence[str]) -> int:
+    arguments = build_parser().parse_args(argv)
+    from qrmem.cli.commands import COMMANDS
+
+    return asyncio.run(COMMANDS[arguments.command](arguments))
+
+
+def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
+    """Run something; turn what it raises into one line and an exit code, unless `debug`."""
+    try:
+        return work()
+    except QrmemError as exc:
+        if debug:
+            raise
+        _say(_one_line(exc))
+        return exc.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted; what was read is kept. Run the same command again to go on.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not an error, and nothing left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        _say("out of memory; add fewer or smaller documents at once")
+        return 1
+    except Exception as exc:
+        if debug:
+            raise
+        _say(f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)")
+        return 1
+
+
+def _one_line(exc: BaseException) -> str:
+    return " ".join(str(exc).split()) or type(exc).__name__
+
+
+def _say(line: str) -> None:
+    print(f"qrmem: {line}", file=sys.stderr, flush=True)

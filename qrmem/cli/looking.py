@@ -1,0 +1,76 @@
+"""Lines for `show`, `status` and `list`."""
+
+from collections.abc import Sequence
+
+from qrmem.cli.output import safe, shortened, usage_line
+from qrmem.graphstore.protocol import EntityCount
+from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge
+
+
+def status_lines(status: MemoryStatus) -> list[str]:
+    """Say how far the memory is, what it cost, what to look at."""
+    states = ", ".join(f"{n} {state}" for state, n in sorted(status.states.items()))
+    lines = [
+        f"memory:    {safe(status.location)}, namespace {safe(status.namespace)}",
+        f"segments:  {states or 'none'}",
+        "holds:     " + ", ".join(f"{n:,} {what}" for what, n in status.counts.items()),
+        f"cut by:    {status.tokenizer}, at most {status.segment_tokens} tokens",
+        f"embedder:  {status.embedder}"
+        + (f", {status.dimension} dimensions" if status.dimension else ""),
+        f"cost:      {usage_line(status.usage)}",
+    ]
+    lines += [
+        f"problem:   {safe(d)} segment {i}: {shortened(r)}" for d, i, r in status.problems[:20]
+    ]
+    return lines + [f"warning:   {warning}" for warning in status.warnings]
+
+
+def memory_lines(status: MemoryStatus, entities: Sequence[EntityCount]) -> list[str]:
+    """Show a memory in figures, with the entities that occur most."""
+    lines = status_lines(status)
+    if entities:
+        lines.append("entities in most segments (qrmem show NAME):")
+    return lines + [
+        f"  {e.segments:6,}  {e.type or '-':12}  {shortened(e.name, 80)}" for e in entities
+    ]
+
+
+def entity_lines(view: EntityView, limit: int) -> list[str]:
+    """Show an entity with its relations, questions and segments."""
+    entity = view.entity
+    forms = ", ".join(f"{shortened(form, 60)} ({count})" for form, count in entity.forms)
+    lines = [f"{safe(entity.name)}  [{entity.type or 'type unknown'}]", f"called:    {forms}"]
+    lines.append(f"relations: {len(view.relations)}")
+    for relation in view.relations[:limit]:
+        other = relation.tail if relation.head == entity.key else relation.head
+        name = safe(view.neighbours.get(other, other))
+        lines.append(f"  — {name} ({len(relation.facts)}): {shortened(relation.description, 160)}")
+    lines.append(f"questions: {len(view.questions)}")
+    lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
+    lines.append(f"segments:  {len(view.segments)}")
+    for segment in view.segments[:limit]:
+        place = safe(f"{segment.document_id} {segment.part}".strip())
+        lines.append(f"  {segment.id}  {place}: {shortened(segment.text, 100)}")
+    return lines
+
+
+def merge_lines(merges: Sequence[Merge]) -> list[str]:
+    """Show which names count as one entity, and why."""
+    lines = [
+        f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  ({m.reason}"
+        + (f" {m.score:.2f})" if m.reason == "similar" else ")")
+        for m in merges
+    ]
+    hint = "qrmem separate A B keeps two names apart, qrmem merge A B counts them as one"
+    return [*(lines or ["no names were merged"]), hint]
+
+
+def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> list[str]:
+    """List namespaces and the documents of this one."""
+    lines = [f"namespaces: {', '.join(map(safe, namespaces)) or 'none'}"]
+    for info in documents:
+        states = ", ".join(f"{n} {state}" for state, n in sorted(info.states.items()))
+        lines.append(
+            f"{safe(info.id)}  {shortened(info.title, 60)}  {info.characters:,} characters, {states}"
+        )
+    return lines

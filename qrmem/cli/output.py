@@ -1,0 +1,166 @@
+"""What commands print: results to standard output, as text for people or as one JSON document."""
+
+import dataclasses
+import json
+import sys
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from qrmem.config import Secret
+from qrmem.records import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
+
+QUOTE_LENGTH = 300
+STEP_EDGES = 3
+
+
+def plain(value: Any) -> Any:
+    """Turn records into what `json` can write."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Secret) else value
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    print(json.dumps(plain(value), ensure_ascii=False, indent=2))
+
+
+def print_json_line(value: Any) -> None:
+    """Print one JSON object on one line (`--stream --json`)."""
+    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """Say something about the run, on standard error."""
+    if not quiet:
+        print(f"qrmem: {text}", file=sys.stderr, flush=True)
+
+
+def safe(text: str) -> str:
+    """Show a document's text on a terminal: control characters could move the cursor or worse."""
+    return "".join(
+        c
+        if c in "\n\t" or unicodedata.category(c)[0] != "C" or c == "\u200d"
+        else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
+
+
+def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
+    """Return the text on one line, cut at `length` characters."""
+    line = safe(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def report_lines(report: AddReport) -> list[str]:
+    """Say what an `add` did."""
+    names = (("added", report.added), ("updated", report.updated), ("unchanged", report.unchanged))
+    parts = [f"{len(ids)} {word}" for word, ids in names if ids]
+    lines = [f"documents: {', '.join(parts) or 'none'}"]
+    states = ", ".join(f"{n} {state}" for state, n in sorted(report.states.items()))
+    lines.append(
+        f"segments:  {report.read} read in {report.seconds:.1f} s"
+        + (f", {report.reused} reused" if report.reused else "")
+        + f"; now {states or 'none'}"
+    )
+    if not report.read and not report.added and not report.updated and not report.problems:
+        lines = ["nothing is new: every document is in the memory, complete"]
+    if report.usage.calls:
+        lines.append(f"cost:      {usage_line(report.usage)}")
+    for document, index, reason in report.problems[:20]:
+        where = f"{document} segment {index}" if index >= 0 else document
+        lines.append(f"problem:   {safe(where)}: {shortened(reason)}")
+    if len(report.problems) > 20:
+        lines.append(f"problem:   … and {len(report.problems) - 20} more (qrmem status)")
+    return lines
+
+
+def hit_lines(number: int, hit: Hit) -> list[str]:
+    """Show a hit: place, how it was reached, beginning of its text."""
+    place = safe(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
+    return [
+        f"{number}. {place}  [{hit.segment_id}]  {hit.score:.3f}",
+        f"   via {safe(hit.via)}",
+        f"   {shortened(hit.text)}",
+    ]
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    """Show an answer with its citations, its trail and what it cost."""
+    text = answer.text or "The text does not answer this."
+    mark = "" if answer.status == "answered" else f"   [{answer.status}]"
+    lines = [f"answer: {safe(text)}{mark}"]
+    if answer.reason and answer.status != "answered":
+        lines.append(f"reason: {shortened(answer.reason)}")
+    lines += [citation_line(citation) for citation in answer.citations]
+    lines += ["trail:"]
+    for step in answer.trail.steps:
+        lines += step_lines(step)
+    lines.append(f"cost:   {usage_line(answer.usage)}")
+    return lines
+
+
+def citation_line(citation: Citation) -> str:
+    """Show a quotation and where it stands."""
+    place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
+    whole = " (whole segment)" if citation.whole else ""
+    quote = shortened(citation.quote)
+    return f'cited:  "{quote}"\n        {safe(place)}, characters {citation.start}-{citation.end}{whole}'
+
+
+def step_lines(step: Step) -> list[str]:
+    """Show one step of a trail."""
+    head = f"  {step.n}. {step.action}"
+    if step.read or step.dropped:
+        head += f": read {len(step.read)} segments ({sum(s.tokens for s in step.read)} tokens)"
+        head += f", dropped {len(step.dropped)}" if step.dropped else ""
+    head += f" → {step.verdict}" if step.verdict else ""
+    lines = [head]
+    if step.entities:
+        lines.append(f"     at {shortened(', '.join(step.entities), 110)}")
+    for edge in [e for e in step.edges if e.taken] or list(step.edges[:STEP_EDGES]):
+        mark = "→" if edge.taken else "·"
+        lines.append(
+            f"     {mark} {edge.score:.3f} {shortened(f'{edge.head} — {edge.tail}: {edge.description}', 110)}"
+        )
+    if step.reason:
+        lines.append(f"     {shortened(step.reason, 160)}")
+    return lines
+
+
+def trail_lines(trail: Trail) -> list[str]:
+    """Show a recorded run."""
+    lines = [
+        f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
+        f"question: {safe(trail.question)}",
+    ]
+    for step in trail.steps:
+        lines += step_lines(step)
+        lines += [f"     read    {s.segment_id}  {s.score:.3f}" for s in step.read]
+        lines += [f"     dropped {s.segment_id}  {s.score:.3f}" for s in step.dropped[:5]]
+    lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")
+    lines += [citation_line(citation) for citation in trail.citations]
+    lines.append(f"cost:   {usage_line(trail.usage)}")
+    return lines
+
+
+def usage_line(usage: Usage) -> str:
+    """Sum a run up in one line."""
+    stages = {**usage.construction, **usage.online}
+    if not usage.calls:
+        return "no chat model was called"
+    parts = ", ".join(f"{name} {stage.calls}" for name, stage in sorted(stages.items()))
+    return (
+        f"{usage.calls} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out "
+        f"({parts}){_money(stages)}"
+    )
+
+
+def _money(stages: Mapping[str, StageUsage]) -> str:
+    known = [stage.cost for stage in stages.values() if stage.cost is not None]
+    return f", {sum(known):.4f} USD" if known else ""

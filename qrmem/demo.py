@@ -1,0 +1,63 @@
+"""`make run`: read a text, ask it, and show the answers with citations, trail and cost."""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import qrmem
+from qrmem.cli import output, run_to_exit
+from qrmem.cli.progress import Progress
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+
+DEMO_QUESTIONS = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demonstration; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m qrmem.demo", description=__doc__)
+    parser.add_argument("--file", help="your own document instead of the sample")
+    parser.add_argument("--ask", action="append", help="your own question (repeatable)")
+    arguments = parser.parse_args(argv)
+    return run_to_exit(lambda: asyncio.run(_demonstrate(arguments)))
+
+
+async def _demonstrate(arguments: argparse.Namespace) -> int:
+    settings = Settings.from_env()
+    if not settings.model:
+        output.note("no model set: the local reasoner reads and answers, by quoting")
+    if arguments.file:
+        if not arguments.ask:
+            raise UsageError('give a question too: make run FILE=book.txt ASK="Who …?"')
+        return await _run(settings, Path(arguments.file), arguments.ask)
+    with tempfile.TemporaryDirectory(prefix="qrmem-") as folder:
+        fresh = settings.with_(memory=str(Path(folder) / "sample.db"))
+        with as_file(files("qrmem") / "sample") as sample:
+            questions = arguments.ask or sample_questions(sample / "questions.json")
+            return await _run(fresh, sample / "harbour.md", questions)
+
+
+def sample_questions(path: Path) -> list[str]:
+    """Return the questions of the demonstration: of one segment, of two, and one without an answer."""
+    items = json.loads(path.read_text(encoding="utf-8"))["questions"]
+    return [item["text"] for item in items[:DEMO_QUESTIONS]]
+
+
+async def _run(settings: Settings, path: Path, questions: Sequence[str]) -> int:
+    with Progress(quiet=False) as progress:
+        async with qrmem.open(settings=settings, listener=progress) as memory:
+            report = await memory.add(path)
+            print("\n".join(output.report_lines(report)))
+            for question in questions:
+                print(f"\nquestion: {output.safe(question)}")
+                print("\n".join(output.answer_lines(await memory.ask(question))))
+    return 0 if report.is_complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

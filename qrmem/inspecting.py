@@ -1,0 +1,141 @@
+"""Looking at a memory: figures, one entity, the graph as a file."""
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from qrmem.errors import NotFound, StoreUnavailable
+from qrmem.graphstore.protocol import GraphStore, NameRow, NamespaceInfo
+from qrmem.memory.folding import fold
+from qrmem.ports import CallRecord
+from qrmem.records import Entity, EntityView, MemoryStatus, Relation, StageUsage, Usage
+from qrmem.text.names import normalise_name, split_key
+
+LOW_YIELD = 0.5
+"""Entities per segment below which a memory is probably broken: prose has several."""
+LISTED = 10_000
+
+
+async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
+    """Return a namespace in figures, with what is not `ok` and what it cost."""
+    ledger = await store.ledger(info.name)
+    counts = await store.counts(info.name)
+    states = Counter(row.state for row in ledger)
+    failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
+    segments = await store.segments(info.name, list(failing))
+    problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
+    return MemoryStatus(
+        location=store.location,
+        namespace=info.name,
+        tokenizer=info.tokenizer,
+        segment_tokens=info.segment_tokens,
+        embedder=info.embedder,
+        dimension=info.dimension,
+        revision=info.revision,
+        counts=counts,
+        states=dict(states),
+        problems=problems,
+        usage=usage_of(await store.calls(info.name)),
+        warnings=_warnings(states["ok"], counts.get("entities", 0), len(problems)),
+    )
+
+
+def _warnings(complete: int, entities: int, problems: int) -> tuple[str, ...]:
+    found = []
+    if complete >= 5 and entities < LOW_YIELD * complete**0.5:
+        found.append(
+            f"only {entities} entities in {complete} segments: the model's replies may be unusable"
+        )
+    if problems:
+        found.append(f"{problems} segments are not complete: run the same `add` again")
+    return tuple(found)
+
+
+def usage_of(calls: Sequence[CallRecord]) -> Usage:
+    """Sum calls up by stage, construction and online apart (Table 6)."""
+    sums: dict[str, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+    for call in calls:
+        stages = sums[call.phase]
+        before = stages.get(call.stage, StageUsage())
+        cost = None if call.cost is None else (before.cost or 0.0) + call.cost
+        stages[call.stage] = StageUsage(
+            calls=before.calls + (call.outcome != "cached"),
+            tokens_in=before.tokens_in + call.tokens_in,
+            tokens_out=before.tokens_out + call.tokens_out,
+            cached_tokens=before.cached_tokens + call.cached_tokens,
+            cost=before.cost if cost is None else cost,
+            seconds=before.seconds + call.seconds,
+        )
+    return Usage(construction=sums["construction"], online=sums["online"])
+
+
+async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
+    """Return the entity of that name with what hangs on it; see `Memory.entity`."""
+    names = await store.names(ns)
+    key = _find(name, names)
+    (entity,) = await store.entities(ns, [key])
+    relations = sorted(fold(await store.facts(ns, [key])), key=lambda r: (-len(r.facts), r.key))
+    ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
+    neighbours = {other.key: other.name for other in await store.entities(ns, ends)}
+    questions = await store.questions(ns, entity.segments)
+    return EntityView(
+        entity=entity,
+        relations=tuple(relations),
+        neighbours=neighbours,
+        questions=tuple(q for q in questions if _concerns(q.text, entity, relations)),
+        segments=tuple(await store.segments(ns, entity.segments)),
+    )
+
+
+def _find(name: str, names: Sequence[NameRow]) -> str:
+    """Return the key of the entity called so: by normalised name, most frequent first."""
+    wanted = normalise_name(name)
+    by_norm: dict[str, NameRow] = {}
+    for row in sorted(names, key=lambda row: (-row.count, row.key)):
+        by_norm.setdefault(split_key(row.key)[0], row)
+        if row.entity == name:
+            return row.entity
+    if wanted in by_norm:
+        return by_norm[wanted].entity
+    near = get_close_matches(wanted, by_norm, n=5, cutoff=0.6)
+    near += [norm for norm in by_norm if wanted and wanted in norm and norm not in near][:5]
+    hint = ", ".join(by_norm[norm].surface for norm in near[:5])
+    raise NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
+
+
+def _concerns(question: str, entity: Entity, relations: Sequence[Relation]) -> bool:
+    added = set(entity.questions) | {fact.question for r in relations for fact in r.facts}
+    text = question.casefold()
+    return question in added or any(form.casefold() in text for form, _ in entity.forms)
+
+
+async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
+    """Write entities and folded relations as GraphML; returns how many entities were written."""
+    import networkx
+
+    graph = networkx.Graph(name=ns)
+    listed = await store.list_entities(ns, LISTED)
+    for entity in listed:
+        graph.add_node(
+            entity.key, label=_xml(entity.name), type=_xml(entity.type), segments=entity.segments
+        )
+    for relation in fold(await store.facts(ns, [entity.key for entity in listed])):
+        if relation.head in graph and relation.tail in graph:
+            graph.add_edge(
+                relation.head,
+                relation.tail,
+                label=_xml(relation.description),
+                weight=len(relation.facts),
+                segments=" ".join(relation.segments),
+            )
+    try:
+        networkx.write_graphml(graph, Path(path))
+    except OSError as exc:
+        raise StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}") from exc
+    return len(listed)
+
+
+def _xml(text: str) -> str:
+    """Leave out what no XML file may hold; everything else is escaped by the writer."""
+    return "".join(c for c in text if c >= " " and c not in "\ufffe\uffff")

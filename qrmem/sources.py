@@ -1,0 +1,144 @@
+"""What `add` takes, turned into documents with an id: paths, folders, documents, dictionaries, iterables."""
+
+import hashlib
+import unicodedata
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import BadDocument, QrmemError, UsageError
+from qrmem.records import Document, Scalar
+from qrmem.text import files
+from qrmem.text.normalise import normalise
+
+Source = (
+    str
+    | Path
+    | Document
+    | Mapping[str, Any]
+    | Iterable["str | Path | Document | Mapping[str, Any]"]
+    | AsyncIterable["str | Path | Document | Mapping[str, Any]"]
+)
+"""A path, a document, `{"id", "title", "text", "metadata"}`, or an iterable of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A source among several that is not a document; the others go on."""
+
+    name: str
+    error: QrmemError
+
+
+async def documents(source: Source, glob: str | None = None) -> AsyncIterator[Document | Refused]:
+    """Yield the documents of a source, each with an id and normalised text.
+
+    A single bad source raises; a bad file in a folder, or item of an iterable, is yielded as `Refused`.
+
+    Raises:
+        BadDocument: no such file, empty, binary, not decodable.
+        UsageError: not something that `add` takes.
+    """
+    if isinstance(source, Document | Mapping):
+        yield identified(_of(source))
+    elif isinstance(source, str | Path):
+        for found in _of_path(Path(source), glob):
+            yield found
+    elif isinstance(source, AsyncIterable):
+        async for item in source:
+            for found in _each(item, glob):
+                yield found
+    elif isinstance(source, Iterable):
+        for item in source:
+            for found in _each(item, glob):
+                yield found
+    else:
+        raise UsageError(f"add takes paths and documents, not {type(source).__name__}")
+
+
+def identified(document: Document) -> Document:
+    """Normalise a document's text and give it an id if it has none.
+
+    Raises:
+        BadDocument: there is nothing to read in it, or its id or metadata cannot be stored.
+    """
+    text = normalise(document.text)
+    if not text.strip():
+        raise BadDocument(f"{document.id or document.title or 'the document'} is empty")
+    given = document.id
+    if given is not None and (not given.strip() or len(given) > 1000 or "\x00" in given):
+        raise BadDocument("a document's id has 1 to 1,000 characters, not all blank, and no NUL")
+    derived = hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = unicodedata.normalize("NFC", normalise(given)) if given is not None else derived
+    return replace(
+        document, text=text, id=name, title=normalise(document.title), metadata=_checked(document)
+    )
+
+
+def _checked(document: Document) -> dict[str, Scalar]:
+    for key, value in document.metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float | bool):
+            raise BadDocument(
+                f"metadata {key!r} of {document.id or document.title or 'a document'} is a "
+                f"{type(value).__name__}; only text, numbers and true/false can be stored"
+            )
+    return dict(document.metadata)
+
+
+def _each(item: object, glob: str | None) -> Iterator[Document | Refused]:
+    try:
+        if isinstance(item, str | Path):
+            yield from _of_path(Path(item), glob)
+        elif isinstance(item, Document | Mapping):
+            yield identified(_of(item))
+        else:
+            raise UsageError(f"add takes paths and documents, not {type(item).__name__}")
+    except QrmemError as exc:
+        yield Refused(_name(item), exc)
+
+
+def _name(item: object) -> str:
+    if isinstance(item, Document):
+        return item.id or item.title or "a document"
+    if isinstance(item, Mapping):
+        return str(item.get("id") or item.get("title") or "a document")
+    return str(item)
+
+
+def _of(source: Document | Mapping[str, Any]) -> Document:
+    if isinstance(source, Document):
+        return source
+    unknown = source.keys() - {"id", "title", "text", "metadata"}
+    if unknown or not isinstance(source.get("text"), str):
+        wrong = f"unknown field {sorted(map(str, unknown))[0]!r}" if unknown else "no text"
+        raise BadDocument(f"a document is {{'id', 'title', 'text', 'metadata'}}: {wrong}")
+    identity = source.get("id")
+    return Document(
+        text=source["text"],
+        title=str(source.get("title") or ""),
+        id=None if identity is None else str(identity),
+        metadata=source.get("metadata") or {},
+    )
+
+
+def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused]:
+    if not path.exists():
+        raise BadDocument(f"no such file or folder: {path}")
+    if not path.is_dir():
+        yield _of_file(path, Path(path.name))
+        return
+    count = 0
+    for found in files.discover([path], glob):
+        count += 1
+        try:
+            yield _of_file(found, found.relative_to(path))
+        except QrmemError as exc:
+            yield Refused(str(found), exc)
+    if not count:
+        raise BadDocument(f"nothing to read in {path}" + (f" by {glob!r}" if glob else ""))
+
+
+def _of_file(path: Path, relative: Path) -> Document:
+    document = files.read(path)
+    return identified(replace(document, id=unicodedata.normalize("NFC", relative.as_posix())))
