@@ -1,0 +1,57 @@
+"""The lexical score of segments: BM25 over their text under their document's title."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval import bm25
+from qrmem.retrieval.bm25 import Occurrences
+from qrmem.text.words import terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.graphstore.protocol import GraphStore
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.settings import SearchSettings
+
+
+def query_terms(text: str, limit: int) -> dict[str, float]:
+    """Return a query's terms and how often each occurs: at most `limit`, the first ones."""
+    return {term: float(count) for term, count in list(Counter(terms(text)).items())[:limit]}
+
+
+async def find(
+    store: "GraphStore", ns: str, columns: "Columns", wanted: Mapping[str, float]
+) -> dict[str, Occurrences]:
+    """Return where the terms occur, in text or title."""
+    postings = await store.postings(ns, list(wanted))
+    found = bm25.occurrences(columns.catalog, postings)
+    for term in wanted:
+        titled = columns.title_words.get(term)
+        if titled is not None:
+            found[term] = _with_titles(columns, found.get(term), titled)
+    return found
+
+
+def _with_titles(columns: "Columns", found: Occurrences | None, titled: Occurrences) -> Occurrences:
+    in_title = np.zeros(len(columns.documents), dtype=np.int64)
+    in_title[titled.rows] = titled.counts
+    counts = in_title[columns.document_of]
+    if found is not None:
+        counts[found.rows] += found.counts
+    rows = np.flatnonzero(counts)
+    return Occurrences(rows, counts[rows])
+
+
+def scores(
+    columns: "Columns",
+    settings: "SearchSettings",
+    wanted: Mapping[str, float],
+    found: Mapping[str, Occurrences],
+) -> "NDArray[np.float64]":
+    """Return BM25 of every segment."""
+    weighted = bm25.weights(wanted, found, columns.size)
+    return bm25.scores(weighted, found, columns.lengths, k1=settings.k1, b=settings.b)

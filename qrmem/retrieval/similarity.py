@@ -1,0 +1,140 @@
+"""How near edges and segments are to a query, for the strategies (Q17, Q19, Q20).
+
+With an embedder it is the cosine; without one, BM25 over the question's maximum.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval import bm25, dense, fusion, lexical
+from qrmem.retrieval.bm25 import Occurrences
+from qrmem.retrieval.searcher import Searcher
+from qrmem.text.words import terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.graphstore.protocol import GraphStore
+    from qrmem.ports import Embedder
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.settings import SearchSettings
+
+
+def vector_owner(text: str) -> str:
+    """Return who owns the vector of an edge's text: a changed description is another owner."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class EdgeScorer:
+    """Scores edges and segments of one namespace against a query."""
+
+    def __init__(
+        self,
+        store: "GraphStore",
+        ns: str,
+        embedder: "Embedder | None" = None,
+        settings: "SearchSettings | None" = None,
+    ) -> None:
+        self._store = store
+        self._ns = ns
+        self._embedder = embedder
+        self._searcher = Searcher(store, ns, embedder, settings)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether scores are cosines; thresholds on cosines don't apply where they aren't."""
+        return self._embedder is not None
+
+    async def score_edges(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
+        """Score edge texts ("head - description - tail").
+
+        Args:
+            query: the question, or what a strategy made of it.
+            edges: relation key to text.
+
+        Returns:
+            Relation key to score: cosine in [-1, 1], or BM25 over the maximum in [0, 1].
+        """
+        if not edges:
+            return {}
+        if self._embedder is None:
+            return await self._edges_by_words(query, edges)
+        vectors = await self._edge_vectors(list(edges.values()))
+        return dict(zip(edges, await self._near(query, vectors), strict=True))
+
+    async def score_segments(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
+        """Score segments; those that the memory doesn't hold are left out.
+
+        Returns:
+            Segment id to score: cosine in [-1, 1], or BM25 over the maximum among those given.
+        """
+        columns = await self._searcher.columns()
+        if columns is None:
+            return {}
+        ids = [name for name in dict.fromkeys(segment_ids) if name in columns.row_of]
+        rows = np.array([columns.row_of[name] for name in ids], dtype=np.int64)
+        scores = (await self._segments(query, columns))[rows]
+        if self._embedder is None:
+            scores = fusion.normalised(scores)
+        return {name: round(float(score), 4) for name, score in zip(ids, scores, strict=True)}
+
+    async def _segments(self, query: str, columns: "Columns") -> "NDArray[np.float64]":
+        if self._embedder is not None and columns.matrix_rows.size:
+            vector = await dense.embed_query(self._embedder, query, columns.matrix.shape[1])
+            return dense.cosines(columns.matrix, columns.matrix_rows, vector, columns.size)
+        settings = self._searcher.settings
+        wanted = lexical.query_terms(query, settings.max_terms)
+        found = await lexical.find(self._store, self._ns, columns, wanted)
+        return lexical.scores(columns, settings, wanted, found)
+
+    async def _near(self, query: str, vectors: "NDArray[np.float32]") -> list[float]:
+        assert self._embedder is not None
+        vector = await dense.embed_query(self._embedder, query, vectors.shape[1])
+        return [round(float(score), 4) for score in vectors @ vector]
+
+    async def _edge_vectors(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return one vector per text; those that the store lacks are made and kept there."""
+        assert self._embedder is not None
+        owners = {vector_owner(text): text for text in texts}
+        known = await self._store.vectors(self._ns, "relation", list(owners))
+        row_of = {owner: row for row, owner in enumerate(known.owners)}
+        missing = [owner for owner in owners if owner not in row_of]
+        matrix = known.matrix
+        if missing:
+            made = await dense.embed_texts(self._embedder, [owners[owner] for owner in missing])
+            if not self._store.is_read_only:
+                await self._store.put_vectors(self._ns, "relation", missing, made)
+            matrix = np.concatenate([matrix, made]) if row_of else made
+            row_of |= {owner: len(known.owners) + n for n, owner in enumerate(missing)}
+        return matrix[[row_of[vector_owner(text)] for text in texts]]
+
+    async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
+        """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
+        wanted = lexical.query_terms(query, self._searcher.settings.max_terms)
+        columns = await self._searcher.columns()
+        if columns is None:
+            return dict.fromkeys(edges, 0.0)
+        in_memory = await lexical.find(self._store, self._ns, columns, wanted)
+        weighted = bm25.weights(wanted, in_memory, columns.size)
+        found, lengths = _indexed(list(edges.values()), wanted)
+        scores = fusion.normalised(bm25.scores(weighted, found, lengths))
+        return {key: round(float(score), 4) for key, score in zip(edges, scores, strict=True)}
+
+
+def _indexed(
+    texts: Sequence[str], wanted: Mapping[str, float]
+) -> "tuple[dict[str, Occurrences], NDArray[np.int64]]":
+    """Return where the wanted terms occur in some texts, and the texts' lengths."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    lengths = np.zeros(len(texts), dtype=np.int64)
+    for row, text in enumerate(texts):
+        counts = Counter(terms(text))
+        lengths[row] = counts.total()
+        for term in counts.keys() & wanted.keys():
+            pairs.setdefault(term, []).append((row, counts[term]))
+    columns = {term: np.array(found, dtype=np.int64) for term, found in pairs.items()}
+    return {term: Occurrences(pair[:, 0], pair[:, 1]) for term, pair in columns.items()}, lengths
