@@ -1,6 +1,7 @@
 """A graph memory for LLM agents: read a long document once, then ask it.
 
-The first use of a name loads what it needs; `import qrmem` alone loads no database, model or graph package.
+The first use of a name loads what it needs; `import qrmem` alone loads no database, model or
+graph package.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -160,7 +160,7 @@ class Memory:
             question: shapes the graph (orientation `full`).
 
         Returns:
-            What was done; segments that failed are in `problems`, and the same call tries them again.
+            What was done; failed segments are in `problems`, and the same call tries them again.
 
         Raises:
             BadDocument: the one source given cannot be read.
@@ -299,7 +299,7 @@ class Memory:
         async for item in streamed(self, question, options):
             yield item
 
-    # --- looking ------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------
 
     async def status(self) -> MemoryStatus:
         """Return the namespace in figures, with problems and what it cost."""
@@ -371,13 +371,13 @@ class Memory:
         return await self._store.trails(self._ns, limit)
 
     async def graphml(self, path: str) -> int:
-        """Write entities and relations as GraphML (Gephi, Cytoscape); returns the entities written."""
+        """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
         from qrmem.inspecting import write_graphml
 
         await self._namespace()
         return await write_graphml(self._store, self._ns, path)
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------
 
     def _emit(self, event: Event) -> None:
         if self._listener is not None:
@@ -460,7 +460,7 @@ class Memory:
 
 
 def _matches(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
-    # A value typed on a command line is text or a number by its looks alone, so both compare as text.
+    # A value typed on a command line is a number by its looks alone, so both compare as text.
     return all(
         key in info.metadata and str(info.metadata[key]) == str(value)
         for key, value in (where or {}).items()

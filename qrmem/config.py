@@ -1,6 +1,6 @@
 """Settings, and the one function that reads the environment and the settings file.
 
-An argument beats the environment, the environment beats the settings file, the file beats the default.
+An argument beats the environment, the environment the settings file, the file the default.
 """
 
 import os
@@ -59,6 +59,9 @@ class Secret:
         return hash(self._value)
 
 
+_NONE = Secret("")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that can be chosen; validated once, at construction.
@@ -84,7 +87,7 @@ class Settings:
     namespace: str = "default"
     model: str = ""
     base_url: str = ""
-    api_key: Secret = Secret("")
+    api_key: Secret = _NONE
     embedder: str = ""
     tokenizer: str = "builtin"
     tagger: str = "rules"
@@ -100,7 +103,7 @@ class Settings:
     similar_names: float = 0.85
     keep_trails: bool = True
     neo4j_user: str = "neo4j"
-    neo4j_password: Secret = Secret("")
+    neo4j_password: Secret = _NONE
     neo4j_database: str = ""
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ async def _demonstrate(arguments: argparse.Namespace) -> int:
 
 
 def sample_questions(path: Path) -> list[str]:
-    """Return the questions of the demonstration: of one segment, of two, and one without an answer."""
+    """Return the demo's questions: one of one segment, one of two, one without an answer."""
     items = json.loads(path.read_text(encoding="utf-8"))["questions"]
     return [item["text"] for item in items[:DEMO_QUESTIONS]]
 

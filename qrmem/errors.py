@@ -4,6 +4,7 @@ QrmemError                    catch this to catch everything of ours
 ├── UsageError                wrong use or bad input: change the call          (exit 2)
 │   ├── BadDocument           a document cannot be read or is not text
 │   ├── WindowTooSmall        the question and the prompt alone exceed the window
+│   ├── ContextExceeded       the model's own context is smaller than the window
 │   ├── NotFound              no document, entity, trail or namespace of that name
 │   └── PromptError           a template and its inputs do not match
 ├── MissingError              something needed is missing or refused           (exit 3)
@@ -36,6 +37,10 @@ class BadDocument(UsageError):
 
 class WindowTooSmall(UsageError):
     """Question, options and prompt skeleton alone exceed the window."""
+
+
+class ContextExceeded(UsageError):
+    """The server takes less than the window that was set; choose a smaller one."""
 
 
 class NotFound(UsageError):

@@ -1,7 +1,7 @@
 """What the algorithms need from outside, as small Protocols.
 
-Adapters live in `qrmem.models` (chat, embeddings, tokenizers) and `qrmem.language` (reasoners, taggers);
-the store's Protocol is `qrmem.graphstore.GraphStore`.
+Adapters live in `qrmem.models` (chat, embeddings, tokenizers) and `qrmem.language` (reasoners,
+taggers); the store's Protocol is `qrmem.graphstore.GraphStore`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -259,7 +259,7 @@ class Reasoner(Protocol):
         ...
 
     def room(self, context: AskContext, *, extra: str = "") -> int:
-        """Return the tokens left for passages once skeleton, question, options, `extra` and reserve are in.
+        """Return the tokens left for passages beside skeleton, question, options, `extra`, reserve.
 
         Raises:
             WindowTooSmall: nothing would be left.
@@ -273,7 +273,7 @@ class Reasoner(Protocol):
     async def judge(
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Answer from the passages, or say what is missing (Q15); `force` allows no "not answerable"."""
+        """Answer from the passages, or say what is missing (Q15); `force` must answer."""
         ...
 
     async def revise(

@@ -1,4 +1,4 @@
-"""What `add` takes, turned into documents with an id: paths, folders, documents, dictionaries, iterables."""
+"""What `add` takes, turned into documents with an id."""
 
 import hashlib
 import unicodedata
@@ -34,7 +34,7 @@ class Refused:
 async def documents(source: Source, glob: str | None = None) -> AsyncIterator[Document | Refused]:
     """Yield the documents of a source, each with an id and normalised text.
 
-    A single bad source raises; a bad file in a folder, or item of an iterable, is yielded as `Refused`.
+    A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`.
 
     Raises:
         BadDocument: no such file, empty, binary, not decodable.

@@ -21,7 +21,8 @@ def tools(memory: "Memory") -> "list[BaseTool]":
         """Find passages of the documents that fit a query; returns them with their ids."""
         hits = await memory.search(query, k=k)
         shown = [
-            f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n<<<\n{hit.text[:EXCERPT]}\n>>>"
+            f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n"
+            f"<<<\n{hit.text[:EXCERPT]}\n>>>"
             for hit in hits
         ]
         return "\n\n".join(shown) or "Nothing in the memory fits."

@@ -22,7 +22,7 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        exit_code: 0 if it is well or merely absent; 3 or 4 if what the settings ask for is not there.
+        exit_code: 0 if it is well or merely absent; 3 or 4 if the settings ask for it.
     """
 
     what: str

@@ -110,7 +110,8 @@ def citation_line(citation: Citation) -> str:
     place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
     quote = shortened(citation.quote)
-    return f'cited:  "{quote}"\n        {safe(place)}, characters {citation.start}-{citation.end}{whole}'
+    where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
+    return f'cited:  "{quote}"\n        {where}'
 
 
 def step_lines(step: Step) -> list[str]:
@@ -126,7 +127,8 @@ def step_lines(step: Step) -> list[str]:
     for edge in [e for e in step.edges if e.taken] or list(step.edges[:STEP_EDGES]):
         mark = "→" if edge.taken else "·"
         lines.append(
-            f"     {mark} {edge.score:.3f} {shortened(f'{edge.head} — {edge.tail}: {edge.description}', 110)}"
+            f"     {mark} {edge.score:.3f} "
+            + shortened(f"{edge.head} — {edge.tail}: {edge.description}", 110)
         )
     if step.reason:
         lines.append(f"     {shortened(step.reason, 160)}")
