@@ -1,0 +1,197 @@
+"""Every command on the sample: what a user sees, and the exit code."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from e2e.conftest import SAMPLE, Shell
+
+QUESTIONS = json.loads((SAMPLE / "questions.json").read_text())["questions"]
+
+
+def test_the_same_add_again_says_that_nothing_is_new(read_sample: Shell) -> None:
+    ran = read_sample("add", str(SAMPLE / "harbour.md"))
+    assert ran.code == 0
+    assert "nothing is new" in ran.out
+
+
+def test_one_segment_is_found_and_quoted(read_sample: Shell) -> None:
+    ran = read_sample("ask", QUESTIONS[0]["text"], "--json")
+    answer = ran.json
+    assert (ran.code, answer["status"]) == (0, "answered")
+    assert QUESTIONS[0]["answers"][0].lower() in answer["text"].lower()
+    assert answer["citations"]
+
+
+def test_quotes_are_exactly_what_stands_in_the_document(read_sample: Shell) -> None:
+    text = (SAMPLE / "harbour.md").read_text()
+    for question in QUESTIONS[:6]:
+        for citation in read_sample("ask", question["text"], "--json").json["citations"]:
+            assert citation["quote"] == text[citation["start"] : citation["end"]]
+
+
+def test_two_distant_segments_are_read_for_a_question_that_needs_both(read_sample: Shell) -> None:
+    (question,) = [q for q in QUESTIONS[:3] if q["kind"] == "two-segments"]
+    answer = read_sample("ask", question["text"], "--json", "--window", "2048").json
+    read = {s["segment_id"] for step in answer["trail"]["steps"] for s in step["read"]}
+    hits = read_sample("search", question["text"], "-k", "100", "--json").json
+    texts = {hit["segment_id"]: hit["text"] for hit in hits}
+    for evidence in question["evidence"]:
+        assert any(evidence in texts.get(segment, "") for segment in read), evidence
+
+
+def test_what_the_text_does_not_say_is_not_answered(read_sample: Shell) -> None:
+    (question,) = [q for q in QUESTIONS[:3] if q["kind"] == "unanswerable"]
+    ran = read_sample("ask", question["text"])
+    assert ran.code == 0
+    assert "[unanswerable]" in ran.out
+
+
+@pytest.mark.parametrize("strategy", ["reflection", "graph-expansion", "entity-trial"])
+def test_every_strategy_answers_and_leaves_a_trail(read_sample: Shell, strategy: str) -> None:
+    ran = read_sample("ask", QUESTIONS[0]["text"], "--strategy", strategy, "--json")
+    assert (ran.code, ran.json["status"]) == (0, "answered")
+    kept = read_sample("trail", ran.json["trail"]["id"], "--json").json
+    assert kept["strategy"] == strategy
+    assert kept["steps"] == ran.json["trail"]["steps"]
+
+
+def test_steps_are_streamed_before_the_answer(read_sample: Shell) -> None:
+    ran = read_sample("ask", QUESTIONS[0]["text"], "--stream", "--json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert all("step" in line for line in lines[:-1])
+    assert lines[-1]["answer"]["status"] == "answered"
+
+
+def test_choices_are_answered_by_one_of_them(read_sample: Shell) -> None:
+    choices = [QUESTIONS[0]["answers"][0], "Nightingale", "Albatross", "Heron"]
+    words = [word for choice in choices for word in ("--choice", choice)]
+    answer = read_sample("ask", QUESTIONS[0]["text"], "--json", *words).json
+    assert answer["text"] == choices[0]
+    assert answer["choice"] == 0
+
+
+def test_search_ranks_and_says_how_it_got_there(read_sample: Shell) -> None:
+    hits = read_sample("search", QUESTIONS[0]["text"], "-k", "3", "--json").json
+    assert len(hits) == 3
+    assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
+    assert all(hit["via"] for hit in hits)
+
+
+def test_show_knows_the_memory_and_an_entity(read_sample: Shell) -> None:
+    shown = read_sample("show", "--json").json
+    assert shown["status"]["counts"]["segments"] > 10
+    name = shown["entities"][0]["name"]
+    entity = read_sample("show", name, "--json").json
+    assert entity["entity"]["name"] == name
+    assert entity["relations"]
+    assert entity["segments"]
+    assert read_sample("show", "Nobody Atall").code == 2
+
+
+def test_status_and_list_and_doctor_say_how_things_are(read_sample: Shell) -> None:
+    assert read_sample("status").code == 0
+    assert "harbour.md" in read_sample("list").out
+    ran = read_sample("doctor")
+    assert ran.code == 0
+    assert "local reasoner" in ran.out
+
+
+def test_graphml_is_written_and_can_be_read_back(read_sample: Shell) -> None:
+    import networkx
+
+    ran = read_sample("export", "out.graphml", "--graphml")
+    assert ran.code == 0
+    graph = networkx.read_graphml(read_sample.folder / "out.graphml")
+    assert graph.number_of_nodes() > 20
+    assert graph.number_of_edges() > 20
+
+
+def test_deleting_needs_a_word_and_leaves_nothing_behind(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    qrmem.write("b.txt", "Grace Hopper lived in New York.")
+    assert qrmem("add", "a.txt", "b.txt").code == 0
+    refused = qrmem("delete", "a.txt")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert qrmem("delete", "a.txt", "--yes").code == 0
+    assert qrmem("search", "Babbage", "--json").json == []
+    names = [entity["name"] for entity in qrmem("show", "--json").json["entities"]]
+    assert "Grace Hopper" in names
+    assert not any("Lovelace" in name for name in names)
+    assert "Babbage" not in _everything(qrmem.folder / "test.db")
+
+
+def _everything(path: Path) -> str:
+    with sqlite3.connect(path) as database:
+        return "\n".join(database.iterdump())
+
+
+def test_an_update_reads_only_what_changed(qrmem: Shell) -> None:
+    chapters = [
+        f"## Chapter {n}\n\nIn town {n} lived Anna Number{n}, who kept bees. " * 3
+        for n in range(1, 9)
+    ]
+    qrmem.write("book.md", "\n\n".join(chapters))
+    first = qrmem("add", "book.md", "--json").json
+    chapters[3] = "## Chapter 4\n\nHere Bernard Newman built a mill."
+    qrmem.write("book.md", "\n\n".join(chapters))
+    refused = qrmem("add", "book.md")
+    assert (refused.code, "--update" in refused.err) == (2, True)
+    second = qrmem("add", "book.md", "--update", "--json").json
+    assert second["updated"] == ["book.md"]
+    assert second["read"] == 1
+    assert second["reused"] == first["read"] - 1
+    assert "Bernard Newman" in qrmem("search", "Who built a mill?").out
+
+
+def test_merges_can_be_seen_refused_and_made(qrmem: Shell) -> None:
+    qrmem.write(
+        "a.txt",
+        "Doctor Claudio Ranieri came to Leicester. Then Ranieri won the cup. The Fox cheered.",
+    )
+    assert qrmem("add", "a.txt").code == 0
+    assert "Ranieri" in qrmem("show", "--merges").out
+    assert qrmem("separate", "Ranieri", "Claudio Ranieri").code == 0
+    assert not [m for m in qrmem("show", "--merges", "--json").json if m["name"] == "Ranieri"]
+    assert qrmem("merge", "Ranieri", "Claudio Ranieri").code == 0
+    assert [m for m in qrmem("show", "--merges", "--json").json if m["reason"] == "user"]
+
+
+def test_folders_are_read_and_questions_narrowed(qrmem: Shell) -> None:
+    qrmem.write("notes/one.txt", "Mira Stone sailed to Oslo in 1901.")
+    qrmem.write("notes/deep/two.md", "# Two\n\nMira Stone sailed to Bergen in 1902.")
+    qrmem.write(
+        "notes/page.html", "<html><title>Three</title><p>Mira Stone sailed to Turku.</p></html>"
+    )
+    assert qrmem("add", "notes").code == 0
+    assert {d["id"] for d in qrmem("list", "--json").json["documents"]} == {
+        "one.txt",
+        "deep/two.md",
+        "page.html",
+    }
+    hits = qrmem("search", "Where did Mira Stone sail?", "--document", "deep/two.md", "--json").json
+    assert [hit["document_id"] for hit in hits] == ["deep/two.md"]
+    qrmem.write("four.txt", "Mira Stone sailed to Riga.")
+    assert qrmem("add", "four.txt", "--meta", "year=1904").code == 0
+    hits = qrmem("search", "Where did Mira Stone sail?", "--where", "year=1904", "--json").json
+    assert [hit["document_id"] for hit in hits] == ["four.txt"]
+    assert qrmem("search", "x", "--where", "year=1").code == 2
+
+
+def test_standard_input_is_a_document(qrmem: Shell) -> None:
+    ran = qrmem("add", "-", "--id", "piped", stdin=b"Ada Lovelace met Charles Babbage.")
+    assert ran.code == 0
+    assert qrmem("search", "Babbage", "--json").json[0]["document_id"] == "piped"
+
+
+def test_a_namespace_is_a_wall(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage.")
+    qrmem.write("b.txt", "Grace Hopper wrote a compiler.")
+    assert qrmem("add", "a.txt", "--namespace", "one").code == 0
+    assert qrmem("add", "b.txt", "--namespace", "two").code == 0
+    assert qrmem("search", "Babbage", "--namespace", "two", "--json").json == []
+    assert qrmem("show", "Ada Lovelace", "--namespace", "two").code == 2
+    wrong = qrmem("search", "Babbage", "--namespace", "three")
+    assert wrong.code == 2
+    assert "one, two" in wrong.err
