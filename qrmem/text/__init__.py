@@ -1,0 +1,1 @@
+"""Normalising, words, sentences, names, tokens, files: what every layer above may use."""

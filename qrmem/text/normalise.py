@@ -1,0 +1,24 @@
+"""What a text goes through on the way in; every offset counts characters of the result."""
+
+import re
+
+_BOM = "\ufeff"
+_CARRIAGE_RETURN = re.compile("\r\n?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def normalise(text: str) -> str:
+    r"""Make line ends `\n`, drop byte-order marks, blank out what no store or screen can take.
+
+    CRLF and CR become LF and leading byte-order marks go, which moves offsets; lone surrogates
+    become U+FFFD and control characters other than newline and tab become spaces, which does not.
+    Nothing else changes: no Unicode normalisation, so that a quote is found in the user's own
+    file again. Idempotent.
+    """
+    text = text.lstrip(_BOM)
+    if "\r" in text:
+        text = _CARRIAGE_RETURN.sub("\n", text)
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return _CONTROL.sub(" ", text)

@@ -1,0 +1,112 @@
+"""Words of a text: terms for BM25, tokens for ROUGE-L.
+
+Letters of any script count, with their combining marks. In scripts that put no space between words
+each letter, with its marks, is a word: one-letter words retrieve better there than whole clauses.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from qrmem.text.scripts import LATIN, MARKS, UNSPACED
+
+_WORD = re.compile(f"[{UNSPACED}][{MARKS}]*|(?:(?![{UNSPACED}])[\\w{MARKS}])+")
+_ASCII_WORD = re.compile("[^\\W_]+", re.ASCII)
+_CLITIC = re.compile("(?<=[a-z])['\u2019](?:s|t|d|ll|re|ve|m)(?![a-z])")
+_THOUSANDS = re.compile("(?<=\\d),(?=\\d{3}(?!\\d))")
+_ROUGE_WORD = re.compile("[a-z0-9]+")
+_OTHER_WORD = re.compile(
+    f"[a-z0-9]+|[{UNSPACED}][{MARKS}]*|"
+    f"(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W](?:(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W]|[{MARKS}])*"
+)
+_MEMO_SIZE = 500_000
+
+_STOP_WORDS = """
+a about above after again against all am an and any are aren as at be because been before being
+below between both but by can cannot could couldn did didn do does doesn doing down during each
+few for from further had hadn has hasn have haven having he her here hers herself him himself his
+how i if in into is isn it its itself just let me more most mustn my myself no nor not of off on
+once only or other ought our ours ourselves out over own same shan she should shouldn so some such
+than that the their theirs them themselves then there these they this those through to too under
+until up very was wasn we were weren what when where which while who whom whose why will with won
+would wouldn you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that carry no content; dropped from terms before stemming."""
+
+
+def terms(text: str, language: str = "english") -> list[str]:
+    """Return the words that BM25 counts: lower-cased, stemmed, accents folded, stop words dropped.
+
+    Args:
+        text: any text.
+        language: a Snowball algorithm's name; any other name stems nothing. Stop words are dropped
+            from English only; elsewhere their weight is near zero anyway.
+
+    Returns:
+        In text order, repeats kept; empty if there are only stop words.
+    """
+    text = text.lower()
+    if "'" in text or "\u2019" in text:
+        text = _CLITIC.sub("", text)
+    if "," in text:
+        text = _THOUSANDS.sub("", text)
+    term = _term(language)
+    return [found for word in _words(text) if (found := term(word))]
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words that ROUGE-L compares; for Latin script those of `rouge_score`, unstemmed.
+
+    That is runs of `[a-z0-9]` in the lower-cased text; a Latin letter with an accent separates
+    words, as it does there. Letters and digits of other scripts, which it drops, are kept.
+    """
+    text = text.lower()
+    return (_ROUGE_WORD if text.isascii() else _OTHER_WORD).findall(text)
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return _WORD.findall(text.replace("_", " "))
+
+
+class _Terms(dict[str, str]):
+    """Word to term, "" for a stop word; worked out once per word."""
+
+    def __init__(self, stem: Callable[[str], str], stop: frozenset[str]) -> None:
+        super().__init__()
+        self._stem = stem
+        self._stop = stop
+
+    def __missing__(self, word: str) -> str:
+        term = "" if word in self._stop else self._stem(word)
+        if len(self) >= _MEMO_SIZE:
+            self.clear()
+        self[word] = term
+        return term
+
+
+@lru_cache(maxsize=32)
+def _term(language: str) -> Callable[[str], str]:
+    import Stemmer
+
+    stop = STOP_WORDS if language == "english" else frozenset()
+    if language not in Stemmer.algorithms():
+        return _Terms(_folded, stop).__getitem__
+    stem = Stemmer.Stemmer(language).stemWord
+    if language == "english":
+        return _Terms(lambda word: stem(_folded(word)), stop).__getitem__
+    return _Terms(lambda word: _folded(stem(word)), stop).__getitem__
+
+
+def _folded(word: str) -> str:
+    """Drop the marks on Latin letters, so that `Zoë` and `Zoe` meet; other scripts keep theirs."""
+    if word.isascii():
+        return word
+    plain: list[str] = []
+    for char in unicodedata.normalize("NFD", word):
+        if not ("\u0300" <= char <= "\u036f" and plain and plain[-1].isascii()):
+            plain.append(char)
+    return unicodedata.normalize("NFC", "".join(plain))

@@ -1,0 +1,76 @@
+"""Words for BM25 and for ROUGE-L."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.tokenizers import DefaultTokenizer
+
+from qrmem.text.scripts import LATIN, MARKS
+from qrmem.text.words import terms, tokens
+
+ASCII = st.text(st.characters(max_codepoint=127))
+ACCENTED = st.text("abcXYZ089 éÉüßœñÅçİ\u0301\u0308.,'-_\n")
+
+
+def test_terms_are_stemmed_lower_cased_and_free_of_stop_words():
+    assert terms("The whales were chasing the Whale's ships") == ["whale", "chase", "whale", "ship"]
+
+
+def test_terms_leave_nothing_of_a_question_without_content():
+    assert terms("Who is it, and why don't they?") == ["don"]
+
+
+def test_thousands_separators_do_not_split_a_number():
+    assert terms("1,250 men") == terms("1250 men")
+    assert terms("rooms 1, 2 and 3") == ["room", "1", "2", "3"]
+
+
+def test_accents_do_not_keep_a_name_from_being_found():
+    assert terms("Zoë Brontë") == terms("Zoe Bronte")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("北京大学 in 2004", ["北", "京", "大", "学", "in", "2004"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("Анна Каренина", ["анна", "каренина"]),
+        ("مرحبا بالعالم", ["مرحبا", "بالعالم"]),
+        ("ภาษาไทย", ["ภ", "า", "ษ", "า", "ไ", "ท", "ย"]),
+    ],
+)
+def test_words_of_any_script_are_kept_whole(text: str, expected: list[str]):
+    assert tokens(text) == expected
+    assert [w for w in terms(text, "none") if w != "in"] == [w for w in expected if w != "in"]
+
+
+def test_a_language_without_a_stemmer_is_not_stemmed():
+    assert terms("houses", "none") == ["houses"]
+
+
+@given(ASCII | ACCENTED)
+def test_tokens_of_latin_text_are_those_of_rouge_score(text: str):
+    assert tokens(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
+
+
+@given(st.text())
+def test_no_letter_outside_latin_is_lost(text: str):
+    def kept(char: str) -> bool:
+        latin = char.isascii() or re.match(f"[{LATIN}]", char)
+        return char.isalnum() and not latin
+
+    joined = "".join(tokens(text))
+    assert [c for c in text.lower() if kept(c)] == [c for c in joined if kept(c)]
+
+
+def test_the_class_of_marks_holds_every_mark_of_this_python():
+    marks = re.compile(f"[{MARKS}]")
+    for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
+        char = chr(code)
+        if unicodedata.category(char)[0] == "M":
+            assert marks.match(char), hex(code)
+        if marks.match(char):
+            assert unicodedata.category(char)[0] in "MC", hex(code)
