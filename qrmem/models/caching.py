@@ -1,0 +1,89 @@
+"""Replies that were paid for are kept, by a hash of everything that shapes them."""
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from qrmem.models.exchange import FORMS, Dialect, Exchange, Form, send
+from qrmem.models.outcomes import outcome_of
+from qrmem.ports import ChatModel, ChatReply, ChatRequest
+
+Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
+Put = Callable[[str, Mapping[str, Any], str], Awaitable[None]]
+"""Takes key, value and the id of the segment that the reply goes with."""
+
+
+class CachedChat:
+    """A chat model that never pays twice for one reply.
+
+    Replies that cannot be read are not kept, so that a failed segment is asked about again.
+    """
+
+    def __init__(self, chat: ChatModel, get: Get, put: Put) -> None:
+        self._chat = chat
+        self._get = get
+        self._put = put
+
+    @property
+    def name(self) -> str:
+        """Name of the model behind it."""
+        return self._chat.name
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the kept reply, else ask and keep it."""
+        return await self.send(Exchange(request))
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        """Return the kept reply, else send onward and keep what comes back."""
+        request = exchange.request
+        for form in self._forms(request):
+            if (kept := await self._get(self._key(request, form))) is not None:
+                return _restored(kept)
+        reply = await send(self._chat, exchange)
+        if outcome_of(reply, request) != "unparsable":
+            form = exchange.options.form if self._has_forms(request) else ""
+            await self._put(self._key(request, form), asdict(reply), request.segment_id)
+        return reply
+
+    def _has_forms(self, request: ChatRequest) -> bool:
+        return request.schema is not None and isinstance(self._chat, Dialect)
+
+    def _forms(self, request: ChatRequest) -> tuple[Form | str, ...]:
+        """Return the forms that a kept reply may have been asked for in, the present one first."""
+        if not self._has_forms(request) or not isinstance(self._chat, Dialect):
+            return ("",)
+        now = self._chat.form
+        return (now, *(form for form in FORMS if form != now))
+
+    def _key(self, request: ChatRequest, form: Form | str) -> str:
+        where = self._chat.address if isinstance(self._chat, Dialect) else ""
+        return cache_key(request, model=self._chat.name, address=where, form=form)
+
+
+def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> str:
+    """Return the hash under which a reply is kept; stage and segment do not shape a reply."""
+    shaping = {
+        "model": model,
+        "address": address,
+        "form": form,
+        "messages": [[message.role, message.content] for message in request.messages],
+        "schema": request.schema,
+        "schema_name": request.schema_name,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_tokens": request.max_tokens,
+        "attempt": request.attempt,
+    }
+    text = json.dumps(shaping, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _restored(kept: Mapping[str, Any]) -> ChatReply:
+    names = {f.name for f in fields(ChatReply)}
+    reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
+    return replace(reply, from_cache=True, seconds=0.0)
+
+
+__all__ = ["CachedChat", "Get", "Put", "cache_key"]

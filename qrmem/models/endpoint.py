@@ -1,0 +1,64 @@
+"""Where a model is served: address, how to name it in messages, and whether a key is needed."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from qrmem.config import Secret, Settings
+from qrmem.errors import MissingError, UsageError
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks the OpenAI protocol.
+
+    Attributes:
+        url: base URL; may hold credentials, so it is never shown.
+        address: the same without credentials and query.
+        host: host and port, for messages.
+    """
+
+    url: str
+    address: str
+    host: str
+    key: Secret
+
+    def clean(self, text: str) -> str:
+        """Return a server's words on one line, without key and mark-up, at most 300 characters."""
+        if secret := self.key.reveal():
+            text = text.replace(secret, "***")
+        return " ".join(_without_markup(text).split())[:300]
+
+
+def endpoint(settings: Settings) -> Endpoint:
+    """Return the endpoint that the settings name.
+
+    Raises:
+        UsageError: the base URL is none.
+        MissingError: OpenAI's own service is named and there is no key.
+    """
+    url = settings.base_url or DEFAULT_URL
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as exc:
+        raise UsageError(f"the base URL is not valid: {exc}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError("the base URL must look like http://localhost:8000/v1")
+    if not settings.api_key and parts.hostname == "api.openai.com":
+        raise MissingError(
+            "no key for api.openai.com: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+        )
+    host = parts.hostname + port
+    return Endpoint(url, f"{parts.scheme}://{host}{parts.path}", host, settings.api_key)
+
+
+def _without_markup(text: str) -> str:
+    if "<html" not in text[:500].lower() and "<!doctype" not in text[:500].lower():
+        return text
+    pieces = (piece.partition(">")[2] for piece in text[:20_000].split("<"))
+    return " ".join(piece.strip() for piece in pieces if piece.strip())
+
+
+__all__ = ["DEFAULT_URL", "Endpoint", "endpoint"]

@@ -1,0 +1,260 @@
+"""Reads a model's reply: finds the JSON in it, repairs it where safe, and fits it to a schema.
+
+For any text at all the outcome is a value or `ModelOutputError`, never another exception.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from qrmem.errors import ModelOutputError
+from qrmem.models.cutoff import completed
+from qrmem.models.fitting import Fit, Misfit, fit
+from qrmem.models.schemas import inlined
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+_LONGEST = 200_000
+"""Characters of a reply that are read; the rest of a longer one is left out."""
+_STARTS = 40
+"""Places in a reply where a JSON value is looked for."""
+_REASONING = r"think|thinking|thought|reasoning|reflection|scratchpad"
+_CLOSED_BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_LAST_CLOSE = re.compile(rf".*</({_REASONING})>", re.DOTALL | re.IGNORECASE)
+_OPEN_BLOCK = re.compile(rf"<({_REASONING})>.*", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """A reply that could be read.
+
+    Attributes:
+        repaired: whether it took more than reading plain JSON of the right shape.
+        problems: what had to be left out; empty if nothing was.
+    """
+
+    value: T
+    repaired: bool
+    problems: tuple[str, ...]
+
+
+def parse(text: str, schema: Mapping[str, Any]) -> Parsed[Any]:
+    """Return the value in a reply that fits a schema.
+
+    Args:
+        schema: the subset of JSON schema that `strict_schema` gives; `default` is heeded.
+
+    Raises:
+        ModelOutputError: there is none; the message says what is wrong, for a re-ask.
+    """
+    reason = "the reply is empty" if not text.strip() else "there is no JSON in the reply"
+    best: Parsed[Any] | None = None
+    for candidate in _candidates(text):
+        for shape, is_same in _shapes(candidate.value, schema):
+            done = Fit()
+            try:
+                fitted = fit(shape, schema, done)
+            except (Misfit, RecursionError) as exc:
+                reason = str(exc) if isinstance(exc, Misfit) else "the reply is nested too deeply"
+                continue
+            problems = (*done.problems, *filter(None, [candidate.loss]))
+            is_as_sent = candidate.is_plain and is_same and not done.changed
+            found = Parsed(fitted, bool(problems) or not is_as_sent, problems)
+            if not found.problems:
+                return found
+            if best is None or len(found.problems) < len(best.problems):
+                best = found
+    if best is None:
+        raise ModelOutputError(reason, raw=text)
+    return best
+
+
+def parse_model(text: str, model: type[M]) -> Parsed[M]:
+    """Return a reply as a pydantic model; fields with a default may be missing.
+
+    Raises:
+        ModelOutputError: it does not fit, or a validator of the model refuses it.
+    """
+    parsed = parse(text, inlined(model))
+    problems = list(parsed.problems)
+    value = parsed.value
+    while True:
+        try:
+            return Parsed(
+                model.model_validate(value), parsed.repaired or bool(problems), tuple(problems)
+            )
+        except ValidationError as exc:
+            said = "; ".join(_said(error) for error in exc.errors()[:3])
+            kept = _without_bad_items(value, exc)
+            if kept is None:
+                raise ModelOutputError(said, raw=text) from exc
+            problems.append(said)
+            value = kept
+
+
+def is_clean(text: str) -> bool:
+    """Whether a reply is one JSON object or list and nothing else."""
+    found = _loaded(text.strip())
+    return isinstance(found, dict | list)
+
+
+def without_reasoning(text: str) -> str:
+    """Return a reply without the blocks in which a model thinks aloud."""
+    text = _CLOSED_BLOCK.sub("", text[:_LONGEST])
+    # Some chat templates swallow the opening tag, and a cut-off block never closes.
+    text = _LAST_CLOSE.sub("", text)
+    return _OPEN_BLOCK.sub("", text).strip()
+
+
+# --- finding JSON --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A JSON value found in a reply, whether it was all of it, and what is known to be lost."""
+
+    value: Any
+    is_plain: bool = False
+    loss: str = ""
+
+
+def _candidates(text: str) -> Iterator[_Candidate]:
+    """Yield the JSON values in a reply, the most trustworthy first."""
+    stripped = text[:_LONGEST].strip().lstrip("\ufeff").strip()
+    if (value := _loaded(stripped)) is not _NOTHING:
+        yield _Candidate(value, is_plain=True)
+        if not isinstance(value, str):
+            return
+        stripped = value  # JSON inside a JSON string
+    answer = without_reasoning(stripped)
+    fenced = [match.group(1).strip() for match in _FENCE.finditer(answer)]
+    # Models that think aloud without tags put the answer last.
+    for piece in reversed(fenced):
+        if (value := _loaded(piece)) is not _NOTHING:
+            yield _Candidate(value)
+    for value in reversed(list(_embedded(answer))):
+        yield _Candidate(value)
+    for piece in [*reversed(fenced), answer]:
+        whole = completed(piece)
+        if (value := _repaired(whole)) is not _NOTHING:
+            yield _Candidate(value, loss="" if whole == piece else "the reply breaks off")
+
+
+def _embedded(text: str) -> Iterator[Any]:
+    """Yield the outermost JSON objects and lists that stand in a text."""
+    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+    position = 0
+    for _ in range(_STARTS):
+        match = re.compile(r"[{\[]").search(text, position)
+        if match is None:
+            return
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            position = match.end()
+            continue
+        if value:
+            yield value
+
+
+def _repaired(text: str) -> Any:
+    """Return what the repairer makes of a text from its first bracket on."""
+    match = re.compile(r"[{\[]").search(text)
+    if match is None:
+        return _NOTHING
+    import json_repair
+
+    try:
+        value = json_repair.loads(text[match.start() :], skip_json_loads=True)
+    except Exception:  # whatever it stumbles over, the reply is just not JSON
+        return _NOTHING
+    return value if isinstance(value, dict | list) and value else _NOTHING
+
+
+_NOTHING = object()
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def _shapes(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
+    """Yield a value and what it may have been wrapped in, and whether it is the value itself."""
+    properties = schema.get("properties", {})
+    if _is_schema(value, properties):
+        if not _is_echo(value):
+            yield value["properties"], False
+        return
+    yield value, True
+    if isinstance(value, dict) and len(value) == 1:
+        (name, inner), *_ = value.items()
+        if name not in properties and isinstance(inner, dict | list):
+            yield inner, False
+    if isinstance(value, list) and schema.get("type") == "object":
+        if len(value) == 1 and isinstance(value[0], dict):
+            yield value[0], False
+        lists = [name for name, inner in properties.items() if inner.get("type") == "array"]
+        if len(lists) == 1 and len(properties) == 1:
+            yield {lists[0]: value}, False
+
+
+def _is_schema(value: Any, properties: Mapping[str, Any]) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("properties"), dict)
+        and "properties" not in properties
+    )
+
+
+def _is_echo(value: Mapping[str, Any]) -> bool:
+    """Whether a schema came back as it was sent, with no answer in its fields."""
+    inner = value["properties"].values()
+    return all(isinstance(v, dict) and ("type" in v or "anyOf" in v or "enum" in v) for v in inner)
+
+
+# --- pydantic ------------------------------------------------------------------------------------
+
+
+def _said(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"]) or "reply"
+    return f"{place}: {error['msg']}"
+
+
+def _without_bad_items(value: Any, error: ValidationError) -> Any:
+    """Return a copy without the list items that were refused, or `None` where that cannot help."""
+    bad: dict[tuple[Any, ...], set[int]] = {}
+    for found in error.errors():
+        place = found["loc"]
+        at = next((i for i, part in enumerate(place) if isinstance(part, int)), None)
+        if at is None:
+            return None
+        bad.setdefault(place[:at], set()).add(int(place[at]))
+    result = copy.deepcopy(value)
+    for path, indices in bad.items():
+        holder: Any = result
+        try:
+            for part in path[:-1]:
+                holder = holder[part]
+            kept = [item for i, item in enumerate(holder[path[-1]]) if i not in indices]
+        except (LookupError, TypeError):  # the place runs through a union
+            return None
+        if not kept or len(kept) == len(holder[path[-1]]):
+            return None
+        holder[path[-1]] = kept
+    return result
+
+
+__all__ = ["Parsed", "is_clean", "parse", "parse_model", "without_reasoning"]

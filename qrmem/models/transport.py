@@ -1,0 +1,143 @@
+"""The innermost layer: one HTTP request to an OpenAI-compatible server, failures translated."""
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from qrmem.models.endpoint import Endpoint
+from qrmem.models.exchange import Exchange, Options, Transient
+from qrmem.models.refusals import from_connection, from_status
+from qrmem.ports import ChatReply, ChatRequest
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+CONNECT_SECONDS = 4.0
+"""Time to get a connection; a command with no route to its server ends within 5 seconds."""
+
+
+def open_client(endpoint: Endpoint, timeout: float) -> "AsyncOpenAI":
+    """Return a client that never retries by itself and reads neither key nor URL on its own."""
+    import openai
+
+    limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    return openai.AsyncOpenAI(
+        api_key=endpoint.key.reveal() or "none",
+        base_url=endpoint.url,
+        timeout=limits,
+        max_retries=0,
+    )
+
+
+class OpenAITransport:
+    """Chat completions over the `openai` client, which is imported with the first request."""
+
+    def __init__(self, endpoint: Endpoint, model: str, timeout: float) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._timeout = timeout
+        self._client: AsyncOpenAI | None = None
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        """Send one request and wait for the whole reply.
+
+        Raises:
+            AccessRefused: key or model name refused.
+            ContextExceeded: the prompt is longer than the model's context.
+            Transient: trying again may help.
+            Rejected: the request's form is refused.
+            ModelUnavailable: anything else.
+        """
+        began = time.monotonic()
+        body = await self._post(payload(exchange.request, exchange.options, self._model))
+        return self._reply(body, time.monotonic() - began)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _post(self, arguments: dict[str, Any]) -> str:
+        import openai
+
+        self._client = self._client or open_client(self._endpoint, self._timeout)
+        try:
+            async with asyncio.timeout(self._timeout):
+                raw = await self._client.chat.completions.with_raw_response.create(**arguments)
+        except openai.APIStatusError as exc:
+            answer = exc.response
+            raise from_status(
+                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
+            ) from exc
+        except (openai.APIConnectionError, TimeoutError) as exc:
+            raise from_connection(exc, self._endpoint, self._timeout) from exc
+        except (openai.OpenAIError, UnicodeError) as exc:
+            text = f"{self._endpoint.host}: {self._endpoint.clean(str(exc)) or type(exc).__name__}"
+            raise Transient(text, cause="body") from exc
+        return str(raw.text)
+
+    def _reply(self, body: str, seconds: float) -> ChatReply:
+        try:
+            found = json.loads(body)
+            choice = found["choices"][0]
+            message = choice["message"]
+            refusal = message.get("refusal")
+            text = refusal or _text(message.get("content"))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as exc:
+            said = self._endpoint.clean(body)[:120] or "an empty body"
+            text = f"{self._endpoint.host} sent something that is no reply: {said}"
+            raise Transient(text, cause="body") from exc
+        usage = _dict(found.get("usage"))
+        return ChatReply(
+            text=text,
+            tokens_in=_count(usage.get("prompt_tokens")),
+            tokens_out=_count(usage.get("completion_tokens")),
+            cached_tokens=_count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
+            finish_reason="refusal" if refusal else str(choice.get("finish_reason") or "stop"),
+            model=str(found.get("model") or self._model),
+            seconds=seconds,
+        )
+
+
+def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any]:
+    """Return the arguments of a chat completion in the dialect that the server takes."""
+    arguments: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+    }
+    if options.limit:
+        arguments[options.limit] = request.max_tokens
+    if options.temperature:
+        arguments["temperature"] = request.temperature
+    if options.top_p and request.top_p != 1.0:
+        arguments["top_p"] = request.top_p
+    if request.schema is not None and options.form == "json_object":
+        arguments["response_format"] = {"type": "json_object"}
+    elif request.schema is not None and options.form == "json_schema":
+        schema = {
+            "name": request.schema_name or "reply",
+            "strict": True,
+            "schema": request.schema,
+        }
+        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return arguments
+
+
+def _text(content: Any) -> str:
+    """Return a message's text; some servers send it in parts, reasoning models may send none."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+__all__ = ["OpenAITransport", "open_client", "payload"]
