@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -296,8 +297,22 @@ class Memory:
         """Answer like `ask`, yielding every step as it happens, then the answer."""
         from qrmem.asking import streamed
 
+        # Opened here, so that the copy that listens shares them and this one closes them.
+        await self._wired()
+        await self._search()
         async for item in streamed(self, question, options):
             yield item
+
+    def listening(self, listener: Listener) -> "Memory":
+        """Return this memory with one more listener; both share store and model."""
+
+        def both(event: Event) -> None:
+            self._emit(event)
+            listener(event)
+
+        other = copy(self)
+        other._listener = both
+        return other
 
     # --- looking --------------------------------------------------------------------------------
 

@@ -1,0 +1,187 @@
+"""One `add`: documents in, segments cut, read and merged in batches, and a report of what was done."""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qrmem.agents import BuildDeps, build_documents
+from qrmem.errors import BadDocument, UsageError
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.memory.segmenting import cut
+from qrmem.ports import Event, Listener
+from qrmem.records import AddReport, Document
+from qrmem.sources import Refused, Source, documents
+from qrmem.wiring import Run, Tools
+
+BATCH_SEGMENTS = 4096
+"""Documents are read and merged together until they have so many segments: a merge looks at every
+name of the namespace, so that one merge for each of many small documents would be quadratic."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known so far."""
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    reused: int = 0
+    read: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    problems: list[tuple[str, int, str]] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    batch: list[str] = field(default_factory=list)
+    batched: int = 0
+
+
+class Adder:
+    """Reads the documents of one source into one namespace."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        ns: str,
+        tools: Tools,
+        *,
+        listener: Listener,
+        update: bool = False,
+        rebuild: bool = False,
+        question: str = "",
+    ) -> None:
+        self._store = store
+        self._ns = ns
+        self._tools = tools
+        self._listener = listener
+        self._update = update
+        self._rebuild = rebuild
+        self._question = question
+        self._run: Run = tools.run("construction", listener)
+        self._tally = _Tally()
+        self._known: Mapping[str, str] = {}
+
+    async def add(self, source: Source, glob: str | None = None) -> AddReport:
+        """Read a source; see `Memory.add`."""
+        began = time.monotonic()
+        self._known = await self._store.document_texts(self._ns)
+        alone = _is_alone(source)
+        try:
+            async for found in documents(source, glob):
+                await self._take(found, alone=alone)
+                if self._tally.batched >= BATCH_SEGMENTS:
+                    await self._build()
+            await self._build()
+        finally:
+            if self._run.calls:
+                await self._store.put_calls(self._ns, self._run.calls)
+        return self._report(time.monotonic() - began)
+
+    async def _take(self, found: Document | Refused, *, alone: bool) -> None:
+        """Write a document if it is new or changed; a refused one among several is a problem."""
+        if isinstance(found, Refused):
+            self._tally.problems.append((found.name, -1, str(found.error)))
+            return
+        try:
+            await self._write(found)
+        except UsageError as exc:
+            if alone:
+                raise
+            self._tally.problems.append((found.id or "", -1, str(exc)))
+
+    async def _write(self, document: Document) -> None:
+        name = document.id or ""
+        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        before = self._tally.seen.get(name) or self._known.get(name)
+        if name in self._tally.seen and before == digest:
+            return
+        if before not in (None, digest) and not (self._update and name not in self._tally.seen):
+            raise UsageError(
+                f"document {name!r} is there already with another text: "
+                "--update (update=True) replaces it, another id keeps both"
+            )
+        self._tally.seen[name] = digest
+        if before == digest and not self._rebuild:
+            if await self._is_complete(name):
+                self._tally.unchanged.append(name)
+                self._tally.states.update(await self._states(name))
+                return
+        elif before == digest:
+            await self._store.delete_document(self._ns, name)
+            await self._put(document, self._tally.updated)
+        else:
+            await self._put(document, self._tally.added if before is None else self._tally.updated)
+        self._enlist(name, await self._states(name))
+
+    async def _put(self, document: Document, done: list[str]) -> None:
+        name = document.id or ""
+        info = self._tools.info
+        segments = cut(name, document, self._tools.cutter, info.segment_tokens)
+        if not segments:
+            raise BadDocument(f"document {name!r} has nothing to read in it")
+        await self._store.put_document(self._ns, document, segments)
+        done.append(name)
+        self._tally.reused += (await self._states(name))["ok"]
+
+    async def _states(self, document_id: str) -> Counter[str]:
+        return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
+
+    async def _is_complete(self, document_id: str) -> bool:
+        segments = await self._store.segments_of(self._ns, document_id)
+        ledger = {r.segment_id: r.state for r in await self._store.ledger(self._ns, document_id)}
+        merged = await self._store.merged_segments(self._ns, document_id)
+        if not all(ledger.get(s.id) == "ok" and s.id in merged for s in segments):
+            return False
+        if self._tools.embedder is None:
+            return True
+        owners = set(await self._store.owners(self._ns, "segment"))
+        return all(segment.id in owners for segment in segments)
+
+    def _enlist(self, document_id: str, states: Counter[str]) -> None:
+        missing = states.total() - states["ok"]
+        self._tally.batch.append(document_id)
+        self._tally.batched += max(missing, 1)
+        self._listener(Event("document", {"id": document_id, "segments": missing}))
+
+    async def _build(self) -> None:
+        if not self._tally.batch:
+            return
+        settings = self._tools.settings
+        deps = BuildDeps(
+            store=self._store,
+            ns=self._ns,
+            reasoner=self._run.reasoner,
+            tagger=None if self._run.reasoner.is_local else self._tools.tagger(),
+            embedder=self._tools.embedder,
+            listener=self._listener,
+            concurrency=settings.concurrency,
+            similar_names=settings.similar_names if self._tools.embedder else 0.0,
+            fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+        )
+        outcome = await build_documents(deps, self._tally.batch, question=self._question)
+        self._tally.read += outcome.read
+        self._tally.states.update(outcome.states)
+        self._tally.problems.extend(outcome.problems)
+        self._tally.batch, self._tally.batched = [], 0
+
+    def _report(self, seconds: float) -> AddReport:
+        tally = self._tally
+        return AddReport(
+            added=tuple(tally.added),
+            updated=tuple(tally.updated),
+            unchanged=tuple(tally.unchanged),
+            read=tally.read,
+            reused=tally.reused,
+            states=dict(tally.states),
+            problems=tuple(tally.problems),
+            usage=self._run.usage,
+            seconds=seconds,
+        )
+
+
+def _is_alone(source: object) -> bool:
+    """Whether a source is one document, so that what is wrong with it is an error."""
+    if isinstance(source, str | Path):
+        return not Path(source).is_dir()
+    return isinstance(source, Document | Mapping)

@@ -1,0 +1,136 @@
+"""One `ask`: the strategy is run, its outcome becomes an answer with a trail."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
+from qrmem.errors import UsageError
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.ports import AskContext, Event, Listener
+from qrmem.records import Answer, Orientation, Step, Trail
+from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.wiring import Run, Tools
+
+if TYPE_CHECKING:
+    from qrmem.app import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A question with everything that was chosen for it; see `Memory.ask`."""
+
+    question: str
+    strategy: str
+    window: int
+    choices: tuple[str, ...]
+    documents: frozenset[str] | None
+    orientation: Orientation
+    share_orientation: bool
+    max_trials: int
+    start: Literal["search", "entities"]
+    on_exhausted: Literal["abstain", "force"]
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise UsageError("the question is empty")
+        if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
+            raise UsageError("give at least two choices, all different")
+        if not all(choice.strip() for choice in self.choices):
+            raise UsageError("a choice is empty")
+        if self.max_trials < 1:
+            raise UsageError("at least one trial is needed")
+        if self.orientation == "full":
+            raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
+
+
+class Asker:
+    """Answers questions over one namespace."""
+
+    def __init__(
+        self, store: GraphStore, ns: str, tools: Tools, searcher: Searcher, listener: Listener
+    ) -> None:
+        self._store = store
+        self._ns = ns
+        self._tools = tools
+        self._searcher = searcher
+        self._listener = listener
+
+    async def ask(self, asking: Asking) -> Answer:
+        """Run the strategy and make an answer of its outcome."""
+        run = self._tools.run("online", self._listener)
+        deps = AskDeps(
+            store=self._store,
+            ns=self._ns,
+            reasoner=run.reasoner,
+            searcher=self._searcher,
+            scorer=EdgeScorer(self._store, self._ns, self._tools.embedder),
+            tagger=None if run.reasoner.is_local else self._tools.tagger(),
+            listener=self._listener,
+            concurrency=self._tools.settings.concurrency,
+        )
+        context = AskContext(asking.question, asking.choices, asking.window)
+        options = AskOptions(
+            max_trials=asking.max_trials,
+            start=asking.start,
+            on_exhausted=asking.on_exhausted,
+            orient=asking.orientation == "local",
+            share_orientation=asking.share_orientation,
+            documents=asking.documents,
+        )
+        try:
+            outcome = await run_strategy(deps, context, asking.strategy, options)
+        finally:
+            if run.calls and not self._store.is_read_only:
+                await self._store.put_calls(self._ns, run.calls)
+        return _answer(asking, outcome, run)
+
+
+def _answer(asking: Asking, outcome: Outcome, run: Run) -> Answer:
+    trail = Trail(
+        id="",
+        question=asking.question,
+        strategy=asking.strategy,
+        window=asking.window,
+        status=outcome.status,
+        answer=outcome.text,
+        steps=outcome.steps,
+        usage=run.usage,
+        citations=outcome.citations,
+        choices=asking.choices,
+        reasoner=run.reasoner.name,
+    )
+    return Answer(
+        text=outcome.text,
+        status=outcome.status,
+        citations=outcome.citations,
+        trail=trail,
+        usage=run.usage,
+        choice=outcome.choice,
+        reason=outcome.reason,
+    )
+
+
+async def streamed(
+    memory: "Memory", question: str, options: Mapping[str, Any]
+) -> AsyncIterator[Step | Answer]:
+    """Yield the steps of `memory.ask` as they happen, then the answer."""
+    queue: asyncio.Queue[Step | None] = asyncio.Queue()
+
+    def listen(event: Event) -> None:
+        if event.kind == "step":
+            queue.put_nowait(event.data["step"])
+
+    task = asyncio.create_task(memory.listening(listen).ask(question, **options))
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (step := await queue.get()) is not None:
+            yield step
+        yield await task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(task, return_exceptions=True)
