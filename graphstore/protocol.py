@@ -184,6 +184,11 @@ class EntityCount:
     segments: int
 
 
+def relation_key(first: str, second: str) -> str:
+    """Return the key of the relation between two entities, given by key in any order."""
+    return "|".join(sorted((first, second)))
+
+
 class GraphStore(Protocol):
     """A database of memories.
 
@@ -330,9 +335,7 @@ class GraphStore(Protocol):
         """Return entities by falling number of segments, then key."""
         ...
 
-    async def entities_in(
-        self, ns: str, segment_ids: Sequence[str]
-    ) -> Mapping[str, Sequence[str]]:
+    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return segment id to the keys of its entities, sorted."""
         ...
 
@@ -411,7 +414,18 @@ class GraphStore(Protocol):
         ...
 
     async def put_cached(
-        self, ns: str, key: str, value: Mapping[str, Any], *, segment_id: str = ""
+        self,
+        ns: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        segment_id: str = "",
+        segments: Sequence[str] = (),
     ) -> None:
-        """Keep a JSON value; it goes when its segment goes."""
+        """Keep a JSON value; it goes when one of its segments goes.
+
+        Args:
+            segment_id: the segment that it is about, or "".
+            segments: more of them: whatever is made from several segments names them all.
+        """
         ...

@@ -1,4 +1,4 @@
-"""One `add`: documents in, segments cut, read and merged in batches, and a report of what was done."""
+"""One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
 
 import hashlib
 import time

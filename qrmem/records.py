@@ -1,8 +1,8 @@
 """The values that travel between the layers; all frozen, none does I/O.
 
 Names follow QRMeM (section 2): a document is cut into segments (the static memory); what was read
-out of a segment is a contribution (its sub-graph G_k and its questions); entities and relations of the
-structured memory are merged from contributions and never stored as facts.
+out of a segment is a contribution (its sub-graph G_k and its questions); entities and relations of
+the structured memory are merged from contributions and never stored as facts.
 """
 
 from collections.abc import Mapping

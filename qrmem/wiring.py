@@ -1,4 +1,4 @@
-"""From settings to live parts: tokenizers, embedder, chat model, reasoner, one meter for each run."""
+"""From settings to live parts: tokenizers, embedder, chat model, reasoner, a meter per run."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -152,7 +152,7 @@ class Tools:
 async def reembed(
     store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener
 ) -> int:
-    """Change a namespace's embedder and embed what has no vectors by it; returns how many segments."""
+    """Change a namespace's embedder, embed what lacks vectors; returns how many segments."""
     from qrmem.agents.embedding import embed_segments
 
     embedder = open_embedder(name, settings)

@@ -63,7 +63,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
     White space belongs to the sentence before it, at the start of the text to the first. A blank
     line ends a sentence, as does the line before a list item or a Markdown heading, and a heading
-    itself; any other single line break does not. Empty for an empty text; one span for white space alone.
+    itself; any other single line break does not. Empty for an empty text; one span for white
+    space alone.
     """
     spans: list[tuple[int, int]] = []
     begin, first = 0, len(text) - len(text.lstrip())

@@ -90,7 +90,7 @@ class _Terms(dict[str, str]):
 
 @lru_cache(maxsize=32)
 def _term(language: str) -> Callable[[str], str]:
-    import Stemmer
+    import Stemmer  # type: ignore[import-not-found]
 
     stop = STOP_WORDS if language == "english" else frozenset()
     if language not in Stemmer.algorithms():
