@@ -1,0 +1,221 @@
+"""All prompts. `READ` and `SUPPLEMENT` build in mode `compact`, the paper's own in mode `paper`.
+
+Inputs that may be missing are whole sections (see `section`): nothing of an empty one is left.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from qrmem.prompts.base import Prompt, fenced
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from qrmem.prompts import replies
+
+    Out = TypeVar("Out", bound=BaseModel)
+
+
+def section(heading: str, text: str, *, fence: bool = True) -> str:
+    """Return a headed paragraph, or nothing for an empty text."""
+    if not text:
+        return ""
+    return f"{heading}\n{fenced(text) if fence else text}\n\n"
+
+
+# --- building ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentInputs:
+    """One segment to read.
+
+    Attributes:
+        background: section with the document's title and summary, or "".
+        focus: section with the user's question, or "".
+        segment: fenced text.
+    """
+
+    background: str
+    focus: str
+    segment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadInputs(SegmentInputs):
+    """One segment and how many questions are wanted."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationInputs(SegmentInputs):
+    """One segment, its entities marked, and their names."""
+
+    entities: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionInputs(SegmentInputs):
+    """One segment, its sub-graph, and how many questions are wanted."""
+
+    entities: str
+    relations: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedInputs(SegmentInputs):
+    """One segment, what is known of it, and numbered questions."""
+
+    known: str
+    questions: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextInputs:
+    """A fenced text to summarise."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldInputs:
+    """Two relations of one pair, each with the words of its segment, fenced."""
+
+    background: str
+    pair: str
+    first: str
+    second: str
+
+
+# --- answering -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassagesInputs:
+    """Labelled passages and a question with its options."""
+
+    passages: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedForInputs:
+    """A question with its options."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialInputs:
+    """The state of an entity trial: passages read, why they do not do, names to choose from."""
+
+    passages: str
+    question: str
+    reason: str
+    current: str
+    candidates: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElaborateInputs:
+    """A question and what the graph says around it."""
+
+    question: str
+    entities: str
+    relations: str
+
+
+def _reply(name: str) -> "Callable[[], type[Out]]":
+    def load() -> "type[Out]":
+        from qrmem.prompts import replies
+
+        model: type[Out] = getattr(replies, name)
+        return model
+
+    return load
+
+
+ENTITIES: "Prompt[SegmentInputs, replies.EntitiesReply]" = Prompt(
+    name="entities",
+    version=1,
+    stage="entities",
+    inputs=SegmentInputs,
+    output=_reply("EntitiesReply"),
+)
+RELATIONS: "Prompt[RelationInputs, replies.RelationsReply]" = Prompt(
+    name="relations",
+    version=1,
+    stage="relations",
+    inputs=RelationInputs,
+    output=_reply("RelationsReply"),
+)
+QUESTIONS: "Prompt[QuestionInputs, replies.QuestionsReply]" = Prompt(
+    name="questions",
+    version=1,
+    stage="questions",
+    inputs=QuestionInputs,
+    output=_reply("QuestionsReply"),
+)
+ENTITIES_ASKED: "Prompt[AskedInputs, replies.EntitiesReply]" = Prompt(
+    name="entities-asked",
+    version=1,
+    stage="supplement",
+    inputs=AskedInputs,
+    output=_reply("EntitiesReply"),
+)
+RELATIONS_ASKED: "Prompt[AskedInputs, replies.RelationsReply]" = Prompt(
+    name="relations-asked",
+    version=1,
+    stage="supplement",
+    inputs=AskedInputs,
+    output=_reply("RelationsReply"),
+)
+READ: "Prompt[ReadInputs, replies.ReadReply]" = Prompt(
+    name="read", version=1, stage="extract", inputs=ReadInputs, output=_reply("ReadReply")
+)
+SUPPLEMENT: "Prompt[AskedInputs, replies.SupplementReply]" = Prompt(
+    name="supplement",
+    version=1,
+    stage="supplement",
+    inputs=AskedInputs,
+    output=_reply("SupplementReply"),
+)
+SUMMARY: "Prompt[TextInputs, replies.SummaryReply]" = Prompt(
+    name="summary", version=1, stage="summary", inputs=TextInputs, output=_reply("SummaryReply")
+)
+SUMMARY_JOIN: "Prompt[TextInputs, replies.SummaryReply]" = Prompt(
+    name="summary-join",
+    version=1,
+    stage="summary",
+    inputs=TextInputs,
+    output=_reply("SummaryReply"),
+)
+FOLD: "Prompt[FoldInputs, replies.FoldReply]" = Prompt(
+    name="fold", version=1, stage="fold", inputs=FoldInputs, output=_reply("FoldReply")
+)
+JUDGE: "Prompt[PassagesInputs, replies.JudgeReply]" = Prompt(
+    name="judge", version=1, stage="judge", inputs=PassagesInputs, output=_reply("JudgeReply")
+)
+ANSWER: "Prompt[PassagesInputs, replies.AnswerReply]" = Prompt(
+    name="answer", version=1, stage="answer", inputs=PassagesInputs, output=_reply("AnswerReply")
+)
+QUERY_ENTITIES: "Prompt[AskedForInputs, replies.NamesReply]" = Prompt(
+    name="query-entities",
+    version=1,
+    stage="query",
+    inputs=AskedForInputs,
+    output=_reply("NamesReply"),
+)
+TRIAL: "Prompt[TrialInputs, replies.NamesReply]" = Prompt(
+    name="trial", version=1, stage="trial", inputs=TrialInputs, output=_reply("NamesReply")
+)
+ELABORATE: "Prompt[ElaborateInputs, replies.QueryReply]" = Prompt(
+    name="elaborate",
+    version=1,
+    stage="elaborate",
+    inputs=ElaborateInputs,
+    output=_reply("QueryReply"),
+)

@@ -1,0 +1,90 @@
+"""What the prompts ask a model to reply; loaded when a prompt is first used, as pydantic is slow.
+
+Lists hold terse strings instead of objects: reply tokens are the dearest, and a field name per item
+would double them. What stands between the `|` is taken apart in `qrmem.language.prompted`.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Reply(BaseModel):
+    """Base of all replies: unknown fields are dropped, not an error."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class EntitiesReply(Reply):
+    """`name|TYPE|other form|…`; asked with questions: `number|name|TYPE|…`."""
+
+    entities: list[str]
+
+
+class RelationsReply(Reply):
+    """`name|what the text says|name`; asked with questions: `number|name|…|name`."""
+
+    relations: list[str]
+
+
+class QuestionsReply(Reply):
+    """Generated questions."""
+
+    questions: list[str]
+
+
+class ReadReply(Reply):
+    """Entities, relations and questions of one segment in one reply."""
+
+    entities: list[str]
+    relations: list[str] = []
+    questions: list[str] = []
+
+
+class SupplementReply(Reply):
+    """What questions add to a segment's entities and relations."""
+
+    entities: list[str] = []
+    relations: list[str] = []
+
+
+class SummaryReply(Reply):
+    """A short paragraph."""
+
+    summary: str
+
+
+class FoldReply(Reply):
+    """The questions to settle before two relations are merged, then the merged description."""
+
+    questions: list[str] = []
+    description: str
+
+
+class JudgeReply(Reply):
+    """The paper's Reasoning, Action (-2: answerable, -1: not) and Answer, with quotations."""
+
+    reasoning: str
+    action: Literal[-2, -1]
+    answer: str = ""
+    quotes: list[str] = []
+
+
+class AnswerReply(Reply):
+    """An answer that may not be refused."""
+
+    reasoning: str = ""
+    answer: str
+    quotes: list[str] = []
+
+
+class NamesReply(Reply):
+    """Names, out of the question or out of a list."""
+
+    entities: list[str]
+
+
+class QueryReply(Reply):
+    """An elaborated query."""
+
+    query: str
