@@ -1,9 +1,10 @@
 """What a store can do.
 
-A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived from
-them (names, entities, mentions, facts, postings, vectors) and what runs leave behind (trails, calls,
-cached replies). It decides nothing: names are resolved and changes computed in `qrmem.memory`, applied here
-in one transaction by compare-and-set on the namespace's revision (DESIGN, section 8).
+A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived
+from them (names, entities, mentions, facts, postings, vectors) and what runs leave behind (trails,
+calls, cached replies). It decides nothing: names are resolved and changes computed in
+`qrmem.memory`, applied here in one transaction by compare-and-set on the namespace's revision
+(DESIGN, section 8).
 
 Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
 (document id, segment index). Unknown ids in a list are left out of the result.
@@ -283,7 +284,7 @@ class GraphStore(Protocol):
         contribution: Contribution | None = None,
         calls: Sequence[CallRecord] = (),
     ) -> None:
-        """Commit a phase of one segment: ledger row, what it added, what it cost, in one transaction.
+        """Commit a phase of one segment in one transaction: ledger row, what it added and cost.
 
         A contribution replaces that of the same segment, kind and `asked`.
         """

@@ -1,0 +1,69 @@
+"""From what the user wrote to a store that is open."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError, UsageError
+from qrmem.graphstore.protocol import GraphStore
+
+_NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+
+
+async def open_store(uri: str, settings: Settings, *, create: bool = True) -> GraphStore:
+    """Open a memory's database.
+
+    Args:
+        uri: a path, `sqlite://PATH` (with `?mode=ro` for reading only), `memory://`, or the address
+            of a Neo4j server.
+        create: make the database if it is missing.
+
+    Raises:
+        NotFound: it is missing and is not to be made.
+        UsageError: the address or the file is not one of ours.
+        MissingError: it needs something first (newer qrmem, password, driver).
+        StoreUnavailable: it cannot be reached or read.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return await _sqlite(uri, create=create, read_only=False)
+    if scheme == "sqlite":
+        path, _, query = rest.partition("?")
+        return await _sqlite(path, create=create, read_only=_is_read_only(uri, query))
+    if scheme == "memory":
+        from qrmem.graphstore.memory import MemoryStore
+
+        return MemoryStore()
+    if scheme in _NEO4J:
+        return await _neo4j(uri, settings, create=create)
+    raise UsageError(
+        f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
+    )
+
+
+async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:
+    from qrmem.graphstore.sqlite import Opening, SqliteStore
+
+    if not path:
+        raise UsageError("the path of the memory is empty")
+    return await SqliteStore.open(path, Opening(create=create, read_only=read_only))
+
+
+def _is_read_only(uri: str, query: str) -> bool:
+    options = parse_qs(query, keep_blank_values=True)
+    if options.keys() - {"mode"} or options.get("mode", ["rw"]) not in (["ro"], ["rw"]):
+        raise UsageError(f"{uri}: a memory's address takes ?mode=ro and nothing else")
+    return options.get("mode") == ["ro"]
+
+
+async def _neo4j(uri: str, settings: Settings, *, create: bool) -> GraphStore:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("qrmem.graphstore.neo4j") is None:
+        host = urlsplit(uri).hostname or "a server"
+        raise MissingError(
+            f"this qrmem cannot keep a memory on {host} yet; give a path to keep it in a file"
+        )
+    backend = import_module("qrmem.graphstore.neo4j")
+    store: GraphStore = await backend.open_neo4j(uri, settings, create=create)
+    return store

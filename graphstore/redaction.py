@@ -1,0 +1,80 @@
+"""Blanks the words of deleted segments in recorded runs; ids, scores and counts stay."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from qrmem.records import Citation, ScoredEdge, Step, Trail
+
+REMOVED = "[removed]"
+"""What stands in a trail for the words of a deleted document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What goes with some segments.
+
+    Attributes:
+        segments: their ids.
+        relations: keys of the relations that one of their facts belonged to.
+        entities: keys and names of the entities that vanished with them.
+    """
+
+    segments: Collection[str]
+    relations: Collection[str] = ()
+    entities: Collection[str] = ()
+
+
+def blanked(trail: Trail, removal: Removal) -> Trail:
+    """Return the trail without the words of the removed segments; the same object if it has none.
+
+    The answer goes if it cites one of them, or cites nothing although one of them was read; a
+    reasoner's words go from the first step on that read one of them.
+    """
+    citations = tuple(_citation(citation, removal) for citation in trail.citations)
+    steps, was_read = [], False
+    for step in trail.steps:
+        was_read = was_read or any(s.segment_id in removal.segments for s in step.read)
+        steps.append(_step(step, removal, was_read))
+    is_about = citations != trail.citations or (was_read and not citations)
+    result = replace(
+        trail,
+        answer=REMOVED if is_about and trail.answer else trail.answer,
+        citations=citations,
+        steps=tuple(steps),
+    )
+    return trail if result == trail else result
+
+
+def _citation(citation: Citation, removal: Removal) -> Citation:
+    if citation.segment_id not in removal.segments:
+        return citation
+    return replace(citation, quote=REMOVED, title="", part="")
+
+
+def _step(step: Step, removal: Removal, was_read: bool) -> Step:
+    return replace(
+        step,
+        entities=tuple(_name(name, removal) for name in step.entities),
+        edges=tuple(_edge(edge, removal) for edge in step.edges),
+        reason=REMOVED if was_read and step.reason else step.reason,
+    )
+
+
+def _edge(edge: ScoredEdge, removal: Removal) -> ScoredEdge:
+    is_touched = edge.relation in removal.relations
+    head, tail = _name(edge.head, removal), _name(edge.tail, removal)
+    has_lost_end = (head, tail) != (edge.head, edge.tail)
+    return replace(
+        edge,
+        relation=REMOVED if has_lost_end else edge.relation,
+        head=head,
+        tail=tail,
+        description=REMOVED if is_touched or has_lost_end else edge.description,
+    )
+
+
+def _name(name: str, removal: Removal) -> str:
+    return REMOVED if name in removal.entities else name
+
+
+__all__ = ["REMOVED", "Removal", "blanked"]

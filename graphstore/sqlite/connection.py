@@ -1,0 +1,204 @@
+"""Opening a file, and running work on it in a thread that alone touches it."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.graphstore.sqlite.errors import translated
+from qrmem.graphstore.sqlite.schema import prepare
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PAGE_SIZE = 8192
+"""A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
+
+_PRAGMAS: Mapping[str, int | str] = {
+    "foreign_keys": "ON",
+    "synchronous": "NORMAL",  # with WAL a commit outlives the process; power loss may undo it
+    "secure_delete": "ON",  # a deleted document's text does not stay in free pages
+    "temp_store": "MEMORY",
+    "cache_size": -65536,
+    "journal_size_limit": 64 << 20,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a file is opened.
+
+    Attributes:
+        create: make the file if it is missing.
+        read_only: refuse writes even if the file may be written.
+        timeout: seconds to wait for another program's lock.
+        pragmas: for this connection, after the usual ones.
+    """
+
+    create: bool = True
+    read_only: bool = False
+    timeout: float = 30.0
+    pragmas: Mapping[str, int | str] | None = None
+
+
+class Worker:
+    """One connection on one thread of its own; the event loop never waits for the disk."""
+
+    def __init__(self, path: Path, opening: Opening) -> None:
+        self._path = path.expanduser()
+        self.location = str(self._path)
+        self.is_read_only = False
+        self._opening = opening
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
+        self._db: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Open the file; tables are made or migrated if need be."""
+        try:
+            await self._submit(self._open)
+        except BaseException:
+            self._pool.shutdown(wait=False)
+            raise
+
+    async def close(self) -> None:
+        """Close after the work that is under way; twice is harmless."""
+        if self._db is not None:
+            await self._submit(self._close)
+            self._pool.shutdown()
+
+    async def read(
+        self,
+        work: Callable[Concatenate[sqlite3.Connection, P], R],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Run work on one snapshot."""
+        return await self._submit(self._transact, "BEGIN", work, args, kwargs)
+
+    async def write(
+        self,
+        work: Callable[Concatenate[sqlite3.Connection, P], R],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Run work in one transaction; nothing of it is kept if it raises."""
+        return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
+
+    async def _submit(self, work: Callable[..., R], *args: Any) -> R:
+        def run() -> R:
+            with translated(self.location):
+                return work(*args)
+
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._pool, run)
+        except RuntimeError as exc:  # the pool is shut down
+            raise StoreUnavailable(f"{self.location} is closed") from exc
+        return await future
+
+    def _open(self) -> None:
+        self._db, self.is_read_only = connect(self._path, self._opening)
+
+    def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+    def _transact(
+        self, begin: str, work: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> R:
+        db = self._db
+        if db is None:
+            raise StoreUnavailable(f"{self.location} is closed")
+        db.execute(begin)
+        try:
+            result = work(db, *args, **kwargs)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        return result
+
+
+def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
+    """Return a ready connection and whether it is for reading only."""
+    exists = _is_there(path, opening)
+    is_read_only = opening.read_only or not _may_write(path)
+    if exists:
+        _check_header(path)
+    elif is_read_only:
+        raise StoreUnavailable(f"{path} cannot be made: its folder may not be written")
+    db = _connection(path, "ro" if is_read_only else "rwc" if opening.create else "rw", opening)
+    try:
+        if is_read_only:
+            db = _readable(db, path, opening)
+        elif not exists or path.stat().st_size == 0:
+            db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        prepare(db, str(path), create=opening.create, is_read_only=is_read_only)
+        if not is_read_only:
+            db.execute("PRAGMA journal_mode = WAL")
+        _configure(db, opening)
+    except BaseException:
+        db.close()
+        raise
+    return db, is_read_only
+
+
+def _is_there(path: Path, opening: Opening) -> bool:
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give the path of a file")
+    if path.exists():
+        return True
+    if not opening.create or opening.read_only:
+        raise NotFound(f"there is no memory at {path}; add a document first, or check the path")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
+    return False
+
+
+def _may_write(path: Path) -> bool:
+    may_write_file = not path.exists() or os.access(path, os.W_OK)
+    return may_write_file and os.access(path.parent, os.W_OK)
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(16)
+    if header and header != b"SQLite format 3\x00":
+        raise UsageError(f"{path} is not a qrmem memory (not an SQLite file)")
+
+
+def _connection(path: Path, mode: str, opening: Opening, *, extra: str = "") -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}{extra}"
+    return sqlite3.connect(uri, uri=True, timeout=opening.timeout, isolation_level=None)
+
+
+def _readable(db: sqlite3.Connection, path: Path, opening: Opening) -> sqlite3.Connection:
+    """Return a connection that can read the file without writing anything beside it.
+
+    SQLite wants to make a shared-memory file next to a WAL database. Where it may not, and nothing
+    waits in the log, the file is read as one that does not change.
+    """
+    try:
+        db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        db.close()
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise StoreUnavailable(
+                f"{path} was not closed properly and may not be written; open it once where it may"
+            ) from None
+        return _connection(path, "ro", opening, extra="&immutable=1")
+    return db
+
+
+def _configure(db: sqlite3.Connection, opening: Opening) -> None:
+    for name, value in {**_PRAGMAS, **(opening.pragmas or {})}.items():
+        db.execute(f"PRAGMA {name} = {value}")
+    db.execute("CREATE TEMP TABLE picked (num INTEGER PRIMARY KEY)")

@@ -1,0 +1,212 @@
+"""Namespaces, documents and their segments."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from qrmem.errors import NotFound, UsageError
+from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.graphstore.sqlite import removal
+from qrmem.graphstore.sqlite.lookup import (
+    document_number,
+    in_order,
+    namespace_number,
+    required_namespace,
+    rows_in,
+)
+from qrmem.records import Document, DocumentInfo, Part, Segment
+
+_SEGMENT = """
+    SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part
+    FROM segment s CROSS JOIN passage p ON p.segment = s.num
+    CROSS JOIN document d ON d.num = s.document
+"""
+
+
+def namespaces(db: sqlite3.Connection) -> list[str]:
+    """Return all names, sorted."""
+    return [name for (name,) in db.execute("SELECT name FROM namespace ORDER BY name")]
+
+
+def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
+    """Return what a namespace was made with."""
+    row = db.execute(
+        "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision"
+        " FROM namespace WHERE name = ?",
+        (ns,),
+    ).fetchone()
+    return NamespaceInfo(*row) if row else None
+
+
+def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+    """Make a namespace unless it is there; return what is there."""
+    db.execute(
+        "INSERT INTO namespace (name, tokenizer, segment_tokens, embedder, dimension)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension),
+    )
+    made = namespace(db, ns)
+    assert made is not None
+    return made
+
+
+def put_document(
+    db: sqlite3.Connection, ns: str, document: Document, segments: Sequence[Segment]
+) -> None:
+    """Write a document and its segments; what hangs on segments that are gone goes."""
+    if document.id is None:
+        raise UsageError("a document needs an id before it can be kept")
+    number = required_namespace(db, ns)
+    doc = _upsert(db, number, document, segments)
+    _check_ids(db, number, doc, segments)
+    new = {segment.id for segment in segments}
+    old = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
+    removal.drop_segments(db, number, {id_: num for id_, num in old.items() if id_ not in new})
+    _put_segments(db, number, doc, segments)
+
+
+def _upsert(
+    db: sqlite3.Connection, ns: int, document: Document, segments: Sequence[Segment]
+) -> int:
+    text = document.text
+    is_covered = "".join(segment.text for segment in segments) == text
+    row = db.execute(
+        "INSERT INTO document (ns, id, title, metadata, parts, characters, digest, text)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (ns, id) DO UPDATE SET"
+        " title = excluded.title, metadata = excluded.metadata, parts = excluded.parts,"
+        " characters = excluded.characters, digest = excluded.digest, text = excluded.text"
+        " RETURNING num",
+        (
+            ns,
+            document.id,
+            document.title,
+            dumps(document.metadata),
+            dumps(document.parts),
+            len(text),
+            hashlib.sha256(text.encode()).hexdigest(),
+            None if is_covered else text,
+        ),
+    ).fetchall()
+    return int(row[0][0])
+
+
+def _check_ids(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[Segment]) -> None:
+    ids = {segment.id for segment in segments}
+    sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
+    if len(ids) < len(segments) or next(rows_in(db, sql, ids, ns, doc), None):
+        raise UsageError("a segment id stands for one segment of one document")
+
+
+def _put_segments(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[Segment]) -> None:
+    db.executemany(
+        'INSERT INTO segment (ns, document, id, idx, start, "end", tokens, part)'
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (ns, id) DO UPDATE SET idx = excluded.idx,"
+        ' start = excluded.start, "end" = excluded."end", tokens = excluded.tokens,'
+        " part = excluded.part",
+        ((ns, doc, s.id, s.index, s.start, s.end, s.tokens, s.part) for s in segments),
+    )
+    numbers = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
+    db.executemany(
+        "INSERT INTO passage VALUES (?, ?) ON CONFLICT DO UPDATE SET text = excluded.text"
+        " WHERE text <> excluded.text",
+        ((numbers[s.id], s.text) for s in segments),
+    )
+
+
+def document(db: sqlite3.Connection, ns: str, document_id: str) -> Document | None:
+    """Return a document with its text."""
+    doc = document_number(db, namespace_number(db, ns), document_id)
+    row = db.execute(
+        "SELECT title, metadata, parts, text FROM document WHERE num = ?", (doc,)
+    ).fetchone()
+    if row is None:
+        return None
+    title, metadata, parts, text = row
+    return Document(
+        text=_joined(db, doc) if text is None else text,
+        title=title,
+        id=document_id,
+        metadata=json.loads(metadata),
+        parts=loads(parts, tuple[Part, ...]),
+    )
+
+
+def _joined(db: sqlite3.Connection, doc: int) -> str:
+    rows = db.execute(
+        "SELECT p.text FROM segment s CROSS JOIN passage p ON p.segment = s.num"
+        " WHERE s.document = ? ORDER BY s.idx",
+        (doc,),
+    )
+    return "".join(text for (text,) in rows)
+
+
+def documents(db: sqlite3.Connection, ns: str) -> list[DocumentInfo]:
+    """Return all documents without their texts, by id."""
+    number = namespace_number(db, ns)
+    states: dict[int, dict[str, int]] = {}
+    rows = db.execute(
+        "SELECT s.document, coalesce(l.state, 'pending') AS state, count(*) FROM document d"
+        " CROSS JOIN segment s ON s.document = d.num LEFT JOIN ledger l ON l.segment = s.num"
+        " WHERE d.ns = ? GROUP BY s.document, state",
+        (number,),
+    )
+    for doc, state, count in rows:
+        states.setdefault(doc, {})[state] = count
+    found = db.execute(
+        "SELECT num, id, title, metadata, characters, summary FROM document WHERE ns = ?"
+        " ORDER BY id",
+        (number,),
+    )
+    return [
+        DocumentInfo(
+            id=id_,
+            title=title,
+            metadata=json.loads(metadata),
+            characters=characters,
+            segments=sum(states.get(num, {}).values()),
+            states=states.get(num, {}),
+            summary=summary,
+        )
+        for num, id_, title, metadata, characters, summary in found
+    ]
+
+
+def document_texts(db: sqlite3.Connection, ns: str) -> Mapping[str, str]:
+    """Return sha256 of the text by document id."""
+    number = namespace_number(db, ns)
+    return dict(db.execute("SELECT id, digest FROM document WHERE ns = ? ORDER BY id", (number,)))
+
+
+def set_summary(db: sqlite3.Connection, ns: str, document_id: str, summary: str) -> None:
+    """Freeze a document's summary."""
+    changed = db.execute(
+        "UPDATE document SET summary = ? WHERE ns = ? AND id = ?",
+        (summary, required_namespace(db, ns), document_id),
+    )
+    if not changed.rowcount:
+        raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
+
+
+def delete_document(db: sqlite3.Connection, ns: str, document_id: str) -> None:
+    """Remove a document with all that hangs on it; harmless if there is none."""
+    number = namespace_number(db, ns)
+    doc = document_number(db, number, document_id)
+    gone = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
+    removal.drop_segments(db, number, gone)
+    db.execute("DELETE FROM document WHERE num = ?", (doc,))
+
+
+def segments(db: sqlite3.Connection, ns: str, ids: Sequence[str]) -> list[Segment]:
+    """Return segments in the order of the ids."""
+    number = namespace_number(db, ns)
+    rows = rows_in(db, _SEGMENT + "WHERE s.ns = ? AND s.id IN ({})", set(ids), number)
+    return in_order(ids, {row[0]: Segment(*row) for row in rows})
+
+
+def segments_of(db: sqlite3.Connection, ns: str, document_id: str) -> list[Segment]:
+    """Return a document's segments in order."""
+    doc = document_number(db, namespace_number(db, ns), document_id)
+    rows = db.execute(_SEGMENT + "WHERE s.document = ? ORDER BY s.idx", (doc,))
+    return [Segment(*row) for row in rows]

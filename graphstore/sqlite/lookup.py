@@ -1,0 +1,104 @@
+"""From text ids to numbers, within one namespace; where a namespace's wall stands.
+
+Everything else in this package takes numbers that came from here.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from qrmem.errors import NotFound
+
+_CHUNK = 500
+
+
+def namespace_number(db: sqlite3.Connection, ns: str) -> int:
+    """Return a namespace's number; 0, which no row has, if there is none of that name."""
+    row = db.execute("SELECT num FROM namespace WHERE name = ?", (ns,)).fetchone()
+    return row[0] if row else 0
+
+
+def required_namespace(db: sqlite3.Connection, ns: str) -> int:
+    """Return a namespace's number.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    number = namespace_number(db, ns)
+    if not number:
+        raise NotFound(f"there is no namespace {ns!r} in this memory")
+    return number
+
+
+def rows_in(
+    db: sqlite3.Connection, sql: str, values: Collection[Any], *before: Any
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a statement whose `{}` stands for a list of values, in no order.
+
+    Args:
+        before: values of the placeholders that come before the list.
+    """
+    ordered = list(values)
+    for start in range(0, len(ordered), _CHUNK):
+        chunk = ordered[start : start + _CHUNK]
+        marks = ",".join("?" * len(chunk))
+        yield from db.execute(sql.replace("{}", marks), (*before, *chunk))
+
+
+def execute_in(db: sqlite3.Connection, sql: str, values: Collection[Any], *before: Any) -> None:
+    """Run a statement without rows whose `{}` stands for a list of values."""
+    for _ in rows_in(db, sql, values, *before):
+        raise AssertionError("a statement with rows was run for its effect")
+
+
+def segment_numbers(db: sqlite3.Connection, ns: int, ids: Iterable[str]) -> dict[str, int]:
+    """Return id to number; unknown ids are left out."""
+    return _numbers(db, "SELECT id, num FROM segment WHERE ns = ? AND id IN ({})", ns, ids)
+
+
+def entity_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
+    """Return key to number; unknown keys are left out."""
+    return _numbers(db, "SELECT key, num FROM entity WHERE ns = ? AND key IN ({})", ns, keys)
+
+
+def name_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
+    """Return key to number; unknown keys are left out."""
+    return _numbers(db, "SELECT key, num FROM name WHERE ns = ? AND key IN ({})", ns, keys)
+
+
+def term_numbers(db: sqlite3.Connection, ns: int, terms: Iterable[str]) -> dict[str, int]:
+    """Return term to number; unknown terms are left out."""
+    return _numbers(db, "SELECT text, num FROM term WHERE ns = ? AND text IN ({})", ns, terms)
+
+
+def relation_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of the relations that have vectors, by key."""
+    return _numbers(db, "SELECT key, num FROM relation WHERE ns = ? AND key IN ({})", ns, keys)
+
+
+def _numbers(db: sqlite3.Connection, sql: str, ns: int, texts: Iterable[str]) -> dict[str, int]:
+    return dict(rows_in(db, sql, set(texts), ns))
+
+
+def document_number(db: sqlite3.Connection, ns: int, document_id: str) -> int:
+    """Return a document's number, or 0."""
+    row = db.execute(
+        "SELECT num FROM document WHERE ns = ? AND id = ?", (ns, document_id)
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def next_number(db: sqlite3.Connection, table: str) -> int:
+    """Return the first number of a table that is not taken; right only inside a write."""
+    return int(db.execute(f"SELECT coalesce(max(num), 0) + 1 FROM {table}").fetchone()[0])
+
+
+def pick(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Fill the connection's temporary table `picked`, for statements that join with a long list."""
+    db.execute("DELETE FROM picked")
+    db.executemany("INSERT OR IGNORE INTO picked VALUES (?)", ((n,) for n in numbers))
+
+
+def in_order(ids: Sequence[str], found: dict[str, Any]) -> list[Any]:
+    """Return what was found in the order of the ids asked for."""
+    return [found[id_] for id_ in ids if id_ in found]

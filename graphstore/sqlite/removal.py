@@ -1,0 +1,48 @@
+"""Segments that go: with them their view rows, vectors, kept replies and their words in trails."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+
+from qrmem.graphstore.redaction import Removal
+from qrmem.graphstore.sqlite import changes, relations, runs, vectors
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number
+
+
+def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
+    """Remove segments, given as id to number, with all that hangs on them."""
+    if not segments:
+        return
+    numbers = segments.values()
+    has_trails = runs.has_trails(db, ns)
+    stated = relations.of_segments(db, numbers) if has_trails else set()
+    touched = changes.Touched()
+    changes.clear(db, ns, numbers, touched)
+    gone = changes.settle(db, ns, touched)
+    vectors.drop(db, ns, "segment", numbers)
+    runs.drop_cached(db, ns, segments.keys())
+    execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
+    changes.raise_revision(db, ns)
+    if has_trails:
+        names = {word for entity in gone for word in entity}
+        names -= _living(db, ns, names)
+        runs.blank_trails(db, ns, Removal(segments.keys(), stated, names))
+
+
+def delete_namespace(db: sqlite3.Connection, name: str) -> None:
+    """Remove everything of a namespace; harmless if there is none."""
+    ns = namespace_number(db, name)
+    for table in ("mention", "fact", "question", "merged", "forward"):
+        db.execute(
+            f"DELETE FROM {table} WHERE segment IN (SELECT num FROM segment WHERE ns = ?)", (ns,)
+        )
+    db.execute("DELETE FROM form WHERE name IN (SELECT num FROM name WHERE ns = ?)", (ns,))
+    db.execute("DELETE FROM posting WHERE term IN (SELECT num FROM term WHERE ns = ?)", (ns,))
+    for table in ("name", "entity", "indexed", "term", "relation", "vectors", "vector_owner"):
+        db.execute(f"DELETE FROM {table} WHERE ns = ?", (ns,))
+    db.execute("DELETE FROM namespace WHERE num = ?", (ns,))
+
+
+def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]:
+    """Return which of these are the name of an entity that is still there."""
+    rows = db.execute("SELECT name FROM entity WHERE ns = ?", (ns,))
+    return {name for (name,) in rows if name in names}

@@ -1,0 +1,105 @@
+"""What runs leave behind: trails, calls, kept replies."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, required_namespace
+from qrmem.ports import CallRecord
+from qrmem.records import Trail
+
+
+def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:
+    """Write a trail; one of the same id is replaced."""
+    db.execute(
+        "INSERT OR REPLACE INTO trail (ns, id, created, body) VALUES (?, ?, ?, ?)",
+        (required_namespace(db, ns), trail.id, trail.created, dumps(trail)),
+    )
+
+
+def trail(db: sqlite3.Connection, ns: str, trail_id: str | None) -> Trail | None:
+    """Return a trail, or the newest."""
+    if trail_id is None:
+        return next(iter(trails(db, ns, 1)), None)
+    row = db.execute(
+        "SELECT body FROM trail WHERE ns = ? AND id = ?", (namespace_number(db, ns), trail_id)
+    ).fetchone()
+    return loads(row[0], Trail) if row else None
+
+
+def trails(db: sqlite3.Connection, ns: str, limit: int) -> list[Trail]:
+    """Return trails, newest first."""
+    rows = db.execute(
+        "SELECT body FROM trail WHERE ns = ? ORDER BY created DESC, num DESC LIMIT ?",
+        (namespace_number(db, ns), max(limit, 0)),
+    )
+    return [loads(body, Trail) for (body,) in rows]
+
+
+def has_trails(db: sqlite3.Connection, ns: int) -> bool:
+    """Say whether any run was recorded."""
+    return db.execute("SELECT 1 FROM trail WHERE ns = ? LIMIT 1", (ns,)).fetchone() is not None
+
+
+def blank_trails(db: sqlite3.Connection, ns: int, removal: Removal) -> None:
+    """Blank the words of removed segments in all trails."""
+    for num, body in db.execute("SELECT num, body FROM trail WHERE ns = ?", (ns,)).fetchall():
+        before = loads(body, Trail)
+        after = blanked(before, removal)
+        if after is not before:
+            db.execute("UPDATE trail SET body = ? WHERE num = ?", (dumps(after), num))
+
+
+def put_calls(db: sqlite3.Connection, ns: str, calls: Sequence[CallRecord]) -> None:
+    """Append calls."""
+    add_calls(db, required_namespace(db, ns), calls)
+
+
+def add_calls(db: sqlite3.Connection, ns: int, calls: Sequence[CallRecord]) -> None:
+    """Append calls to a namespace given by number."""
+    db.executemany("INSERT INTO call (ns, body) VALUES (?, ?)", ((ns, dumps(c)) for c in calls))
+
+
+def calls(db: sqlite3.Connection, ns: str) -> list[CallRecord]:
+    """Return all calls in the order in which they were written."""
+    rows = db.execute(
+        "SELECT body FROM call WHERE ns = ? ORDER BY num", (namespace_number(db, ns),)
+    )
+    return [loads(body, CallRecord) for (body,) in rows]
+
+
+def cached(db: sqlite3.Connection, ns: str, key: str) -> Mapping[str, Any] | None:
+    """Return what was kept under a key."""
+    row = db.execute(
+        "SELECT value FROM cached WHERE ns = ? AND key = ?", (namespace_number(db, ns), key)
+    ).fetchone()
+    return json.loads(row[0]) if row else None
+
+
+def put_cached(
+    db: sqlite3.Connection, ns: str, key: str, value: Mapping[str, Any], segments: Collection[str]
+) -> None:
+    """Keep a value until one of the segments goes."""
+    number = required_namespace(db, ns)
+    db.execute("DELETE FROM cached WHERE ns = ? AND key = ?", (number, key))
+    row = db.execute(
+        "INSERT INTO cached (ns, key, value) VALUES (?, ?, ?)", (number, key, dumps(value))
+    )
+    db.executemany(
+        "INSERT INTO cached_segment VALUES (?, ?, ?)",
+        ((number, segment, row.lastrowid) for segment in segments),
+    )
+
+
+def drop_cached(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
+    """Drop what was kept until one of the segments goes."""
+    execute_in(
+        db,
+        "DELETE FROM cached WHERE num IN (SELECT cached FROM cached_segment"
+        " WHERE ns = ? AND segment IN ({}))",
+        segments,
+        ns,
+    )

@@ -1,0 +1,182 @@
+"""The file format, and how an older file is brought up to it.
+
+Compatibility: a file made by an older qrmem is migrated when it is opened for writing, in one
+transaction; a file made by a newer one is refused and left alone. Version `n` of the format is what
+the first `n` entries of `MIGRATIONS` make; an entry is never edited once it was released, only
+followed by another. JSON columns may gain fields with defaults without a new version. Tables are
+not an interface: read a memory through qrmem, or export it.
+
+Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
+that are tied to a namespace through such an integer do not repeat the namespace. The numbers that
+postings speak of rise within a namespace and are never used twice (a segment that is indexed again
+gets a new one), so that the blocks of a term are in order by their first number.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+
+from qrmem.errors import MissingError, NotFound, UsageError
+from qrmem.graphstore.protocol import SCHEMA_VERSION
+
+APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
+
+MIGRATIONS: Sequence[str] = (
+    """
+    CREATE TABLE namespace (
+        num INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tokenizer TEXT NOT NULL,
+        segment_tokens INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL,
+        revision INTEGER NOT NULL DEFAULT 0, last_indexed INTEGER NOT NULL DEFAULT 0);
+    -- text: NULL where the segments' texts, joined, give it
+    CREATE TABLE document (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
+        id TEXT NOT NULL, title TEXT NOT NULL, metadata TEXT NOT NULL, parts TEXT NOT NULL,
+        characters INTEGER NOT NULL, digest TEXT NOT NULL, summary TEXT NOT NULL DEFAULT '',
+        text TEXT, UNIQUE (ns, id));
+    CREATE TABLE segment (
+        num INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL,
+        document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE, id TEXT NOT NULL,
+        idx INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+        tokens INTEGER NOT NULL, part TEXT NOT NULL, UNIQUE (ns, id));
+    CREATE INDEX segment_order ON segment (document, idx);
+    CREATE TABLE passage (
+        segment INTEGER PRIMARY KEY REFERENCES segment ON DELETE CASCADE, text TEXT NOT NULL);
+    CREATE TABLE ledger (
+        segment INTEGER PRIMARY KEY REFERENCES segment ON DELETE CASCADE, state TEXT NOT NULL,
+        reason TEXT NOT NULL, reasoner TEXT NOT NULL);
+    CREATE TABLE contribution (
+        num INTEGER PRIMARY KEY, segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE,
+        kind TEXT NOT NULL, asked TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (segment, kind, asked));
+    CREATE TABLE decision (
+        ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, first TEXT NOT NULL,
+        second TEXT NOT NULL, same INTEGER NOT NULL, PRIMARY KEY (ns, first, second)) WITHOUT ROWID;
+
+    CREATE TABLE entity (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
+        type TEXT NOT NULL, UNIQUE (ns, key));
+    CREATE TABLE name (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL,
+        surface TEXT NOT NULL DEFAULT '', count INTEGER NOT NULL DEFAULT 0, UNIQUE (ns, key));
+    CREATE INDEX name_entity ON name (entity);
+    -- how often each surface form of a name occurs, over all mentions
+    CREATE TABLE form (
+        name INTEGER NOT NULL, form TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (name, form)) WITHOUT ROWID;
+    -- no foreign keys on the rows that come by the hundred thousand: `changes` alone writes them
+    CREATE TABLE mention (
+        segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
+        question TEXT NOT NULL, PRIMARY KEY (segment, name)) WITHOUT ROWID;
+    CREATE INDEX mention_name ON mention (name, segment);
+    CREATE TABLE fact (
+        segment INTEGER NOT NULL, n INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL,
+        description TEXT NOT NULL, question TEXT NOT NULL, PRIMARY KEY (segment, n)) WITHOUT ROWID;
+    CREATE INDEX fact_head ON fact (head);
+    CREATE INDEX fact_tail ON fact (tail);
+    CREATE TABLE question (
+        segment INTEGER NOT NULL, n INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL,
+        PRIMARY KEY (segment, n)) WITHOUT ROWID;
+    CREATE TABLE merged (segment INTEGER PRIMARY KEY, digest TEXT NOT NULL);
+
+    CREATE TABLE indexed (
+        ns INTEGER NOT NULL, number INTEGER NOT NULL, segment INTEGER NOT NULL UNIQUE,
+        length INTEGER NOT NULL, PRIMARY KEY (ns, number)) WITHOUT ROWID;
+    -- which terms a segment stands under: int32 term numbers
+    CREATE TABLE forward (segment INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+    CREATE TABLE term (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE (ns, text));
+    -- numbers: int32, ascending; counts: as many uint8, or int32 where one is above 255
+    CREATE TABLE posting (
+        term INTEGER NOT NULL, first INTEGER NOT NULL, numbers BLOB NOT NULL, counts BLOB NOT NULL,
+        PRIMARY KEY (term, first)) WITHOUT ROWID;
+
+    -- keys of the relations that have vectors
+    CREATE TABLE relation (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, UNIQUE (ns, key));
+    -- owners: int32 segment or relation numbers, one per row of data (float32)
+    CREATE TABLE vectors (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, kind TEXT NOT NULL, rows INTEGER NOT NULL,
+        owners BLOB NOT NULL, data BLOB NOT NULL);
+    CREATE INDEX vectors_ns ON vectors (ns, kind, rows);
+    CREATE TABLE vector_owner (
+        ns INTEGER NOT NULL, kind TEXT NOT NULL, owner INTEGER NOT NULL, block INTEGER NOT NULL,
+        PRIMARY KEY (ns, kind, owner)) WITHOUT ROWID;
+
+    CREATE TABLE trail (
+        num INTEGER PRIMARY KEY AUTOINCREMENT,
+        ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, id TEXT NOT NULL,
+        created TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (ns, id));
+    CREATE INDEX trail_order ON trail (ns, created, num);
+    CREATE TABLE call (
+        num INTEGER PRIMARY KEY AUTOINCREMENT,
+        ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, body TEXT NOT NULL);
+    CREATE INDEX call_ns ON call (ns);
+    CREATE TABLE cached (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
+        key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (ns, key));
+    -- by the segment's text id: a reply may be kept before or after its segment is there
+    CREATE TABLE cached_segment (
+        ns INTEGER NOT NULL, segment TEXT NOT NULL,
+        cached INTEGER NOT NULL REFERENCES cached ON DELETE CASCADE,
+        PRIMARY KEY (ns, segment, cached)) WITHOUT ROWID;
+    CREATE INDEX cached_segment_cached ON cached_segment (cached);
+    """,
+)
+
+
+def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only: bool) -> None:
+    """See that the open file has this version's tables; make or migrate them if need be.
+
+    Raises:
+        NotFound: there are none, and none are to be made.
+        UsageError: it is somebody else's SQLite file.
+        MissingError: it was made by a newer qrmem, or is older and cannot be migrated.
+    """
+    version = _checked_version(db, location)
+    if version == 0 and (is_read_only or not create):
+        raise NotFound(f"{location} holds no memory yet; add a document first")
+    if version < SCHEMA_VERSION and is_read_only:
+        raise MissingError(
+            f"{location} was made by an older qrmem; open it once where it may be written"
+        )
+    if version < SCHEMA_VERSION:
+        migrate(db)
+
+
+def migrate(db: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Bring the tables up to `len(migrations)` at once; a second process finds it done."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for migration in migrations[_version(db) :]:
+            for statement in _statements(migration):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {len(migrations)}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _checked_version(db: sqlite3.Connection, location: str) -> int:
+    version = _version(db)
+    is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    if not is_ours and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        raise UsageError(f"{location} is an SQLite file, but not a qrmem memory")
+    if version > SCHEMA_VERSION:
+        raise MissingError(f"{location} was made by a newer qrmem; upgrade qrmem to open it")
+    return version
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> list[str]:
+    """Cut a script at statement ends (`executescript` would commit the transaction)."""
+    found, current = [], ""
+    for line in script.splitlines():
+        current += line + "\n"
+        if sqlite3.complete_statement(current):
+            found.append(current)
+            current = ""
+    return found

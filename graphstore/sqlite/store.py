@@ -1,0 +1,246 @@
+"""The store's face: every method hands its work to the thread that owns the connection."""
+
+# ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+from qrmem.graphstore.protocol import (
+    Catalog,
+    Change,
+    EntityCount,
+    NameRow,
+    NamespaceInfo,
+    Postings,
+    VectorKind,
+    Vectors,
+)
+from qrmem.graphstore.sqlite import changes, documents, facts, removal, runs, vectors, view, words
+from qrmem.graphstore.sqlite.connection import Opening, Worker
+from qrmem.graphstore.sqlite.errors import read_only
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    DocumentInfo,
+    Entity,
+    Fact,
+    LedgerRow,
+    MergeDecision,
+    Question,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SqliteStore:
+    """A file of memories; what each method does is said in `GraphStore`."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    @classmethod
+    async def open(cls, path: str | Path, opening: Opening | None = None) -> Self:
+        """Open a file, or make it.
+
+        Raises:
+            NotFound: there is no memory, and none is to be made.
+            UsageError: the file is something else.
+            MissingError: it was made by a newer qrmem.
+        """
+        worker = Worker(Path(path), opening or Opening())
+        await worker.open()
+        return cls(worker)
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._worker.is_read_only
+
+    @property
+    def location(self) -> str:
+        return self._worker.location
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+    async def _write(
+        self,
+        work: "Callable[Concatenate[sqlite3.Connection, P], R]",
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        if self.is_read_only:
+            raise read_only(self.location)
+        return await self._worker.write(work, *args, **kwargs)
+
+    # --- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self) -> Sequence[str]:
+        return await self._worker.read(documents.namespaces)
+
+    async def namespace(self, ns: str) -> NamespaceInfo | None:
+        return await self._worker.read(documents.namespace, ns)
+
+    async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+        found = await self.namespace(ns)
+        if found is not None:
+            return found
+        return await self._write(documents.create_namespace, ns, info)
+
+    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
+        await self._write(vectors.set_embedder, ns, embedder, dimension)
+
+    async def delete_namespace(self, ns: str) -> None:
+        await self._write(removal.delete_namespace, ns)
+
+    # --- facts --------------------------------------------------------------------------------
+
+    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+        await self._write(documents.put_document, ns, document, segments)
+
+    async def document(self, ns: str, document_id: str) -> Document | None:
+        return await self._worker.read(documents.document, ns, document_id)
+
+    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
+        return await self._worker.read(documents.documents, ns)
+
+    async def document_texts(self, ns: str) -> Mapping[str, str]:
+        return await self._worker.read(documents.document_texts, ns)
+
+    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
+        await self._write(documents.set_summary, ns, document_id, summary)
+
+    async def delete_document(self, ns: str, document_id: str) -> None:
+        await self._write(documents.delete_document, ns, document_id)
+
+    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
+        return await self._worker.read(documents.segments, ns, ids)
+
+    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
+        return await self._worker.read(documents.segments_of, ns, document_id)
+
+    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
+        return await self._worker.read(facts.ledger, ns, document_id)
+
+    async def record(
+        self,
+        ns: str,
+        row: LedgerRow,
+        contribution: Contribution | None = None,
+        calls: Sequence[CallRecord] = (),
+    ) -> None:
+        await self._write(facts.record, ns, [(row, contribution)], calls)
+
+    async def record_all(
+        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+    ) -> None:
+        await self._write(facts.record, ns, rows)
+
+    async def contributions(
+        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+    ) -> Sequence[Contribution]:
+        return await self._worker.read(facts.contributions, ns, document_id, kinds)
+
+    async def decide(self, ns: str, decision: MergeDecision) -> None:
+        await self._write(facts.decide, ns, decision)
+
+    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
+        return await self._worker.read(facts.decisions, ns)
+
+    # --- the view -----------------------------------------------------------------------------
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        return await self._write(changes.apply, ns, revision, change)
+
+    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
+        return await self._worker.read(view.merged_segments, ns, document_id)
+
+    async def names(self, ns: str) -> Sequence[NameRow]:
+        return await self._worker.read(view.names, ns)
+
+    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
+        return await self._worker.read(view.entities, ns, keys)
+
+    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
+        return await self._worker.read(view.list_entities, ns, limit)
+
+    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return await self._worker.read(view.entities_in, ns, segment_ids)
+
+    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return await self._worker.read(view.segments_with, ns, keys)
+
+    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
+        return await self._worker.read(view.facts, ns, keys)
+
+    async def questions(
+        self, ns: str, segment_ids: Sequence[str] | None = None
+    ) -> Sequence[Question]:
+        return await self._worker.read(view.questions, ns, segment_ids)
+
+    async def counts(self, ns: str) -> Mapping[str, int]:
+        return await self._worker.read(view.counts, ns)
+
+    # --- search -------------------------------------------------------------------------------
+
+    async def catalog(self, ns: str) -> Catalog:
+        return await self._worker.read(words.catalog, ns)
+
+    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
+        return await self._worker.read(words.postings, ns, terms)
+
+    async def put_vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
+    ) -> None:
+        await self._write(vectors.put, ns, kind, owners, matrix)
+
+    async def vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
+    ) -> Vectors:
+        return await self._worker.read(vectors.read, ns, kind, owners)
+
+    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
+        return await self._worker.read(vectors.owners, ns, kind)
+
+    # --- what runs leave behind ---------------------------------------------------------------
+
+    async def put_trail(self, ns: str, trail: Trail) -> None:
+        await self._write(runs.put_trail, ns, trail)
+
+    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
+        return await self._worker.read(runs.trail, ns, trail_id)
+
+    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
+        return await self._worker.read(runs.trails, ns, limit)
+
+    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
+        await self._write(runs.put_calls, ns, calls)
+
+    async def calls(self, ns: str) -> Sequence[CallRecord]:
+        return await self._worker.read(runs.calls, ns)
+
+    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
+        return await self._worker.read(runs.cached, ns, key)
+
+    async def put_cached(
+        self,
+        ns: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        segment_id: str = "",
+        segments: Sequence[str] = (),
+    ) -> None:
+        ties = {*segments, segment_id} - {""}
+        await self._write(runs.put_cached, ns, key, value, ties)

@@ -1,0 +1,179 @@
+"""Reading the view: names, entities, facts, questions."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from qrmem.graphstore.protocol import EntityCount, NameRow
+from qrmem.graphstore.sqlite.lookup import (
+    document_number,
+    entity_numbers,
+    in_order,
+    namespace_number,
+    pick,
+    segment_numbers,
+)
+from qrmem.records import Entity, Fact, Question
+
+# CROSS JOIN fixes the order of the joins: from the few picked rows outwards, whatever ANALYZE saw.
+_OF_ENTITIES = """
+    FROM picked CROSS JOIN name n ON n.entity = picked.num
+    CROSS JOIN mention m ON m.name = n.num CROSS JOIN segment s ON s.num = m.segment
+    CROSS JOIN document d ON d.num = s.document
+"""
+
+
+def merged_segments(db: sqlite3.Connection, ns: str, document_id: str) -> Mapping[str, str]:
+    """Return segment id to digest, in order."""
+    doc = document_number(db, namespace_number(db, ns), document_id)
+    return dict(
+        db.execute(
+            "SELECT s.id, g.digest FROM segment s CROSS JOIN merged g ON g.segment = s.num"
+            " WHERE s.document = ? ORDER BY s.idx",
+            (doc,),
+        )
+    )
+
+
+def names(db: sqlite3.Connection, ns: str) -> list[NameRow]:
+    """Return every name, by key."""
+    rows = db.execute(
+        "SELECT n.key, n.surface, n.count, e.key FROM name n CROSS JOIN entity e"
+        " ON e.num = n.entity WHERE n.ns = ? ORDER BY n.key",
+        (namespace_number(db, ns),),
+    )
+    return [NameRow(*row) for row in rows]
+
+
+def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:
+    """Return entities in the order of the keys."""
+    numbers = entity_numbers(db, namespace_number(db, ns), keys)
+    pick(db, numbers.values())
+    forms = _forms(db)
+    segments: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
+    questions: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
+    rows = db.execute(
+        f"SELECT picked.num, s.id, m.question {_OF_ENTITIES} ORDER BY d.id, s.idx, n.key"
+    )
+    for num, segment, question in rows:
+        segments[num][segment] = None
+        if question:
+            questions[num][question] = None
+    found = {
+        key: Entity(key, name, type_, forms[num], tuple(segments[num]), tuple(questions[num]))
+        for num, key, name, type_ in db.execute(
+            "SELECT num, key, name, type FROM picked CROSS JOIN entity USING (num)"
+        )
+    }
+    return in_order(keys, found)
+
+
+def _forms(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, int], ...]]:
+    """Return the surface forms of the picked entities, most frequent first."""
+    found: dict[int, list[tuple[str, int]]] = {
+        num: [] for (num,) in db.execute("SELECT num FROM picked")
+    }
+    rows = db.execute(
+        "SELECT picked.num, f.form, sum(f.count) FROM picked CROSS JOIN name n"
+        " ON n.entity = picked.num CROSS JOIN form f ON f.name = n.num GROUP BY 1, 2"
+    )
+    for num, form, count in rows:
+        found[num].append((form, count))
+    return {
+        num: tuple(sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
+        for num, pairs in found.items()
+    }
+
+
+def list_entities(db: sqlite3.Connection, ns: str, limit: int) -> list[EntityCount]:
+    """Return entities by falling number of segments, then key."""
+    rows = db.execute(
+        "SELECT e.key, e.name, e.type, count(DISTINCT m.segment) AS segments"
+        " FROM entity e CROSS JOIN name n ON n.entity = e.num CROSS JOIN mention m"
+        " ON m.name = n.num WHERE e.ns = ? GROUP BY e.num ORDER BY segments DESC, e.key LIMIT ?",
+        (namespace_number(db, ns), max(limit, 0)),
+    )
+    return [EntityCount(*row) for row in rows]
+
+
+def entities_in(
+    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return segment id to the keys of its entities, sorted."""
+    numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
+    pick(db, numbers.values())
+    rows = db.execute(
+        "SELECT DISTINCT picked.num, e.key FROM picked CROSS JOIN mention m"
+        " ON m.segment = picked.num CROSS JOIN name n ON n.num = m.name"
+        " CROSS JOIN entity e ON e.num = n.entity ORDER BY e.key"
+    )
+    found: dict[int, list[str]] = {num: [] for num in numbers.values()}
+    for num, key in rows:
+        found[num].append(key)
+    return {id_: tuple(found[numbers[id_]]) for id_ in segment_ids if id_ in numbers}
+
+
+def segments_with(
+    db: sqlite3.Connection, ns: str, keys: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return entity key to the ids of its segments, in order."""
+    numbers = entity_numbers(db, namespace_number(db, ns), keys)
+    pick(db, numbers.values())
+    found: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
+    for num, segment in db.execute(f"SELECT picked.num, s.id {_OF_ENTITIES} ORDER BY d.id, s.idx"):
+        found[num][segment] = None
+    return {key: tuple(found[numbers[key]]) for key in keys if key in numbers}
+
+
+def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:
+    """Return the facts with an end in `keys`, in order."""
+    pick(db, entity_numbers(db, namespace_number(db, ns), keys).values())
+    rows = db.execute(
+        """
+        SELECT he.key, te.key, f.description, s.id, f.question
+        FROM (
+            SELECT f.segment, f.n FROM picked CROSS JOIN name n ON n.entity = picked.num
+            CROSS JOIN fact f INDEXED BY fact_head ON f.head = n.num
+            UNION
+            SELECT f.segment, f.n FROM picked CROSS JOIN name n ON n.entity = picked.num
+            CROSS JOIN fact f INDEXED BY fact_tail ON f.tail = n.num
+        ) k
+        CROSS JOIN fact f ON f.segment = k.segment AND f.n = k.n
+        CROSS JOIN name h ON h.num = f.head CROSS JOIN entity he ON he.num = h.entity
+        CROSS JOIN name t ON t.num = f.tail CROSS JOIN entity te ON te.num = t.entity
+        CROSS JOIN segment s ON s.num = f.segment CROSS JOIN document d ON d.num = s.document
+        ORDER BY d.id, s.idx, f.n
+        """
+    )
+    return [Fact(*row) for row in rows]
+
+
+def questions(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str] | None) -> list[Question]:
+    """Return accepted questions of the given segments, or all, in order."""
+    number = namespace_number(db, ns)
+    values: tuple[int, ...]
+    if segment_ids is None:
+        start, values = "FROM segment s", (number,)
+        end = "WHERE s.ns = ?"
+    else:
+        pick(db, segment_numbers(db, number, segment_ids).values())
+        start, values = "FROM picked CROSS JOIN segment s ON s.num = picked.num", ()
+        end = ""
+    rows = db.execute(
+        f"SELECT q.text, s.id, q.kind {start} CROSS JOIN question q ON q.segment = s.num"
+        f" CROSS JOIN document d ON d.num = s.document {end} ORDER BY d.id, s.idx, q.n",
+        values,
+    )
+    return [Question(*row) for row in rows]
+
+
+def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
+    """Return how much there is of each kind."""
+    number = namespace_number(db, ns)
+    found = {}
+    for kind in ("document", "segment", "entity", "fact", "question", "trail"):
+        where = "WHERE ns = ?"
+        if kind in ("fact", "question"):
+            where = "WHERE segment IN (SELECT num FROM segment WHERE ns = ?)"
+        (count,) = db.execute(f"SELECT count(*) FROM {kind} {where}", (number,)).fetchone()
+        found["entities" if kind == "entity" else kind + "s"] = count
+    return found

@@ -1,0 +1,228 @@
+"""The columns that BM25 reads: which segments are indexed, and where each term occurs."""
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from qrmem.graphstore.protocol import Catalog, IndexRow, Postings
+from qrmem.graphstore.sqlite.lookup import (
+    execute_in,
+    namespace_number,
+    next_number,
+    pick,
+    rows_in,
+    term_numbers,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Ints = NDArray[np.int32]
+
+MAX_BLOCKS = 16
+"""Blocks of one term from which on the newer ones are joined."""
+
+_Block = tuple[int, int, bytes, bytes]
+
+
+def add(db: sqlite3.Connection, ns: int, rows: Sequence[tuple[int, IndexRow]]) -> None:
+    """Index segments, given by number; one that was indexed already is indexed anew."""
+    latest = dict(rows)
+    if not latest:
+        return
+    drop(db, ns, latest)
+    numbers = _new_numbers(db, ns, len(latest))
+    db.executemany(
+        "INSERT INTO indexed VALUES (?, ?, ?, ?)",
+        (
+            (ns, n, segment, row.length)
+            for n, (segment, row) in zip(numbers, latest.items(), strict=True)
+        ),
+    )
+    terms = _terms(db, ns, latest.values())
+    db.executemany("INSERT INTO forward VALUES (?, ?)", _forward(latest, terms))
+    db.executemany("INSERT INTO posting VALUES (?, ?, ?, ?)", _blocks(numbers, latest, terms))
+    _compact(db, set(terms.values()))
+
+
+def _new_numbers(db: sqlite3.Connection, ns: int, count: int) -> range:
+    (last,) = db.execute(
+        "UPDATE namespace SET last_indexed = last_indexed + ? WHERE num = ? RETURNING last_indexed",
+        (count, ns),
+    ).fetchall()[0]
+    return range(last - count + 1, last + 1)
+
+
+def _terms(db: sqlite3.Connection, ns: int, rows: Collection[IndexRow]) -> dict[str, int]:
+    texts: set[str] = set()
+    for row in rows:
+        texts.update(row.terms)
+    terms = term_numbers(db, ns, texts)
+    new = dict(enumerate(sorted(texts - terms.keys()), next_number(db, "term")))
+    db.executemany("INSERT INTO term VALUES (?, ?, ?)", ((num, ns, t) for num, t in new.items()))
+    return terms | {text: num for num, text in new.items()}
+
+
+def _forward(
+    latest: Mapping[int, IndexRow], terms: Mapping[str, int]
+) -> Iterator[tuple[int, bytes]]:
+    import numpy as np
+
+    for segment, row in latest.items():
+        yield segment, np.array([terms[text] for text in row.terms], dtype=np.int32).tobytes()
+
+
+def _blocks(
+    numbers: range, latest: Mapping[int, IndexRow], terms: Mapping[str, int]
+) -> Iterator[_Block]:
+    """Yield one block for each term, its numbers ascending."""
+    import numpy as np
+
+    rows = list(latest.values())
+    sizes = [len(row.terms) for row in rows]
+    total = sum(sizes)
+    texts = chain.from_iterable(row.terms for row in rows)
+    term = np.fromiter((terms[text] for text in texts), np.int32, total)
+    counts = np.fromiter(chain.from_iterable(row.terms.values() for row in rows), np.int32, total)
+    number = np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), sizes)
+    order = np.argsort(term, kind="stable")
+    term, counts, number = term[order], counts[order], number[order]
+    starts = np.flatnonzero(np.diff(term, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), total], strict=True):
+        yield _block(int(term[start]), number[start:end], counts[start:end])
+
+
+def _block(term: int, numbers: "_Ints", counts: "_Ints") -> _Block:
+    import numpy as np
+
+    is_small = int(counts.max()) < 256
+    packed = counts.astype(np.uint8) if is_small else counts
+    return term, int(numbers[0]), numbers.tobytes(), packed.tobytes()
+
+
+def _unpacked(numbers: bytes, counts: bytes) -> "tuple[_Ints, NDArray[Any]]":
+    import numpy as np
+
+    found = np.frombuffer(numbers, np.int32)
+    kind = np.uint8 if len(counts) == len(found) else np.int32
+    return found, np.frombuffer(counts, kind)
+
+
+def _joined(
+    blocks: Sequence[tuple[bytes, bytes]], kind: Any
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    import numpy as np
+
+    pairs = [_unpacked(*block) for block in blocks]
+    numbers = np.concatenate([pair[0] for pair in pairs], dtype=kind)
+    return numbers, np.concatenate([pair[1] for pair in pairs], dtype=kind)
+
+
+def _compact(db: sqlite3.Connection, terms: Collection[int]) -> None:
+    """Join the newer blocks of terms that have many.
+
+    A block that is larger than all newer ones together is left alone, so that a long list is not
+    written again for every few segments.
+    """
+    pick(db, terms)
+    many = db.execute(
+        "SELECT term FROM picked CROSS JOIN posting ON term = num GROUP BY term"
+        f" HAVING count(*) > {MAX_BLOCKS}"
+    ).fetchall()
+    for (term,) in many:
+        blocks = _term_blocks(db, term)
+        start, size = len(blocks) - 1, len(blocks[-1][1])
+        while start and len(blocks[start - 1][1]) <= size:
+            start -= 1
+            size += len(blocks[start][1])
+        _replace(db, term, blocks[start:])
+
+
+def _term_blocks(db: sqlite3.Connection, term: int) -> list[tuple[int, bytes, bytes]]:
+    return db.execute(
+        "SELECT first, numbers, counts FROM posting WHERE term = ? ORDER BY first", (term,)
+    ).fetchall()
+
+
+def _replace(db: sqlite3.Connection, term: int, blocks: Sequence[tuple[int, bytes, bytes]]) -> None:
+    """Put one block in the place of several neighbours."""
+    import numpy as np
+
+    db.execute(
+        "DELETE FROM posting WHERE term = ? AND first BETWEEN ? AND ?",
+        (term, blocks[0][0], blocks[-1][0]),
+    )
+    numbers, counts = _joined([block[1:] for block in blocks], np.int32)
+    db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", _block(term, numbers, counts))
+
+
+def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
+    """Take segments out of the index; terms that occur nowhere else vanish."""
+    import numpy as np
+
+    sql = "SELECT number FROM indexed WHERE segment IN ({})"
+    gone = np.array(sorted(n for (n,) in rows_in(db, sql, segments)), dtype=np.int32)
+    if not gone.size:
+        return
+    forward = rows_in(db, "SELECT terms FROM forward WHERE segment IN ({})", segments)
+    terms = np.unique(np.frombuffer(b"".join(blob for (blob,) in forward), np.int32)).tolist()
+    for term in terms:
+        _drop_numbers(db, term, gone)
+    empty = "NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = num)"
+    execute_in(db, f"DELETE FROM term WHERE num IN ({{}}) AND {empty}", terms)
+    execute_in(db, "DELETE FROM forward WHERE segment IN ({})", segments)
+    execute_in(db, "DELETE FROM indexed WHERE segment IN ({})", segments)
+
+
+def _drop_numbers(db: sqlite3.Connection, term: int, gone: "_Ints") -> None:
+    import numpy as np
+
+    for first, *packed in _term_blocks(db, term):
+        if first > gone[-1]:
+            return
+        numbers, counts = _unpacked(*packed)
+        kept = ~np.isin(numbers, gone)
+        if kept.all():
+            continue
+        db.execute("DELETE FROM posting WHERE term = ? AND first = ?", (term, first))
+        if kept.any():
+            block = _block(term, numbers[kept], counts[kept].astype(np.int32))
+            db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", block)
+
+
+def catalog(db: sqlite3.Connection, ns: str) -> Catalog:
+    """Return all indexed segments as columns."""
+    import numpy as np
+
+    number = namespace_number(db, ns)
+    row = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
+    documents = dict(db.execute("SELECT num, id FROM document WHERE ns = ?", (number,)))
+    rows = db.execute(
+        "SELECT i.number, i.length, s.id, s.document, s.idx FROM indexed i"
+        " CROSS JOIN segment s ON s.num = i.segment WHERE i.ns = ? ORDER BY i.number",
+        (number,),
+    ).fetchall()
+    numbers, lengths, ids, docs, indexes = zip(*rows, strict=True) if rows else ((),) * 5
+    return Catalog(
+        revision=row[0] if row else 0,
+        numbers=np.array(numbers, dtype=np.int64),
+        segment_ids=ids,
+        document_ids=tuple(documents[doc] for doc in docs),
+        indexes=np.array(indexes, dtype=np.int64),
+        lengths=np.array(lengths, dtype=np.int64),
+    )
+
+
+def postings(db: sqlite3.Connection, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
+    """Return where each term occurs; terms that occur nowhere are left out."""
+    import numpy as np
+
+    numbers = term_numbers(db, namespace_number(db, ns), terms)
+    found = {}
+    for text in dict.fromkeys(terms):
+        if text in numbers:
+            blocks = [block[1:] for block in _term_blocks(db, numbers[text])]
+            found[text] = Postings(*_joined(blocks, np.int64))
+    return found
