@@ -1,0 +1,38 @@
+"""`import qrmem` and looking at a SQLite memory load no heavy package (DESIGN, section 8)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"langgraph", "langchain_core", "openai", "neo4j", "networkx", "scipy", "torch"}
+
+REPORT = "import sys; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+
+
+def loaded(code: str, folder: Path) -> set[str]:
+    """Run code in a fresh interpreter; return the top-level packages that it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{REPORT}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"HOME": str(folder), "PATH": ""},
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_import_alone_loads_nothing_heavy(tmp_path: Path) -> None:
+    assert not loaded("import qrmem", tmp_path) & (HEAVY | {"numpy", "pydantic", "rich"})
+
+
+@pytest.mark.parametrize(
+    "words", [["search", "Babbage"], ["status"], ["show"], ["show", "Ada Lovelace"], ["list"]]
+)
+def test_looking_at_a_sqlite_memory_loads_nothing_heavy(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ada Lovelace met Charles Babbage in London.")
+    run = "from qrmem.cli import main\n"
+    loaded(run + "assert main(['add', 'a.txt', '--embedder', 'none', '--quiet']) == 0", tmp_path)
+    assert not loaded(f"{run}assert main({words!r}) == 0", tmp_path) & HEAVY
