@@ -8,7 +8,7 @@ from qrmem.models.endpoint import Endpoint, endpoint
 from qrmem.models.exchange import Exchange, Form, Gauge, Sender
 from qrmem.models.limiter import Limiter
 from qrmem.models.negotiation import Abilities, Negotiation, abilities
-from qrmem.models.retrying import Retrying
+from qrmem.models.retrying import Retries, Retrying
 from qrmem.models.transport import OpenAITransport
 from qrmem.ports import ChatReply, ChatRequest, Listener
 
@@ -83,7 +83,7 @@ def open_chat(settings: Settings, listener: Listener | None = None) -> Chat:
     known = abilities(where.address, settings.model)
     transport = OpenAITransport(where, settings.model, settings.timeout)
     limited = Limiter(Gauge(transport), most=settings.concurrency)
-    retrying = Retrying(limited, retries=settings.retries, listener=listener)
+    retrying = Retrying(limited, Retries(settings.retries), listener)
     layers = Negotiation(retrying, known)
     return Chat(settings.model, where, layers, known, transport)
 

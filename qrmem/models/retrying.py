@@ -4,12 +4,15 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from qrmem.errors import ModelUnavailable
 from qrmem.models.exchange import Exchange, Sender, Transient
 from qrmem.ports import ChatReply, Event, Listener
+
+T = TypeVar("T")
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
@@ -24,88 +27,120 @@ class Reached:
     yet: bool = False
 
 
-class Retrying:
-    """Sends again what failed in a way that may pass."""
+class Retries:
+    """When and how often to try again."""
 
     def __init__(
         self,
-        inner: Sender,
+        most: int,
         *,
-        retries: int,
-        listener: Listener | None = None,
         reached: Reached | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: random.Random | None = None,
     ) -> None:
-        self._inner = inner
-        self._retries = retries
-        self._listener = listener
+        self._most = most
         self._reached = reached or Reached()
         self._sleep = sleep
         self._jitter = jitter or random.Random()
 
-    async def send(self, exchange: Exchange) -> ChatReply:
-        """Send, and again after a wait while that may help.
+    async def run(
+        self,
+        call: Callable[[], Awaitable[T]],
+        *,
+        may_retry: Callable[[], bool] = lambda: True,
+        tell: Callable[[str, int, float], None] = lambda *_: None,
+    ) -> T:
+        """Call, and again after a wait while that may help.
+
+        Args:
+            may_retry: the budget; asked before each further try.
+            tell: hears reason, number of the try and wait.
 
         Raises:
             ModelUnavailable: it did not help; the text is that of the last failure.
         """
-        before = exchange.sent
+        tries = 0
 
-        async def attempt() -> ChatReply:
+        async def attempt() -> T:
+            nonlocal tries
+            tries += 1
             try:
-                reply = await self._inner.send(exchange)
+                result = await call()
             except Transient as exc:
                 self._reached.yet |= exc.cause != "connection"
                 raise
             self._reached.yet = True
-            return reply
+            return result
 
         policy = AsyncRetrying(
-            retry=retry_if_exception(lambda exc: self._may_help(exchange, exc)),
-            stop=lambda state: state.attempt_number > self._retries,
+            retry=retry_if_exception(lambda exc: self._may_help(exc)),
+            stop=lambda state: state.attempt_number > self._most or not may_retry(),
             wait=self._wait,
             sleep=self._sleep,
-            before_sleep=lambda state: self._tell(exchange, state),
+            before_sleep=lambda state: tell(
+                str(_failure(state)), state.attempt_number, state.upcoming_sleep
+            ),
             reraise=True,
         )
         try:
             return await policy(attempt)
         except Transient as exc:
-            times = exchange.sent - before
-            tried = f" (tried {times} times)" if times > 1 else ""
+            tried = f" (tried {tries} times)" if tries > 1 else ""
             raise ModelUnavailable(f"{exc}{tried}") from exc
 
-    def _may_help(self, exchange: Exchange, exc: BaseException) -> bool:
+    def _may_help(self, exc: BaseException) -> bool:
         if not isinstance(exc, Transient):
             return False
         if exc.cause == "connection" and not self._reached.yet:
             return False
-        if exc.retry_after is not None and exc.retry_after > LONGEST_ASKED:
-            return False
-        return exchange.gate is None or exchange.gate.may_retry()
+        return exc.retry_after is None or exc.retry_after <= LONGEST_ASKED
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
-        exc = state.outcome.exception() if state.outcome else None
+        exc = _failure(state)
         asked = exc.retry_after if isinstance(exc, Transient) else None
         if asked is not None:
             return asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT)
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (state.attempt_number - 1))
         return self._jitter.uniform(longest / 2, longest)
 
-    def _tell(self, exchange: Exchange, state: RetryCallState) -> None:
-        if self._listener is None or state.outcome is None:
+
+class Retrying:
+    """The layer that sends again what failed in a way that may pass."""
+
+    def __init__(self, inner: Sender, retries: Retries, listener: Listener | None = None) -> None:
+        self._inner = inner
+        self._retries = retries
+        self._listener = listener
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        """Send until it succeeds or retrying no longer helps.
+
+        Raises:
+            ModelUnavailable: no reply; the text is that of the last failure.
+        """
+        return await self._retries.run(
+            lambda: self._inner.send(exchange),
+            may_retry=exchange.gate.may_retry if exchange.gate else lambda: True,
+            tell=lambda reason, tried, wait: self._tell(exchange, reason, tried, wait),
+        )
+
+    def _tell(self, exchange: Exchange, reason: str, tried: int, wait: float) -> None:
+        if self._listener is None:
             return
         data = {
             "what": "retry",
             "stage": exchange.request.stage,
             "segment": exchange.request.segment_id,
-            "reason": str(state.outcome.exception()),
-            "attempt": state.attempt_number,
-            "wait": round(state.upcoming_sleep, 3),
+            "reason": reason,
+            "attempt": tried,
+            "wait": round(wait, 3),
         }
         self._listener(Event("warning", data))
 
 
-__all__ = ["Reached", "Retrying"]
+def _failure(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+__all__ = ["Reached", "Retries", "Retrying"]

@@ -1,33 +1,16 @@
 """The innermost layer: one HTTP request to an OpenAI-compatible server, failures translated."""
 
-import asyncio
 import json
 import time
 from typing import TYPE_CHECKING, Any
 
 from qrmem.models.endpoint import Endpoint
 from qrmem.models.exchange import Exchange, Options, Transient
-from qrmem.models.refusals import from_connection, from_status
+from qrmem.models.requests import open_client, requested
 from qrmem.ports import ChatReply, ChatRequest
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-CONNECT_SECONDS = 4.0
-"""Time to get a connection; a command with no route to its server ends within 5 seconds."""
-
-
-def open_client(endpoint: Endpoint, timeout: float) -> "AsyncOpenAI":
-    """Return a client that never retries by itself and reads neither key nor URL on its own."""
-    import openai
-
-    limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
-    return openai.AsyncOpenAI(
-        api_key=endpoint.key.reveal() or "none",
-        base_url=endpoint.url,
-        timeout=limits,
-        max_retries=0,
-    )
 
 
 class OpenAITransport:
@@ -60,23 +43,11 @@ class OpenAITransport:
             await client.close()
 
     async def _post(self, arguments: dict[str, Any]) -> str:
-        import openai
-
-        self._client = self._client or open_client(self._endpoint, self._timeout)
-        try:
-            async with asyncio.timeout(self._timeout):
-                raw = await self._client.chat.completions.with_raw_response.create(**arguments)
-        except openai.APIStatusError as exc:
-            answer = exc.response
-            raise from_status(
-                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
-            ) from exc
-        except (openai.APIConnectionError, TimeoutError) as exc:
-            raise from_connection(exc, self._endpoint, self._timeout) from exc
-        except (openai.OpenAIError, UnicodeError) as exc:
-            text = f"{self._endpoint.host}: {self._endpoint.clean(str(exc)) or type(exc).__name__}"
-            raise Transient(text, cause="body") from exc
-        return str(raw.text)
+        client = self._client = self._client or open_client(self._endpoint, self._timeout)
+        create = client.chat.completions.with_raw_response.create
+        return await requested(
+            lambda: create(**arguments), self._endpoint, self._model, self._timeout
+        )
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
         try:
@@ -140,4 +111,4 @@ def _count(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-__all__ = ["OpenAITransport", "open_client", "payload"]
+__all__ = ["OpenAITransport", "payload"]

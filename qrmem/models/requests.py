@@ -1,0 +1,63 @@
+"""One request through the `openai` client: the whole answer in time, or one of our errors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from qrmem.models.endpoint import Endpoint
+from qrmem.models.exchange import Transient
+from qrmem.models.refusals import from_connection, from_status
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+CONNECT_SECONDS = 4.0
+"""Time to get a connection; a command with no route to its server ends within 5 seconds."""
+
+
+def open_client(endpoint: Endpoint, timeout: float) -> "AsyncOpenAI":
+    """Return a client that never retries by itself and reads neither key nor URL on its own."""
+    import openai
+
+    limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    return openai.AsyncOpenAI(
+        api_key=endpoint.key.reveal() or "none",
+        base_url=endpoint.url,
+        timeout=limits,
+        max_retries=0,
+    )
+
+
+async def requested(
+    create: Callable[[], Awaitable[Any]], endpoint: Endpoint, model: str, seconds: float
+) -> str:
+    """Return the body of an answer.
+
+    Args:
+        create: sends the request, by one of the client's `with_raw_response` methods.
+        seconds: for the whole of it.
+
+    Raises:
+        AccessRefused: key or model name refused.
+        ContextExceeded: the prompt is longer than the model's context.
+        Transient: trying again may help.
+        Rejected: the request's form is refused.
+        ModelUnavailable: anything else.
+    """
+    import openai
+
+    try:
+        async with asyncio.timeout(seconds):
+            raw = await create()
+    except openai.APIStatusError as exc:
+        answer = exc.response
+        raise from_status(answer.status_code, answer.text, answer.headers, endpoint, model) from exc
+    except (openai.APIConnectionError, TimeoutError) as exc:
+        raise from_connection(exc, endpoint, seconds) from exc
+    except (openai.OpenAIError, UnicodeError) as exc:
+        text = f"{endpoint.host}: {endpoint.clean(str(exc)) or type(exc).__name__}"
+        raise Transient(text, cause="body") from exc
+    return str(raw.text)
+
+
+__all__ = ["CONNECT_SECONDS", "open_client", "requested"]
