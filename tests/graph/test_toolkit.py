@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
 
 import qrmem
 
@@ -19,7 +20,7 @@ class OneLookUp(BaseChatModel):
 
     tool: str
     arguments: dict[str, Any]
-    offered: list[str] = []
+    offered: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
