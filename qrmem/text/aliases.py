@@ -1,0 +1,210 @@
+"""Whether one name can stand for another: a part of it, initials, acronym, other spelling."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from qrmem.text.numbers import canonical_number, numbers, roman
+from qrmem.text.spelling import normalise_name
+from qrmem.text.titles import BEFORE_GIVEN, sex, split_titles, titles_clash
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_GENERATIONS = {"jr": "jr", "junior": "jr", "sr": "sr", "senior": "sr"}
+_COMPANY = _set("inc ltd llc plc corp corporation co company gmbh ag sa nv limited")
+_SMALL = _set("of the and for in on de la du des di da del von van der den el al")
+_JOINTS = _set("and or in for to on with at from by vs versus as into over under")
+_NOBLE = _set("duke duchess earl count countess marquess marquis viscount baron prince")
+_MODIFIERS = _set(
+    """
+    new old north south east west northern southern eastern western upper lower central great
+    greater  little big san santa los las fort mount lake saint st port cape anti non pre post
+    half ex
+    """
+)
+_HEADS = """
+university college school academy institute bank church cathedral temple house home hospital
+clinic company club team party group band orchestra army navy force war battle treaty act law
+street road avenue lane square bridge river lake sea ocean bay island islands mountain mountains
+hill valley forest park garden gardens city town village county state province kingdom empire
+republic region district station airport museum library gallery theatre theater hotel palace
+castle tower hall court prison prize award cup league championship festival series show film movie
+album song book novel magazine newspaper times post press journal news family brothers sisters
+sons foundation society association committee commission council department ministry office agency
+project program programme system theory day week month year night king queen prince princess
+president minister man woman boy girl
+"""
+_GENERIC = _set(_HEADS)
+_CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name taken apart.
+
+    Attributes:
+        titles: honorifics before it.
+        words: all other words, numbers in digits; without "the" within.
+        core: the same without generation and company form.
+        generation: `jr`, `sr` or "".
+        numerals: places in `core` of Roman numerals.
+    """
+
+    titles: tuple[str, ...]
+    words: tuple[str, ...]
+    core: tuple[str, ...]
+    generation: str
+    numerals: frozenset[int]
+
+
+@lru_cache(maxsize=200_000)
+def is_alias(short: str, long: str) -> bool:
+    """Whether `short` can stand for `long` in a text that is about it.
+
+    True for another spelling of the same words, for the words that a reader keeps (Ranieri, Claudio
+    Ranieri), for initials (J. R. Whitlow, John Robert Whitlow) and acronyms (BBC). Never where
+    numbers, titles or generations say that they are two. Give names as the text writes them: an
+    acronym is known by its capitals.
+    """
+    a, b = _parsed(short), _parsed(long)
+    if not a.core or not b.core or _are_two(a, b):
+        return False
+    if _spelling(a.core) == _spelling(b.core):
+        return True
+    if numbers(a.core) != numbers(b.core):
+        return _is_acronym(short, b.words) or _is_without_numeral(a, b)
+    return _is_initialled(a.core, b.core) or _is_acronym(short, b.words) or _is_part(a, b)
+
+
+@lru_cache(maxsize=200_000)
+def _parsed(name: str) -> _Name:
+    words = normalise_name(name).split()
+    if len(words) > 2 and words[0] in ("a", "an") and len(words[1]) > 1:
+        words = words[1:]
+    titles, rest = split_titles(words)
+    rest = tuple(word for i, word in enumerate(rest) if not i or word != "the")
+    found = tuple(canonical_number(rest, i) or word for i, word in enumerate(rest))
+    core, generation = list(found), ""
+    if len(core) > 1 and core[-1] in _GENERATIONS:
+        generation = _GENERATIONS[core.pop()]
+    while len(core) > 1 and core[-1] in _COMPANY:
+        core.pop()
+    numerals = frozenset(i for i in range(len(core)) if rest[i] != core[i] and roman(rest[i]))
+    return _Name(titles, found, tuple(core), generation, numerals)
+
+
+def _are_two(a: _Name, b: _Name) -> bool:
+    sexes = {sex(a.titles, a.core), sex(b.titles, b.core)} - {""}
+    if len(sexes) == 2 or (a.generation and b.generation and a.generation != b.generation):
+        return True
+    same = len(a.core) > 1 and a.core == b.core
+    return not same and titles_clash(a.titles, b.titles)
+
+
+def _spelling(words: Sequence[str]) -> str:
+    """Return words without accents, and letters that stand alone joined: u s navy, us navy."""
+    text = unicodedata.normalize("NFD", " ".join(words))
+    text = "".join(c for c in text if not "\u0300" <= c <= "\u036f")
+    return re.sub(r"\b([^\W\d_]) (?=[^\W\d_]\b)", r"\1", unicodedata.normalize("NFC", text))
+
+
+def _is_without_numeral(a: _Name, b: _Name) -> bool:
+    """Henry for King Henry IV; not Rocky for Rocky II, which is another thing."""
+    kept = tuple(word for i, word in enumerate(b.core) if i not in b.numerals)
+    if numbers(a.core) or numbers(kept) or not b.numerals:
+        return False
+    place = min(b.numerals)
+    is_person = bool(b.titles) or b.core[place + 1 : place + 2] == ("of",)
+    return is_person and a.core == b.core[:place]
+
+
+def _is_initialled(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether all words agree, some by their initial, up to an equal last name."""
+    if not 2 <= len(a) <= len(b) or a[-1] != b[-1] or len(a[-1]) < 2:
+        return False
+    if len(a) == 2 and a[0] == "".join(word[0] for word in b[:-1]) and len(b) > 2:
+        return True
+    if not _agree(a[0], b[0]):
+        return False
+    places = iter(b[1:-1])
+    return all(any(_agree(word, other) for other in places) for word in a[1:-1]) and any(
+        len(word) == 1 for word in (*a[:-1], *b[:-1])
+    )
+
+
+def _agree(a: str, b: str) -> bool:
+    return a == b or (1 in (len(a), len(b)) and a[0] == b[0] and a[0].isalpha())
+
+
+def _is_acronym(short: str, long: Sequence[str]) -> bool:
+    """BBC for British Broadcasting Corporation, UCLA, USA, WWII; small words counted or not."""
+    compact = short.strip().removeprefix("the ").removeprefix("The ").replace(" ", "")
+    if not _CAPITALS.match(compact) or len(long) < 2:
+        return False
+    letters = "".join(c for c in normalise_name(compact) if c.isalnum())
+    number = "".join(c for c in letters if c.isdigit())
+    heads = [word if word[0].isdigit() else word[0] for word in long]
+    plain = [word if word[0].isdigit() else word[0] for word in long if word not in _SMALL]
+    if letters in ("".join(heads), "".join(plain)):
+        return True
+    return not number and _spelled_numeral(letters, plain)
+
+
+def _spelled_numeral(letters: str, heads: Sequence[str]) -> bool:
+    """Whether the letters end in the last number as a Roman numeral: WWII."""
+    if not heads or not heads[-1].isdigit():
+        return False
+    stem = "".join(heads[:-1])
+    return letters.startswith(stem) and roman(letters[len(stem) :]) == int(heads[-1])
+
+
+def _is_part(a: _Name, b: _Name) -> bool:
+    """Whether the shorter name is what a reader keeps of the longer one."""
+    if not 0 < len(b.core) - len(a.core) <= 3 or not _tells(a.core):
+        return False
+    if b.core[0] in _NOBLE and b.core[1:2] == ("of",):
+        return a.core == b.core[2:]
+    places = _places(a.core, b.core)
+    if not places or not {0, len(b.core) - 1} & set(places):
+        return False
+    extra = [word for i, word in enumerate(b.core) if i not in places]
+    if _JOINTS.intersection(extra) or extra[-1] in _GENERIC:
+        return False
+    if _MODIFIERS.intersection(b.core[: places[0]]):
+        return False
+    if "of" in b.core and places[0] > b.core.index("of"):
+        return False
+    stands_for_surname = bool(a.titles) and not BEFORE_GIVEN.intersection(a.titles)
+    return not stands_for_surname or places[-1] == len(b.core) - 1
+
+
+def _tells(words: Sequence[str]) -> bool:
+    """Whether words can name something alone: not one letter, nor only kinds of things."""
+    return any(
+        word not in _GENERIC
+        and word not in _SMALL
+        and not word.isdigit()
+        and (len(word) > 1 or ord(word) > 0x2E7F)
+        for word in words
+    )
+
+
+def _places(part: Sequence[str], whole: Sequence[str]) -> list[int]:
+    """Return where the words of `part` stand in `whole`, in order; empty if one is missing.
+
+    A last name is looked for from the end, so that it is found where last names stand.
+    """
+    if list(whole[-len(part) :]) == list(part):
+        return list(range(len(whole) - len(part), len(whole)))
+    places, at = [], 0
+    for word in part:
+        if word not in whole[at:]:
+            return []
+        at = whole.index(word, at) + 1
+        places.append(at - 1)
+    return places

@@ -1,0 +1,70 @@
+"""Names: when two of them are one, written differently, and when they must stay two.
+
+Merging two people is worse than leaving one in two pieces, so every rule here refuses when in
+doubt. An alias says that one name can stand for another; whether it stands for that one alone is
+decided by who sees all names of a memory.
+"""
+
+import re
+from functools import lru_cache
+
+from qrmem.text.aliases import is_alias
+from qrmem.text.numbers import designate_apart, numbers
+from qrmem.text.scripts import MARKS, UNSPACED
+from qrmem.text.spelling import APOSTROPHES, normalise_name
+
+__all__ = [
+    "differ_in_number",
+    "is_alias",
+    "name_key",
+    "normalise_name",
+    "occurs_in",
+    "split_key",
+]
+
+_APOSTROPHE = re.compile(f"[{APOSTROPHES}]")
+_BORDERLESS = re.compile(f"[{UNSPACED}]")
+
+
+def name_key(name: str, type: str) -> str:
+    """Return the key of an entity of this name and type."""
+    return f"{normalise_name(name)}|{type}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Return the normalised name and the type that a key was made of."""
+    norm, _, type = key.partition("|")
+    return norm, type
+
+
+@lru_cache(maxsize=200_000)
+def differ_in_number(first: str, second: str) -> bool:
+    """Whether two names have other numbers in them, so that likeness must not merge them.
+
+    Digits, Roman numerals, ordinals and number words count, a minus sign too, and so do single
+    letters that number a series (Vitamin A, Vitamin B). A number in one name alone is a difference.
+    """
+    a, b = normalise_name(first).split(), normalise_name(second).split()
+    return numbers(a) != numbers(b) or designate_apart(a, b)
+
+
+def occurs_in(name: str, text: str) -> bool:
+    """Whether a text holds a name as whole words, in any case, across line breaks too."""
+    words = name.split()
+    if not words or _APOSTROPHE.split(words[0])[0].lower() not in text.lower():
+        return False
+    return _pattern(name).search(text) is not None
+
+
+@lru_cache(maxsize=20_000)
+def _pattern(name: str) -> re.Pattern[str]:
+    apostrophe = f"[{APOSTROPHES}]"
+    body = r"\s+".join(_APOSTROPHE.sub(apostrophe, re.escape(word)) for word in name.split())
+    first, last = name.strip()[0], name.strip()[-1]
+    before = r"(?<!\w)" if _has_border(first) else ""
+    after = rf"(?![\w{MARKS}])" if _has_border(last) else ""
+    return re.compile(before + body + after, re.IGNORECASE)
+
+
+def _has_border(char: str) -> bool:
+    return char.isalnum() and not _BORDERLESS.match(char)
