@@ -5,9 +5,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from qrmem.errors import StoreConflict
-from qrmem.graphstore.protocol import Change, EntityRow, FactRow, MentionRow
+from qrmem.graphstore.checking import check_change, used_names, written_segments
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.graphstore.sqlite import relations, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -39,6 +41,42 @@ class Touched:
     relations: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Numbers of everything that a change speaks of; new names and entities have theirs already.
+
+    Attributes:
+        moved: names that get another entity, and the one that they had.
+    """
+
+    segments: Mapping[str, int]
+    names: Mapping[str, int]
+    entities: Mapping[str, int]
+    moved: Mapping[int, int]
+
+    @classmethod
+    def of(cls, db: sqlite3.Connection, ns: int, change: Change) -> Self:
+        """Look all of them up; a change that speaks of anything unknown is refused."""
+        new_entities = {row.key for row in change.entities}
+        segments = segment_numbers(db, ns, written_segments(change).union(change.clear))
+        names = name_numbers(db, ns, used_names(change).union(change.names))
+        entities = entity_numbers(db, ns, new_entities.union(change.names.values()))
+        check_change(change, segments=segments, names=names, entities=entities)
+        sql = "SELECT n.num, n.entity, n.key FROM name n WHERE n.num IN ({})"
+        owned = list(rows_in(db, sql, [names[key] for key in change.names if key in names]))
+        entities |= _new(db, "entity", new_entities - entities.keys())
+        names |= _new(db, "name", change.names.keys() - names.keys())
+        targets = {key: entities[entity] for key, entity in change.names.items()}
+        moved = {num: entity for num, entity, key in owned if entity != targets[key]}
+        return cls(segments, names, entities, moved)
+
+
+def _new(db: sqlite3.Connection, table: str, keys: Iterable[str]) -> dict[str, int]:
+    ordered = sorted(keys)
+    first = next_number(db, table)
+    return dict(zip(ordered, range(first, first + len(ordered)), strict=True))
+
+
 def apply(db: sqlite3.Connection, ns: str, revision: int, change: Change) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     number = required_namespace(db, ns)
@@ -47,24 +85,21 @@ def apply(db: sqlite3.Connection, ns: str, revision: int, change: Change) -> int
         raise StoreConflict(
             f"namespace {ns!r} is at revision {found}, not {revision}: somebody else changed it"
         )
-    segments = _segments(db, number, change)
+    numbers = _Numbers.of(db, number, change)
     touched = Touched()
-    cleared = {segments[id_] for id_ in change.clear if id_ in segments}
-    clear(db, number, cleared, touched)
-    entities = _put_entities(db, number, change, touched)
-    names = _put_names(db, number, change, entities, touched)
-    _put_mentions(db, change.mentions, segments, names, touched)
-    _put_facts(db, change.facts, segments, names)
-    _put_questions(db, change.questions, segments)
-    words.add(db, number, [(segments[row.segment_id], row) for row in change.index])
+    _touch_relations(db, number, change, numbers, touched)
+    clear(db, number, {numbers.segments[i] for i in change.clear if i in numbers.segments}, touched)
+    _put_entities(db, number, change, numbers, touched)
+    _put_names(db, number, change, numbers, touched)
+    _put_mentions(db, change.mentions, numbers, touched)
+    _put_facts(db, change.facts, numbers)
+    _put_questions(db, change.questions, numbers)
+    words.add(db, number, [(numbers.segments[row.segment_id], row) for row in change.index])
     db.executemany(
         "INSERT OR REPLACE INTO merged VALUES (?, ?)",
-        ((segments[id_], digest) for id_, digest in change.merged.items()),
+        ((numbers.segments[id_], digest) for id_, digest in change.merged.items()),
     )
-    if relations.have_vectors(db, number):
-        touched.relations |= relations.of_segments(
-            db, {segments[f.segment_id] for f in change.facts}
-        )
+    _touch_relations(db, number, change, numbers, touched)
     settle(db, number, touched)
     return raise_revision(db, number)
 
@@ -111,74 +146,49 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     return [(key, name) for _, key, name in gone]
 
 
-def _segments(db: sqlite3.Connection, ns: int, change: Change) -> dict[str, int]:
-    written = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
-    written |= {row.segment_id for row in change.index}
-    written |= {question.segment_id for question in change.questions} | change.merged.keys()
-    segments = segment_numbers(db, ns, written.union(change.clear))
-    _check(written, segments, "segment")
-    return segments
-
-
-def _check(wanted: Iterable[str], known: Mapping[str, int], what: str) -> None:
-    missing = sorted(set(wanted) - known.keys())
-    if missing:
-        raise ValueError(f"a change speaks of a {what} that is not there: {missing[0]!r}")
+def _touch_relations(
+    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
+) -> None:
+    """Note the relations that the written segments and the moved names are in at this moment."""
+    if relations.have_vectors(db, ns):
+        written = {numbers.segments[fact.segment_id] for fact in change.facts}
+        touched.relations |= relations.of_segments(db, written)
+        touched.relations |= relations.of_names(db, numbers.moved)
 
 
 def _put_entities(
-    db: sqlite3.Connection, ns: int, change: Change, touched: Touched
-) -> dict[str, int]:
-    rows: Sequence[EntityRow] = change.entities
+    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
+) -> None:
     db.executemany(
-        "INSERT INTO entity (ns, key, name, type) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET name = excluded.name, type = excluded.type",
-        ((ns, row.key, row.name, row.type) for row in rows),
+        "INSERT INTO entity (num, ns, key, name, type) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (num) DO UPDATE SET name = excluded.name, type = excluded.type",
+        ((numbers.entities[row.key], ns, row.key, row.name, row.type) for row in change.entities),
     )
-    entities = entity_numbers(db, ns, {row.key for row in rows}.union(change.names.values()))
-    _check(change.names.values(), entities, "entity")
-    touched.entities.update(entities.values())
-    return entities
+    touched.entities.update(numbers.entities.values())
 
 
 def _put_names(
-    db: sqlite3.Connection, ns: int, change: Change, entities: Mapping[str, int], touched: Touched
-) -> dict[str, int]:
-    keys = set(change.names)
-    keys.update(row.name for row in change.mentions)
-    keys.update(end for row in change.facts for end in (row.head, row.tail))
-    names = name_numbers(db, ns, keys)
-    _check(keys - change.names.keys(), names, "name")
-    new = sorted(change.names.keys() - names.keys())
-    names |= dict(zip(new, range(next_number(db, "name"), 1 << 62), strict=False))
-    _touch_moved(db, ns, {names[key]: entities[e] for key, e in change.names.items()}, touched)
+    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
+) -> None:
+    touched.entities.update(numbers.moved.values())
+    touched.names.update(numbers.names[key] for key in change.names)
     db.executemany(
         "INSERT INTO name (num, ns, key, entity) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (num) DO UPDATE SET entity = excluded.entity",
-        ((names[key], ns, key, entities[entity]) for key, entity in change.names.items()),
+        (
+            (numbers.names[key], ns, key, numbers.entities[entity])
+            for key, entity in change.names.items()
+        ),
     )
-    touched.names.update(names[key] for key in change.names)
-    return names
-
-
-def _touch_moved(
-    db: sqlite3.Connection, ns: int, target: Mapping[int, int], touched: Touched
-) -> None:
-    rows = rows_in(db, "SELECT num, entity FROM name WHERE num IN ({})", target)
-    moved = {num: entity for num, entity in rows if entity != target[num]}
-    touched.entities.update(moved.values())
-    if moved and relations.have_vectors(db, ns):
-        touched.relations |= relations.of_names(db, moved)
-        touched.relations |= relations.of_names(db, moved, instead=target)
 
 
 def _put_mentions(
     db: sqlite3.Connection,
     rows: Sequence[MentionRow],
-    segments: Mapping[str, int],
-    names: Mapping[str, int],
+    numbers: _Numbers,
     touched: Touched,
 ) -> None:
+    segments, names = numbers.segments, numbers.names
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
     touched.names.update(name for _, name in by_place)
@@ -212,24 +222,19 @@ def _uncount(touched: Touched, name: int, forms: str) -> None:
         touched.forms[name, form] -= count
 
 
-def _put_facts(
-    db: sqlite3.Connection,
-    rows: Sequence[FactRow],
-    segments: Mapping[str, int],
-    names: Mapping[str, int],
-) -> None:
+def _put_facts(db: sqlite3.Connection, rows: Sequence[FactRow], numbers: _Numbers) -> None:
+    segments, names = numbers.segments, numbers.names
     db.executemany(
         "INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)",
-        sorted(
+        (
             (segments[f.segment_id], f.n, names[f.head], names[f.tail], f.description, f.question)
             for f in rows
         ),
     )
 
 
-def _put_questions(
-    db: sqlite3.Connection, rows: Sequence[Question], segments: Mapping[str, int]
-) -> None:
+def _put_questions(db: sqlite3.Connection, rows: Sequence[Question], numbers: _Numbers) -> None:
+    segments = numbers.segments
     taken: dict[int, dict[str, int]] = {segments[q.segment_id]: {} for q in rows}
     sql = "SELECT segment, n, text FROM question WHERE segment IN ({})"
     for segment, n, text in sorted(rows_in(db, sql, taken)):

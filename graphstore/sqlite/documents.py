@@ -5,7 +5,8 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound
+from qrmem.graphstore.checking import check_document, check_segment_ids
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.sqlite import removal
@@ -56,12 +57,12 @@ def put_document(
     db: sqlite3.Connection, ns: str, document: Document, segments: Sequence[Segment]
 ) -> None:
     """Write a document and its segments; what hangs on segments that are gone goes."""
-    if document.id is None:
-        raise UsageError("a document needs an id before it can be kept")
+    id_ = check_document(document, segments)
     number = required_namespace(db, ns)
     doc = _upsert(db, number, document, segments)
-    _check_ids(db, number, doc, segments)
     new = {segment.id for segment in segments}
+    sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
+    check_segment_ids(id_, sorted(taken for (taken,) in rows_in(db, sql, new, number, doc)))
     old = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
     removal.drop_segments(db, number, {id_: num for id_, num in old.items() if id_ not in new})
     _put_segments(db, number, doc, segments)
@@ -90,13 +91,6 @@ def _upsert(
         ),
     ).fetchall()
     return int(row[0][0])
-
-
-def _check_ids(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[Segment]) -> None:
-    ids = {segment.id for segment in segments}
-    sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
-    if len(ids) < len(segments) or next(rows_in(db, sql, ids, ns, doc), None):
-        raise UsageError("a segment id stands for one segment of one document")
 
 
 def _put_segments(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[Segment]) -> None:

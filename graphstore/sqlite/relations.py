@@ -1,14 +1,14 @@
 """Which relations some facts belong to, for dropping vectors that no longer fit them."""
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.sqlite import vectors
 from qrmem.graphstore.sqlite.lookup import pick, relation_numbers, rows_in
 
 _ENDS = """
-    SELECT DISTINCT h.num, h.entity, t.num, t.entity FROM fact f
+    SELECT DISTINCT h.entity, t.entity FROM fact f
     CROSS JOIN name h ON h.num = f.head CROSS JOIN name t ON t.num = f.tail
 """
 
@@ -21,22 +21,15 @@ def have_vectors(db: sqlite3.Connection, ns: int) -> bool:
 def of_segments(db: sqlite3.Connection, segments: Collection[int]) -> set[str]:
     """Return the keys of the relations that the segments state."""
     rows = rows_in(db, _ENDS + "WHERE f.segment IN ({})", segments)
-    return _keys(db, {(head, tail) for _, head, _, tail in rows})
+    return _keys(db, {(head, tail) for head, tail in rows})
 
 
-def of_names(
-    db: sqlite3.Connection, names: Collection[int], *, instead: Mapping[int, int] | None = None
-) -> set[str]:
-    """Return the keys of the relations that the names are an end of.
-
-    Args:
-        instead: entities to count names to, in place of those that they stand for now.
-    """
+def of_names(db: sqlite3.Connection, names: Collection[int]) -> set[str]:
+    """Return the keys of the relations that the names are an end of."""
     pairs = set()
-    moved = instead or {}
     for end in ("head", "tail"):
         rows = rows_in(db, _ENDS + f"WHERE f.{end} IN ({{}})", names)
-        pairs |= {(moved.get(h, head), moved.get(t, tail)) for h, head, t, tail in rows}
+        pairs |= {(head, tail) for head, tail in rows}
     return _keys(db, pairs)
 
 

@@ -1,0 +1,69 @@
+"""What every store refuses before it writes."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from qrmem.errors import UsageError
+from qrmem.graphstore.protocol import Change
+from qrmem.records import Document, Segment
+
+
+def check_change(
+    change: Change,
+    *,
+    segments: Collection[str],
+    names: Collection[str],
+    entities: Collection[str],
+) -> None:
+    """See that a change speaks only of what is there or comes with it.
+
+    Raises:
+        ValueError: it does not; the caller computed it wrongly.
+    """
+    new_entities = {row.key for row in change.entities}
+    _check("segment", written_segments(change), segments)
+    _check("name", used_names(change), {*names, *change.names})
+    _check("entity", change.names.values(), {*entities, *new_entities})
+
+
+def written_segments(change: Change) -> set[str]:
+    """Return ids of the segments that rows are added for."""
+    found = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
+    found.update(row.segment_id for row in change.index)
+    found.update(question.segment_id for question in change.questions)
+    return found | change.merged.keys()
+
+
+def used_names(change: Change) -> set[str]:
+    """Return keys of the names that mentions and facts use."""
+    found = {row.name for row in change.mentions}
+    found.update(end for row in change.facts for end in (row.head, row.tail))
+    return found
+
+
+def check_document(document: Document, segments: Sequence[Segment]) -> str:
+    """Return the document's id.
+
+    Raises:
+        UsageError: it has none, or two segments have the same.
+    """
+    if document.id is None:
+        raise UsageError("a document needs an id before it can be kept")
+    if len({segment.id for segment in segments}) < len(segments):
+        raise UsageError(f"two segments of document {document.id!r} have the same id")
+    return document.id
+
+
+def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:
+    """See that no segment of a document has the id of another document's segment.
+
+    Raises:
+        UsageError: one has.
+    """
+    for id_ in taken:
+        raise UsageError(f"segment {id_!r} of {document_id!r} belongs to another document already")
+
+
+def _check(what: str, wanted: Iterable[str], known: Collection[str]) -> None:
+    missing = sorted(key for key in set(wanted) if key not in known)
+    if missing:
+        raise ValueError(f"a change speaks of a {what} that is not there: {missing[0]!r}")

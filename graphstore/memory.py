@@ -1,0 +1,382 @@
+"""The in-memory store: slow, obvious, and what the other stores are compared with.
+
+What is derived is worked out anew whenever it is asked for.
+"""
+
+# ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavailable, UsageError
+from qrmem.graphstore.checking import check_change, check_document, check_segment_ids
+from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.graphstore.memory_space import Space
+from qrmem.graphstore.protocol import (
+    Catalog,
+    Change,
+    EntityCount,
+    NameRow,
+    NamespaceInfo,
+    Postings,
+    VectorKind,
+    Vectors,
+)
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    DocumentInfo,
+    Entity,
+    Fact,
+    LedgerRow,
+    MergeDecision,
+    Question,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_NOTHING = NamespaceInfo(name="", tokenizer="", segment_tokens=0)
+
+
+class MemoryStore:
+    """Memories that live as long as the object."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, Space] = {}
+        self._is_closed = False
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+    @property
+    def location(self) -> str:
+        return "memory://"
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+    def _space(self, ns: str) -> Space:
+        """Return a namespace to read from; an empty one if there is none of that name."""
+        if self._is_closed:
+            raise StoreUnavailable("memory:// is closed")
+        return self._spaces.get(ns) or Space(_NOTHING)
+
+    def _existing(self, ns: str) -> Space:
+        """Return a namespace to write to."""
+        self._space(ns)
+        if ns not in self._spaces:
+            raise NotFound(f"there is no namespace {ns!r} in this memory")
+        return self._spaces[ns]
+
+    # --- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self) -> Sequence[str]:
+        self._space("")
+        return sorted(self._spaces)
+
+    async def namespace(self, ns: str) -> NamespaceInfo | None:
+        return self._space(ns).info if ns in self._spaces else None
+
+    async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+        self._space(ns)
+        space = self._spaces.setdefault(ns, Space(replace(info, name=ns, revision=0)))
+        return space.info
+
+    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
+        space = self._existing(ns)
+        space.info = replace(space.info, embedder=embedder, dimension=dimension)
+        space.vectors.clear()
+
+    async def delete_namespace(self, ns: str) -> None:
+        self._space(ns)
+        self._spaces.pop(ns, None)
+
+    # --- facts --------------------------------------------------------------------------------
+
+    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+        space = self._existing(ns)
+        id_ = check_document(document, segments)
+        _digest(document.text)
+        new = {segment.id for segment in segments}
+        taken = {s.id for s in space.segments.values() if s.document_id != id_}
+        check_segment_ids(id_, sorted(taken & new))
+        old = {s.id for s in space.segments.values() if s.document_id == id_}
+        space.drop_segments(old - new)
+        space.documents[id_] = from_plain(to_plain(document), Document)
+        space.segments |= {s.id: replace(s, document_id=id_) for s in segments}
+
+    async def document(self, ns: str, document_id: str) -> Document | None:
+        return self._space(ns).documents.get(document_id)
+
+    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
+        return [await self._info(ns, id_) for id_ in sorted(self._space(ns).documents)]
+
+    async def _info(self, ns: str, document_id: str) -> DocumentInfo:
+        space, rows = self._space(ns), await self.ledger(ns, document_id)
+        document = space.documents[document_id]
+        return DocumentInfo(
+            id=document_id,
+            title=document.title,
+            metadata=document.metadata,
+            characters=len(document.text),
+            segments=len(rows),
+            states=Counter(row.state for row in rows),
+            summary=space.summaries.get(document_id, ""),
+        )
+
+    async def document_texts(self, ns: str) -> Mapping[str, str]:
+        documents = self._space(ns).documents
+        return {id_: _digest(documents[id_].text) for id_ in sorted(documents)}
+
+    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
+        space = self._existing(ns)
+        if document_id not in space.documents:
+            raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
+        space.summaries[document_id] = summary
+
+    async def delete_document(self, ns: str, document_id: str) -> None:
+        space = self._space(ns)
+        gone = [s.id for s in space.segments.values() if s.document_id == document_id]
+        space.drop_segments(gone)
+        space.documents.pop(document_id, None)
+        space.summaries.pop(document_id, None)
+
+    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
+        found = self._space(ns).segments
+        return [found[id_] for id_ in ids if id_ in found]
+
+    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
+        space = self._space(ns)
+        ids = [s.id for s in space.segments.values() if s.document_id == document_id]
+        return [space.segments[id_] for id_ in space.in_order(ids)]
+
+    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
+        space = self._space(ns)
+        return [
+            space.ledger.get(id_, LedgerRow(id_, "pending"))
+            for id_ in space.in_order(space.segments)
+            if document_id in (None, space.segments[id_].document_id)
+        ]
+
+    async def record(
+        self,
+        ns: str,
+        row: LedgerRow,
+        contribution: Contribution | None = None,
+        calls: Sequence[CallRecord] = (),
+    ) -> None:
+        await self.record_all(ns, [(row, contribution)])
+        self._existing(ns).calls.extend(calls)
+
+    async def record_all(
+        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+    ) -> None:
+        space = self._existing(ns)
+        ids = {row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c}
+        if missing := sorted(ids - space.segments.keys()):
+            raise NotFound(f"segment {missing[0]!r} is not in the memory")
+        for row, contribution in rows:
+            space.ledger[row.segment_id] = row
+            if contribution:
+                others = [c for c in space.contributions if _pass(c) != _pass(contribution)]
+                space.contributions = [*others, contribution]
+
+    async def contributions(
+        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+    ) -> Sequence[Contribution]:
+        space = self._space(ns)
+        found = [c for c in space.contributions if c.kind in kinds]
+        found = [c for c in found if space.segments[c.segment_id].document_id == document_id]
+        return sorted(found, key=lambda c: (space.place(c.segment_id), c.kind, c.asked))
+
+    async def decide(self, ns: str, decision: MergeDecision) -> None:
+        first, second = sorted((decision.first, decision.second))
+        self._existing(ns).decisions[first, second] = MergeDecision(first, second, decision.same)
+
+    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
+        return [decision for _, decision in sorted(self._space(ns).decisions.items())]
+
+    # --- the view -----------------------------------------------------------------------------
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        space = self._existing(ns)
+        if space.info.revision != revision:
+            raise StoreConflict(f"namespace {ns!r} is at {space.info.revision}, not {revision}")
+        check_change(
+            change,
+            segments=space.segments.keys(),
+            names=space.rows.names.keys(),
+            entities=space.rows.entities.keys(),
+        )
+        space.apply(change)
+        return space.info.revision
+
+    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
+        merged = self._space(ns).rows.merged
+        segments = await self.segments_of(ns, document_id)
+        return {segment.id: merged[segment.id] for segment in segments if segment.id in merged}
+
+    async def names(self, ns: str) -> Sequence[NameRow]:
+        return self._space(ns).view().names()
+
+    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
+        space = self._space(ns)
+        return [space.view().entity(key) for key in keys if key in space.rows.entities]
+
+    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
+        found = await self.entities(ns, list(self._space(ns).rows.entities))
+        counts = [EntityCount(e.key, e.name, e.type, len(e.segments)) for e in found]
+        return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
+
+    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        space = self._space(ns)
+        found: dict[str, set[str]] = {id_: set() for id_ in segment_ids if id_ in space.segments}
+        for segment_id, name in space.rows.mentions:
+            if segment_id in found:
+                found[segment_id].add(space.rows.names[name])
+        return {id_: tuple(sorted(keys)) for id_, keys in found.items()}
+
+    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return {entity.key: entity.segments for entity in await self.entities(ns, keys)}
+
+    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
+        return [fact for _, fact in self._space(ns).view().facts(keys)]
+
+    async def questions(
+        self, ns: str, segment_ids: Sequence[str] | None = None
+    ) -> Sequence[Question]:
+        space = self._space(ns)
+        found = list(space.rows.questions.values())
+        if segment_ids is not None:
+            found = [question for question in found if question.segment_id in segment_ids]
+        return sorted(found, key=lambda question: space.place(question.segment_id))
+
+    async def counts(self, ns: str) -> Mapping[str, int]:
+        space = self._space(ns)
+        return {
+            "documents": len(space.documents),
+            "segments": len(space.segments),
+            "entities": len(space.rows.entities),
+            "facts": len(space.rows.facts),
+            "questions": len(space.rows.questions),
+            "trails": len(space.trails),
+        }
+
+    # --- search -------------------------------------------------------------------------------
+
+    async def catalog(self, ns: str) -> Catalog:
+        import numpy as np
+
+        space = self._space(ns)
+        rows = sorted(space.rows.index.values(), key=lambda pair: pair[0])
+        segments = [space.segments[row.segment_id] for _, row in rows]
+        return Catalog(
+            revision=space.info.revision,
+            numbers=np.array([number for number, _ in rows], dtype=np.int64),
+            segment_ids=tuple(segment.id for segment in segments),
+            document_ids=tuple(segment.document_id for segment in segments),
+            indexes=np.array([segment.index for segment in segments], dtype=np.int64),
+            lengths=np.array([row.length for _, row in rows], dtype=np.int64),
+        )
+
+    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
+        import numpy as np
+
+        found = {}
+        for term in dict.fromkeys(terms):
+            rows = self._space(ns).rows.index.values()
+            pairs = sorted((number, row.terms[term]) for number, row in rows if term in row.terms)
+            if pairs:
+                numbers, counts = np.array(pairs, dtype=np.int64).T
+                found[term] = Postings(numbers, counts)
+        return found
+
+    async def put_vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
+    ) -> None:
+        import numpy as np
+
+        space = self._existing(ns)
+        if not len(owners):
+            return
+        rows = np.array(matrix, dtype=np.float32).reshape(len(owners), -1)
+        if rows.shape[1] != space.info.dimension:
+            raise EmbedderMismatch(f"namespace {ns!r} keeps {space.info.dimension} numbers")
+        for owner in set(owners):
+            if kind == "relation" or owner in space.segments:
+                mine = [row for row, name in zip(rows, owners, strict=True) if name == owner]
+                space.vectors[kind, owner] = np.stack(mine)
+
+    async def vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
+    ) -> Vectors:
+        import numpy as np
+
+        space = self._space(ns)
+        names = [name for name in await self.owners(ns, kind) if owners is None or name in owners]
+        parts = [space.vectors[kind, name] for name in names]
+        empty = np.empty((0, space.info.dimension), dtype=np.float32)
+        marks = [name for name, part in zip(names, parts, strict=True) for _ in part]
+        return Vectors(marks, np.concatenate([empty, *parts]))
+
+    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
+        space = self._space(ns)
+        names = [name for kind_, name in space.vectors if kind_ == kind]
+        return space.in_order(names) if kind == "segment" else sorted(names)
+
+    # --- what runs leave behind ---------------------------------------------------------------
+
+    async def put_trail(self, ns: str, trail: Trail) -> None:
+        space = self._existing(ns)
+        others = [kept for kept in space.trails if kept.id != trail.id]
+        space.trails = [*others, from_plain(to_plain(trail), Trail)]
+
+    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
+        found = await self.trails(ns, limit=len(self._space(ns).trails))
+        return next((t for t in found if trail_id in (None, t.id)), None)
+
+    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
+        newest_first = reversed(self._space(ns).trails)
+        return sorted(newest_first, key=lambda t: t.created, reverse=True)[: max(limit, 0)]
+
+    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
+        self._existing(ns).calls.extend(calls)
+
+    async def calls(self, ns: str) -> Sequence[CallRecord]:
+        return list(self._space(ns).calls)
+
+    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
+        kept = self._space(ns).cached.get(key)
+        return kept and to_plain(kept[0])
+
+    async def put_cached(
+        self,
+        ns: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        segment_id: str = "",
+        segments: Sequence[str] = (),
+    ) -> None:
+        ties = frozenset({*segments, segment_id} - {""})
+        self._existing(ns).cached[key] = (to_plain(value), ties)
+
+
+def _digest(text: str) -> str:
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError as exc:
+        raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
+
+
+def _pass(contribution: Contribution) -> tuple[str, str, tuple[str, ...]]:
+    return contribution.segment_id, contribution.kind, contribution.asked

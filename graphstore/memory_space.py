@@ -1,0 +1,248 @@
+"""One namespace in memory: the facts as given, and the view worked out from the rows."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    IndexRow,
+    MentionRow,
+    NameRow,
+    NamespaceInfo,
+    relation_key,
+)
+from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    Entity,
+    Fact,
+    LedgerRow,
+    MergeDecision,
+    Question,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass
+class Space:
+    """Everything of one namespace."""
+
+    info: NamespaceInfo
+    documents: dict[str, Document] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
+    segments: dict[str, Segment] = field(default_factory=dict)
+    ledger: dict[str, LedgerRow] = field(default_factory=dict)
+    contributions: list[Contribution] = field(default_factory=list)
+    decisions: dict[tuple[str, str], MergeDecision] = field(default_factory=dict)
+    rows: "Rows" = field(default_factory=lambda: Rows())
+    last_number: int = 0
+    vectors: dict[tuple[str, str], "NDArray[np.float32]"] = field(default_factory=dict)
+    trails: list[Trail] = field(default_factory=list)
+    calls: list[CallRecord] = field(default_factory=list)
+    cached: dict[str, tuple[Mapping[str, Any], frozenset[str]]] = field(default_factory=dict)
+
+    def place(self, segment_id: str) -> tuple[str, int]:
+        """Return what everything is ordered by."""
+        segment = self.segments[segment_id]
+        return segment.document_id, segment.index
+
+    def in_order(self, segment_ids: Iterable[str]) -> list[str]:
+        """Return ids without repeats by document id, then index."""
+        return sorted(set(segment_ids), key=self.place)
+
+    def view(self) -> "View":
+        """Work out what follows from the rows."""
+        return View(self)
+
+    def apply(self, change: Change) -> None:
+        """Apply a change that `check` found right."""
+        before = self.view().relations()
+        self.rows = self._changed(change).settled()
+        written = {row.segment_id for row in change.facts}.union(change.clear)
+        self._drop_stale_vectors(before, written)
+        self._raise_revision()
+
+    def _changed(self, change: Change) -> "Rows":
+        rows = self.rows.without(change.clear)
+        rows.mentions |= {(row.segment_id, row.name): row for row in change.mentions}
+        rows.facts |= {(row.segment_id, row.n): row for row in change.facts}
+        rows.questions |= {(q.segment_id, q.text): q for q in change.questions}
+        for row in {row.segment_id: row for row in change.index}.values():
+            self.last_number += 1
+            rows.index.pop(row.segment_id, None)
+            rows.index[row.segment_id] = (self.last_number, row)
+        rows.names |= change.names
+        rows.entities |= {row.key: row for row in change.entities}
+        rows.merged |= change.merged
+        return rows
+
+    def _drop_stale_vectors(
+        self, before: Mapping[str, Sequence[tuple[int, Fact]]], written: Collection[str]
+    ) -> None:
+        """Drop vectors of relations that have other facts now, or facts in a written segment."""
+        after = self.view().relations()
+        for key in before.keys() | after.keys():
+            facts = [*before.get(key, ()), *after.get(key, ())]
+            is_written = any(fact.segment_id in written for _, fact in facts)
+            if is_written or before.get(key) != after.get(key):
+                self.vectors.pop(("relation", key), None)
+
+    def _raise_revision(self) -> None:
+        self.info = replace(self.info, revision=self.info.revision + 1)
+
+    def drop_segments(self, gone: Collection[str]) -> None:
+        """Remove segments with all that hangs on them."""
+        if not gone:
+            return
+        before = self.view()
+        stated = {
+            key
+            for key, facts in before.relations().items()
+            if any(fact.segment_id in gone for _, fact in facts)
+        }
+        self.rows = self.rows.without(gone).settled()
+        self._drop_stale_vectors(before.relations(), gone)
+        self._raise_revision()
+        self.contributions = [c for c in self.contributions if c.segment_id not in gone]
+        self.cached = {k: kept for k, kept in self.cached.items() if not kept[1] & set(gone)}
+        for segment_id in gone:
+            self.segments.pop(segment_id)
+            self.ledger.pop(segment_id, None)
+            self.vectors.pop(("segment", segment_id), None)
+        vanished = before.words() - self.view().words()
+        removal = Removal(gone, stated, vanished)
+        self.trails = [blanked(trail, removal) for trail in self.trails]
+
+
+@dataclass
+class Rows:
+    """The view's rows, as changes brought them.
+
+    Attributes:
+        index: segment id to its number and its row.
+    """
+
+    mentions: dict[tuple[str, str], MentionRow] = field(default_factory=dict)
+    facts: dict[tuple[str, int], FactRow] = field(default_factory=dict)
+    questions: dict[tuple[str, str], Question] = field(default_factory=dict)
+    index: dict[str, tuple[int, IndexRow]] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    entities: dict[str, EntityRow] = field(default_factory=dict)
+
+    def without(self, gone: Collection[str]) -> "Rows":
+        """Return a copy without the rows of some segments."""
+        return Rows(
+            mentions={k: row for k, row in self.mentions.items() if k[0] not in gone},
+            facts={k: row for k, row in self.facts.items() if k[0] not in gone},
+            questions={k: row for k, row in self.questions.items() if k[0] not in gone},
+            index={k: row for k, row in self.index.items() if k not in gone},
+            merged={k: digest for k, digest in self.merged.items() if k not in gone},
+            names=dict(self.names),
+            entities=dict(self.entities),
+        )
+
+    def settled(self) -> "Rows":
+        """Return a copy without unmentioned names, their facts, and entities without a name."""
+        mentioned = {name for _, name in self.mentions}
+        names = {name: entity for name, entity in self.names.items() if name in mentioned}
+        living = set(names.values())
+        return replace(
+            self,
+            names=names,
+            facts={k: f for k, f in self.facts.items() if {f.head, f.tail} <= names.keys()},
+            entities={key: row for key, row in self.entities.items() if key in living},
+        )
+
+
+def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return surface forms, most frequent first, then longer, then smaller."""
+    return tuple(sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
+
+
+class View:
+    """What follows from the rows of a namespace."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._rows = space.rows
+
+    @cached_property
+    def graph(self) -> "nx.MultiGraph[str]":
+        """Entities as nodes, facts as edges."""
+        graph: nx.MultiGraph[str] = nx.MultiGraph()
+        graph.add_nodes_from(self._rows.entities)
+        for place, row in self._rows.facts.items():
+            fact = Fact(
+                head=self._rows.names[row.head],
+                tail=self._rows.names[row.tail],
+                description=row.description,
+                segment_id=row.segment_id,
+                question=row.question,
+            )
+            graph.add_edge(fact.head, fact.tail, key=place, fact=fact)
+        return graph
+
+    def facts(self, keys: Collection[str]) -> list[tuple[int, Fact]]:
+        """Return number and fact of the edges at some entities, in order."""
+        known = [key for key in keys if key in self.graph]
+        edges = {place: fact for _, _, place, fact in self.graph.edges(known, "fact", keys=True)}
+        ordered = sorted(edges, key=lambda place: (self._space.place(place[0]), place[1]))
+        return [(place[1], edges[place]) for place in ordered]
+
+    def relations(self) -> dict[str, list[tuple[int, Fact]]]:
+        """Return the facts of each relation, by its key."""
+        found: dict[str, list[tuple[int, Fact]]] = {}
+        for n, fact in self.facts(list(self.graph)):
+            found.setdefault(relation_key(fact.head, fact.tail), []).append((n, fact))
+        return found
+
+    def words(self) -> set[str]:
+        """Return keys and names of all entities."""
+        return {word for row in self._rows.entities.values() for word in (row.key, row.name)}
+
+    def names(self) -> list[NameRow]:
+        """Return every name, by key."""
+        found = []
+        for key, entity in sorted(self._rows.names.items()):
+            forms = by_frequency(self._forms({key}))
+            surface = forms[0][0] if forms else ""
+            found.append(NameRow(key, surface, sum(count for _, count in forms), entity))
+        return found
+
+    def entity(self, key: str) -> Entity:
+        """Return one entity."""
+        names = {name for name, entity in self._rows.names.items() if entity == key}
+        places = [place for place in self._rows.mentions if place[1] in names]
+        places.sort(key=lambda place: (self._space.place(place[0]), place[1]))
+        questions = [self._rows.mentions[place].question for place in places]
+        return Entity(
+            key=key,
+            name=self._rows.entities[key].name,
+            type=self._rows.entities[key].type,
+            forms=by_frequency(self._forms(names)),
+            segments=tuple(dict.fromkeys(segment for segment, _ in places)),
+            questions=tuple(dict.fromkeys(filter(None, questions))),
+        )
+
+    def _forms(self, names: Collection[str]) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for (_, name), row in self._rows.mentions.items():
+            if name in names:
+                for form, count in row.forms:
+                    counts[form] += count
+        return counts
