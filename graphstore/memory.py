@@ -111,6 +111,8 @@ class MemoryStore:
         check_segment_ids(id_, sorted(taken & new))
         old = {s.id for s in space.segments.values() if s.document_id == id_}
         space.drop_segments(old - new)
+        if id_ in space.documents:
+            space.raise_revision()
         space.documents[id_] = from_plain(to_plain(document), Document)
         space.segments |= {s.id: replace(s, document_id=id_) for s in segments}
 
@@ -129,7 +131,7 @@ class MemoryStore:
             metadata=document.metadata,
             characters=len(document.text),
             segments=len(rows),
-            states=Counter(row.state for row in rows),
+            states=dict(Counter(row.state for row in rows)),
             summary=space.summaries.get(document_id, ""),
         )
 
@@ -147,7 +149,8 @@ class MemoryStore:
         space = self._space(ns)
         gone = [s.id for s in space.segments.values() if s.document_id == document_id]
         space.drop_segments(gone)
-        space.documents.pop(document_id, None)
+        if space.documents.pop(document_id, None):
+            space.raise_revision()
         space.summaries.pop(document_id, None)
 
     async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
@@ -249,7 +252,7 @@ class MemoryStore:
         return {entity.key: entity.segments for entity in await self.entities(ns, keys)}
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
-        return [fact for _, fact in self._space(ns).view().facts(keys)]
+        return self._space(ns).view().facts(keys)
 
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None

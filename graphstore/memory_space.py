@@ -1,7 +1,7 @@
 """One namespace in memory: the facts as given, and the view worked out from the rows."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -69,12 +69,9 @@ class Space:
         return View(self)
 
     def apply(self, change: Change) -> None:
-        """Apply a change that `check` found right."""
-        before = self.view().relations()
+        """Apply a change that was found right."""
         self.rows = self._changed(change).settled()
-        written = {row.segment_id for row in change.facts}.union(change.clear)
-        self._drop_stale_vectors(before, written)
-        self._raise_revision()
+        self.raise_revision()
 
     def _changed(self, change: Change) -> "Rows":
         rows = self.rows.without(change.clear)
@@ -90,18 +87,8 @@ class Space:
         rows.merged |= change.merged
         return rows
 
-    def _drop_stale_vectors(
-        self, before: Mapping[str, Sequence[tuple[int, Fact]]], written: Collection[str]
-    ) -> None:
-        """Drop vectors of relations that have other facts now, or facts in a written segment."""
-        after = self.view().relations()
-        for key in before.keys() | after.keys():
-            facts = [*before.get(key, ()), *after.get(key, ())]
-            is_written = any(fact.segment_id in written for _, fact in facts)
-            if is_written or before.get(key) != after.get(key):
-                self.vectors.pop(("relation", key), None)
-
-    def _raise_revision(self) -> None:
+    def raise_revision(self) -> None:
+        """Count a change of the view."""
         self.info = replace(self.info, revision=self.info.revision + 1)
 
     def drop_segments(self, gone: Collection[str]) -> None:
@@ -109,22 +96,19 @@ class Space:
         if not gone:
             return
         before = self.view()
-        stated = {
-            key
-            for key, facts in before.relations().items()
-            if any(fact.segment_id in gone for _, fact in facts)
-        }
+        stated, words = before.stated(gone), before.words()
         self.rows = self.rows.without(gone).settled()
-        self._drop_stale_vectors(before.relations(), gone)
-        self._raise_revision()
         self.contributions = [c for c in self.contributions if c.segment_id not in gone]
         self.cached = {k: kept for k, kept in self.cached.items() if not kept[1] & set(gone)}
         for segment_id in gone:
             self.segments.pop(segment_id)
             self.ledger.pop(segment_id, None)
-            self.vectors.pop(("segment", segment_id), None)
-        vanished = before.words() - self.view().words()
-        removal = Removal(gone, stated, vanished)
+        self.vectors = {
+            (kind, owner): rows
+            for (kind, owner), rows in self.vectors.items()
+            if kind == "segment" and owner not in gone
+        }
+        removal = Removal(gone, stated, words - self.view().words())
         self.trails = [blanked(trail, removal) for trail in self.trails]
 
 
@@ -197,19 +181,21 @@ class View:
             graph.add_edge(fact.head, fact.tail, key=place, fact=fact)
         return graph
 
-    def facts(self, keys: Collection[str]) -> list[tuple[int, Fact]]:
-        """Return number and fact of the edges at some entities, in order."""
-        known = [key for key in keys if key in self.graph]
-        edges = {place: fact for _, _, place, fact in self.graph.edges(known, "fact", keys=True)}
+    def facts(self, keys: Collection[str]) -> list[Fact]:
+        """Return the edges at some entities, in order."""
+        at = set(keys)
+        edges = {
+            place: data["fact"]
+            for head, tail, place, data in self.graph.edges(data=True, keys=True)
+            if head in at or tail in at
+        }
         ordered = sorted(edges, key=lambda place: (self._space.place(place[0]), place[1]))
-        return [(place[1], edges[place]) for place in ordered]
+        return [edges[place] for place in ordered]
 
-    def relations(self) -> dict[str, list[tuple[int, Fact]]]:
-        """Return the facts of each relation, by its key."""
-        found: dict[str, list[tuple[int, Fact]]] = {}
-        for n, fact in self.facts(list(self.graph)):
-            found.setdefault(relation_key(fact.head, fact.tail), []).append((n, fact))
-        return found
+    def stated(self, segments: Collection[str]) -> set[str]:
+        """Return the keys of the relations that some segments state."""
+        facts = self.facts(list(self.graph))
+        return {relation_key(f.head, f.tail) for f in facts if f.segment_id in segments}
 
     def words(self) -> set[str]:
         """Return keys and names of all entities."""

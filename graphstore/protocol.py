@@ -7,7 +7,9 @@ calls, cached replies). It decides nothing: names are resolved and changes compu
 (DESIGN, section 8).
 
 Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
-(document id, segment index). Unknown ids in a list are left out of the result.
+(document id, segment index), whatever the order of arrival. Unknown ids in a list are left out of the
+result. Reads of a namespace that is not there find nothing; writes to it raise `NotFound`, only what
+deletes is harmless.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +48,8 @@ class NamespaceInfo:
         segment_tokens: upper bound of a segment, in that counter.
         embedder: name of the embedding model, or "none".
         dimension: length of its vectors; 0 without one.
-        revision: raised by one with every applied change.
+        revision: raised by one with every applied change, and when a document is replaced or
+            deleted; 0 at first.
     """
 
     name: str
@@ -76,7 +79,7 @@ class NameRow:
 
 @dataclass(frozen=True, slots=True)
 class MentionRow:
-    """One name in one segment."""
+    """One name in one segment; takes the place of that name's row in the segment."""
 
     segment_id: str
     name: str
@@ -86,7 +89,7 @@ class MentionRow:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One statement of one segment; head and tail are name keys."""
+    """One statement of one segment; head and tail are name keys, `n` its number in the segment."""
 
     segment_id: str
     n: int
@@ -119,10 +122,13 @@ class Change:
     """A new state of the view for some segments, and what it does to the names.
 
     Applied in this order: `clear`, then rows are added, then `names` are assigned and `entities`
-    written. Names without a mention and entities without a name vanish by themselves.
+    written. Names without a mention vanish by themselves, and with them their facts, and entities
+    without a name. Rows that speak of a segment, name or entity that is neither there nor in the
+    change are a mistake of the caller (`ValueError`); in `clear` they are passed over.
 
     Attributes:
-        clear: segments whose mentions, facts, accepted questions and postings are dropped first.
+        clear: segments whose mentions, facts, accepted questions, postings and digest are dropped
+            first.
         names: name key to entity key, for every name that is new or moved.
         entities: every entity that is new or whose name or type changed.
         merged: segment id to a digest of the contributions that its rows were made from.
@@ -144,7 +150,8 @@ class Catalog:
 
     Attributes:
         revision: of the namespace when it was read.
-        numbers: the store's own ordinals, ascending; postings speak of these.
+        numbers: the store's own ordinals, ascending; postings speak of these. They depend on the
+            order of arrival and mean nothing outside the store.
         segment_ids: one each.
         document_ids: one each.
         indexes: position in the document.
@@ -241,7 +248,11 @@ class GraphStore(Protocol):
 
         Segments whose id was there keep contributions and ledger row; others of the old text
         lose everything (contributions, ledger, view rows, postings, vectors, cached replies that
-        are about them) and the new ones are `pending`. The view of the kept ones is left alone.
+        are about them) and the new ones are `pending`. The view of the kept ones is left alone,
+        the summary too. The words of lost segments are blanked in trails.
+
+        Raises:
+            UsageError: the document has no id, or a segment's id is another's already.
         """
         ...
 
@@ -258,11 +269,18 @@ class GraphStore(Protocol):
         ...
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
-        """Freeze the document's summary T."""
+        """Freeze the document's summary T.
+
+        Raises:
+            NotFound: there is no such document.
+        """
         ...
 
     async def delete_document(self, ns: str, document_id: str) -> None:
-        """Remove it with all that hangs on it, cached replies too; blank its text in trails."""
+        """Remove it with all that hangs on it, cached replies too; blank its text in trails.
+
+        See `qrmem.graphstore.redaction` for what is blanked. Harmless if there is none.
+        """
         ...
 
     async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
@@ -274,7 +292,7 @@ class GraphStore(Protocol):
         ...
 
     async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
-        """Return the ledger rows of one document, or of all."""
+        """Return the rows of one document's segments, or of all; `pending` where none was kept."""
         ...
 
     async def record(
@@ -287,6 +305,9 @@ class GraphStore(Protocol):
         """Commit a phase of one segment in one transaction: ledger row, what it added and cost.
 
         A contribution replaces that of the same segment, kind and `asked`.
+
+        Raises:
+            NotFound: the segment is not there (any more).
         """
         ...
 
@@ -303,7 +324,10 @@ class GraphStore(Protocol):
         ...
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
-        """Keep a user's word on two names; replaces an earlier one on the same pair."""
+        """Keep a user's word on two names; replaces an earlier one on the same pair.
+
+        The pair has no order; it is kept with the smaller name first.
+        """
         ...
 
     async def decisions(self, ns: str) -> Sequence[MergeDecision]:
@@ -321,7 +345,7 @@ class GraphStore(Protocol):
         ...
 
     async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
-        """Return segment id to the digest last applied with `Change.merged`."""
+        """Return segment id to the digest last applied with `Change.merged`, in order."""
         ...
 
     async def names(self, ns: str) -> Sequence[NameRow]:
@@ -337,7 +361,7 @@ class GraphStore(Protocol):
         ...
 
     async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return segment id to the keys of its entities, sorted."""
+        """Return segment id to the keys of its entities, sorted; `()` if it has none."""
         ...
 
     async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -351,7 +375,7 @@ class GraphStore(Protocol):
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:
-        """Return accepted questions of the given segments, or all."""
+        """Return accepted questions of the given segments, or all, as they came in a segment."""
         ...
 
     async def counts(self, ns: str) -> Mapping[str, int]:
@@ -373,29 +397,39 @@ class GraphStore(Protocol):
     ) -> None:
         """Add rows; rows that an owner had before this call are replaced.
 
+        The vectors of a segment go with it; those of relations go, all of them, whenever a segment
+        goes, and are made again when they are needed.
+
         Args:
-            owners: one per row; a segment has as many rows as windows.
+            owners: one per row, ids of segments (unknown ones are passed over), or what the caller
+                calls the text of a relation; a segment has as many rows as windows.
+
+        Raises:
+            EmbedderMismatch: the rows are not as long as the namespace's vectors.
         """
         ...
 
     async def vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
     ) -> Vectors:
-        """Return the rows of the given owners, or all."""
+        """Return the rows of the given owners, or all.
+
+        Segments in order, relations by owner; the rows of one owner as they were put.
+        """
         ...
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
-        """Return who has vectors."""
+        """Return who has vectors, in the order of `vectors`."""
         ...
 
     # --- what runs leave behind -------------------------------------------------------------------
 
     async def put_trail(self, ns: str, trail: Trail) -> None:
-        """Write a trail."""
+        """Write a trail; replaces one of the same id."""
         ...
 
     async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
-        """Return a trail, or the newest."""
+        """Return a trail, or the newest (by `created`, then by arrival)."""
         ...
 
     async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:

@@ -10,7 +10,7 @@ from typing import Self
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
-from qrmem.graphstore.sqlite import relations, words
+from qrmem.graphstore.sqlite import words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     execute_in,
@@ -32,13 +32,11 @@ class Touched:
 
     Attributes:
         forms: how much more or less often a (name, surface form) occurs now.
-        relations: keys of relations whose facts were written, removed or got another end.
     """
 
     names: set[int] = field(default_factory=set)
     entities: set[int] = field(default_factory=set)
     forms: Counter[tuple[int, str]] = field(default_factory=Counter)
-    relations: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,6 @@ def apply(db: sqlite3.Connection, ns: str, revision: int, change: Change) -> int
         )
     numbers = _Numbers.of(db, number, change)
     touched = Touched()
-    _touch_relations(db, number, change, numbers, touched)
     clear(db, number, {numbers.segments[i] for i in change.clear if i in numbers.segments}, touched)
     _put_entities(db, number, change, numbers, touched)
     _put_names(db, number, change, numbers, touched)
@@ -99,8 +96,7 @@ def apply(db: sqlite3.Connection, ns: str, revision: int, change: Change) -> int
         "INSERT OR REPLACE INTO merged VALUES (?, ?)",
         ((numbers.segments[id_], digest) for id_, digest in change.merged.items()),
     )
-    _touch_relations(db, number, change, numbers, touched)
-    settle(db, number, touched)
+    settle(db, touched)
     return raise_revision(db, number)
 
 
@@ -116,8 +112,6 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     """Drop the view rows of some segments; `settle` has to follow."""
     if not segments:
         return
-    if relations.have_vectors(db, ns):
-        touched.relations |= relations.of_segments(db, segments)
     rows = rows_in(db, "SELECT name, forms FROM mention WHERE segment IN ({})", segments)
     for name, forms in rows:
         _uncount(touched, name, forms)
@@ -126,17 +120,15 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     words.drop(db, ns, segments)
 
 
-def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str, str]]:
+def settle(db: sqlite3.Connection, touched: Touched) -> list[tuple[str, str]]:
     """Bring names and entities in line with their mentions.
 
     Returns:
         Key and name of the entities that vanished.
     """
     _count_forms(db, touched)
-    _drop_names(db, ns, touched)
+    _drop_names(db, touched)
     _set_surfaces(db, touched.names)
-    if touched.relations:
-        relations.drop_vectors(db, ns, touched.relations)
     pick(db, touched.entities)
     gone = db.execute(
         "SELECT entity.num, entity.key, entity.name FROM picked CROSS JOIN entity USING (num)"
@@ -144,16 +136,6 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     ).fetchall()
     execute_in(db, "DELETE FROM entity WHERE num IN ({})", [num for num, _, _ in gone])
     return [(key, name) for _, key, name in gone]
-
-
-def _touch_relations(
-    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
-) -> None:
-    """Note the relations that the written segments and the moved names are in at this moment."""
-    if relations.have_vectors(db, ns):
-        written = {numbers.segments[fact.segment_id] for fact in change.facts}
-        touched.relations |= relations.of_segments(db, written)
-        touched.relations |= relations.of_names(db, numbers.moved)
 
 
 def _put_entities(
@@ -258,7 +240,7 @@ def _count_forms(db: sqlite3.Connection, touched: Touched) -> None:
     db.executemany("DELETE FROM form WHERE name = ? AND form = ? AND count <= 0", fewer)
 
 
-def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
+def _drop_names(db: sqlite3.Connection, touched: Touched) -> None:
     """Drop touched names without a mention, and the facts that need them."""
     pick(db, touched.names)
     gone = dict(
@@ -267,8 +249,6 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
             " WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.name = picked.num)"
         )
     )
-    if gone and relations.have_vectors(db, ns):
-        touched.relations |= relations.of_names(db, gone)
     touched.entities.update(gone.values())
     touched.names -= gone.keys()
     for sql in (

@@ -9,7 +9,7 @@ from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_document, check_segment_ids
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.sqlite import removal
+from qrmem.graphstore.sqlite import changes, removal
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
     in_order,
@@ -59,6 +59,7 @@ def put_document(
     """Write a document and its segments; what hangs on segments that are gone goes."""
     id_ = check_document(document, segments)
     number = required_namespace(db, ns)
+    is_known = document_number(db, number, id_) > 0
     doc = _upsert(db, number, document, segments)
     new = {segment.id for segment in segments}
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
@@ -66,6 +67,8 @@ def put_document(
     old = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
     removal.drop_segments(db, number, {id_: num for id_, num in old.items() if id_ not in new})
     _put_segments(db, number, doc, segments)
+    if is_known:
+        changes.raise_revision(db, number)
 
 
 def _upsert(
@@ -189,7 +192,8 @@ def delete_document(db: sqlite3.Connection, ns: str, document_id: str) -> None:
     doc = document_number(db, number, document_id)
     gone = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
     removal.drop_segments(db, number, gone)
-    db.execute("DELETE FROM document WHERE num = ?", (doc,))
+    if db.execute("DELETE FROM document WHERE num = ?", (doc,)).rowcount:
+        changes.raise_revision(db, number)
 
 
 def segments(db: sqlite3.Connection, ns: str, ids: Sequence[str]) -> list[Segment]:

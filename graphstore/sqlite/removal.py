@@ -3,9 +3,10 @@
 import sqlite3
 from collections.abc import Collection, Mapping
 
+from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.graphstore.sqlite import changes, relations, runs, vectors
-from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number
+from qrmem.graphstore.sqlite import changes, runs, vectors
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
 
 def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
@@ -14,14 +15,14 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
         return
     numbers = segments.values()
     has_trails = runs.has_trails(db, ns)
-    stated = relations.of_segments(db, numbers) if has_trails else set()
+    stated = _relations(db, numbers) if has_trails else set()
     touched = changes.Touched()
     changes.clear(db, ns, numbers, touched)
-    gone = changes.settle(db, ns, touched)
+    gone = changes.settle(db, touched)
     vectors.drop(db, ns, "segment", numbers)
+    vectors.drop_relations(db, ns)
     runs.drop_cached(db, ns, segments.keys())
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
-    changes.raise_revision(db, ns)
     if has_trails:
         names = {word for entity in gone for word in entity}
         names -= _living(db, ns, names)
@@ -40,6 +41,18 @@ def delete_namespace(db: sqlite3.Connection, name: str) -> None:
     for table in ("name", "entity", "indexed", "term", "relation", "vectors", "vector_owner"):
         db.execute(f"DELETE FROM {table} WHERE ns = ?", (ns,))
     db.execute("DELETE FROM namespace WHERE num = ?", (ns,))
+
+
+def _relations(db: sqlite3.Connection, segments: Collection[int]) -> set[str]:
+    """Return the keys of the relations that the segments state."""
+    rows = rows_in(
+        db,
+        "SELECT DISTINCT a.key, b.key FROM fact f CROSS JOIN name h ON h.num = f.head"
+        " CROSS JOIN name t ON t.num = f.tail CROSS JOIN entity a ON a.num = h.entity"
+        " CROSS JOIN entity b ON b.num = t.entity WHERE f.segment IN ({})",
+        segments,
+    )
+    return {relation_key(head, tail) for head, tail in rows}
 
 
 def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]:

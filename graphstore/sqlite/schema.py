@@ -88,7 +88,7 @@ MIGRATIONS: Sequence[str] = (
         term INTEGER NOT NULL, first INTEGER NOT NULL, numbers BLOB NOT NULL, counts BLOB NOT NULL,
         PRIMARY KEY (term, first)) WITHOUT ROWID;
 
-    -- keys of the relations that have vectors
+    -- owners of relation vectors
     CREATE TABLE relation (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, UNIQUE (ns, key));
     -- owners: int32 segment or relation numbers, one per row of data (float32)

@@ -47,6 +47,13 @@ def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int)
         db.execute(f"DELETE FROM {table} WHERE ns = ?", (number,))
 
 
+def drop_relations(db: sqlite3.Connection, ns: int) -> None:
+    """Drop the vectors of all relations; they are made again when they are needed."""
+    for table in ("vectors", "vector_owner"):
+        db.execute(f"DELETE FROM {table} WHERE ns = ? AND kind = 'relation'", (ns,))
+    db.execute("DELETE FROM relation WHERE ns = ?", (ns,))
+
+
 def put(
     db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "_Matrix"
 ) -> None:
