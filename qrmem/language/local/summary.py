@@ -1,0 +1,51 @@
+"""An extractive summary: the sentences that the document's own words make central (Q03)."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from qrmem.language.local.reading import Sentence, flat, read
+from qrmem.records import Segment
+from qrmem.text.words import terms
+
+LIMIT = 300
+"""Tokens of a summary T."""
+
+_CANDIDATES = 4000
+"""Segments looked at; of a longer document an even sample, so that the summary stays cheap."""
+
+
+def summary(
+    title: str, segments: Sequence[Segment], count: Callable[[str], int], limit: int = LIMIT
+) -> str:
+    """Return the most central sentences in text order, at most `limit` tokens with the title."""
+    step = max(1, -(-len(segments) // _CANDIDATES))
+    read_sentences = [s for segment in segments[::step] for s in read(segment.text).sentences]
+    sentence_terms = [frozenset(terms(s.text)) for s in read_sentences]
+    spread = Counter(term for own in sentence_terms for term in own)
+    ranked = sorted(
+        (-_weight(sentence, own, spread), at)
+        for at, (sentence, own) in enumerate(zip(read_sentences, sentence_terms, strict=True))
+    )
+    left = limit - count(f"{title}. ") if title else limit
+    chosen: list[tuple[int, str]] = []
+    covered: set[str] = set()
+    for _, at in ranked[:200]:
+        text = flat(read_sentences[at].text)
+        if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.6 * len(sentence_terms[at]):
+            continue
+        cost = count(f"{text} ")
+        if cost <= left:
+            left -= cost
+            chosen.append((at, text))
+            covered |= sentence_terms[at]
+    body = " ".join(text for _, text in sorted(chosen))
+    return f"{title}. {body}" if title and body else body
+
+
+def _weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
+    """Mean frequency of its words in the document, more for names; short scraps count little."""
+    if not own:
+        return 0.0
+    length = len(own)
+    mean = sum(spread[term] for term in own) / (length + 4)
+    return mean * (1 + 0.2 * min(len(sentence.entities), 3)) * min(1.0, 25 / length)
