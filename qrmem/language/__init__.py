@@ -1,0 +1,1 @@
+"""Reasoners, prompted and local, and entity taggers."""
