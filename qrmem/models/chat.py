@@ -1,5 +1,7 @@
 """Opens a chat model behind an OpenAI-compatible server, with its layers in order."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from qrmem.config import Settings
@@ -70,8 +72,17 @@ class Chat:
         await self.aclose()
 
 
-def open_chat(settings: Settings, listener: Listener | None = None) -> Chat:
+def open_chat(
+    settings: Settings,
+    listener: Listener | None = None,
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Chat:
     """Return the chat model that the settings name; nothing is sent and nothing heavy imported yet.
+
+    Args:
+        listener: hears of retries.
+        sleep: how to wait between two tries.
 
     Raises:
         UsageError: no model is named, or the base URL is none.
@@ -83,7 +94,7 @@ def open_chat(settings: Settings, listener: Listener | None = None) -> Chat:
     known = abilities(where.address, settings.model)
     transport = OpenAITransport(where, settings.model, settings.timeout)
     limited = Limiter(Gauge(transport), most=settings.concurrency)
-    retrying = Retrying(limited, Retries(settings.retries), listener)
+    retrying = Retrying(limited, Retries(settings.retries, sleep=sleep), listener)
     layers = Negotiation(retrying, known)
     return Chat(settings.model, where, layers, known, transport)
 

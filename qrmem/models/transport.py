@@ -76,7 +76,7 @@ def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any
     """Return the arguments of a chat completion in the dialect that the server takes."""
     arguments: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "messages": [{"role": m.role, "content": _sendable(m.content)} for m in request.messages],
     }
     if options.limit:
         arguments[options.limit] = request.max_tokens
@@ -94,6 +94,11 @@ def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any
         }
         arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
     return arguments
+
+
+def _sendable(text: str) -> str:
+    """Return a text without lone surrogates, which cannot be sent; a reply may hold some."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _text(content: Any) -> str:

@@ -1,0 +1,339 @@
+"""The chat client over real HTTP on loopback."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from servers.faults import READABLE, UNREADABLE, Faults
+from servers.openai_server import OpenAIServer, serving
+
+from qrmem.config import Secret, Settings
+from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
+from qrmem.models.chat import Chat, open_chat
+from qrmem.models.negotiation import forget
+from qrmem.models.schemas import strict_schema
+from qrmem.models.structured import ask
+from qrmem.ports import ChatRequest, Event, Message
+
+PASSAGE = "Ahab hunted Moby Dick. Ishmael sailed with Queequeg from Nantucket."
+
+
+class Names(BaseModel):
+    entities: list[str]
+
+
+SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
+
+
+def request(text: str = PASSAGE, **changes: Any) -> ChatRequest:
+    messages = (Message("system", SYSTEM), Message("user", f"Passage:\n<text>\n{text}\n</text>"))
+    return ChatRequest(messages=messages, stage="read", **changes)
+
+
+def structured_request(**changes: Any) -> ChatRequest:
+    return request(schema=strict_schema(Names), schema_name="names", **changes)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+@asynccontextmanager
+async def chatting(
+    server: OpenAIServer, events: list[Event] | None = None, **settings: Any
+) -> AsyncIterator[Chat]:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    given = Settings(**{"model": "test", "base_url": server.url, "timeout": 5.0} | settings)
+    listener = events.append if events is not None else None
+    async with open_chat(given, listener, sleep=sleep) as chat:
+        chat.waits = waits  # type: ignore[attr-defined]
+        yield chat
+
+
+async def test_a_reply_comes_with_what_the_server_counted() -> None:
+    async with serving() as server, chatting(server) as chat:
+        reply = await chat.complete(structured_request())
+        stats = server.stats
+    assert "Moby Dick" in reply.text
+    assert (reply.tokens_in, reply.tokens_out) == (stats.tokens_in, stats.tokens_out)
+    assert reply.tokens_in > 0
+    assert reply.finish_reason == "stop"
+
+
+async def test_the_key_is_sent_and_a_missing_one_does_no_harm_on_a_local_server() -> None:
+    key = Secret("sk-right")
+    async with serving(key="sk-right") as server, chatting(server, api_key=key) as chat:
+        assert (await chat.complete(request())).text
+    async with serving() as server, chatting(server) as chat:
+        assert (await chat.complete(request())).text
+
+
+async def test_a_refused_key_fails_at_once_and_is_never_shown() -> None:
+    async with (
+        serving(key="sk-right") as server,
+        chatting(server, api_key=Secret("sk-wrong-and-secret")) as chat,
+    ):
+        with pytest.raises(AccessRefused, match=r"refuses the key \(401\)") as caught:
+            await chat.complete(request())
+        assert server.stats.requests == 0  # refused before it was counted as a chat request
+    assert "sk-wrong-and-secret" not in str(caught.value) + repr(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["403", "404-model", "429-quota"])
+async def test_what_cannot_be_mended_by_waiting_is_not_tried_again(fault: str) -> None:
+    async with serving(faults=Faults(always=fault)) as server, chatting(server) as chat:
+        with pytest.raises(AccessRefused):
+            await chat.complete(request())
+        assert server.stats.requests == 1
+
+
+async def test_an_unknown_model_is_named() -> None:
+    async with serving(models=["other"]) as server, chatting(server) as chat:
+        with pytest.raises(AccessRefused, match="'test'"):
+            await chat.complete(request())
+
+
+async def test_a_wrong_path_says_what_may_be_wrong() -> None:
+    async with serving() as server:
+        settings = Settings(model="test", base_url=server.url.removesuffix("/v1"))
+        async with open_chat(settings) as chat:
+            with pytest.raises(ModelUnavailable, match="usually ends in /v1"):
+                await chat.complete(request())
+
+
+PASSING = "429 500 500-empty 502-html 503 reset refuse cut-body html no-choices error-200"
+
+
+@pytest.mark.parametrize("fault", PASSING.split())
+async def test_what_may_pass_is_tried_again_until_it_does(fault: str) -> None:
+    events: list[Event] = []
+    async with (
+        serving(faults=Faults(script={2: fault, 3: fault})) as server,
+        chatting(server, events) as chat,
+    ):
+        await chat.complete(request("first"))
+        reply = await chat.complete(request())
+        assert server.stats.requests == 4
+    assert "Ahab" in reply.text
+    assert [event.data["what"] for event in events] == ["retry", "retry"]
+    assert all(event.data["reason"] for event in events)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("429", "429: Rate limit reached"),
+        ("500", "500: The server had an error"),
+        ("500-empty", "500: no reason given"),
+        ("502-html", "502: 502 Bad Gateway Bad Gateway"),
+        ("reset", "broke the connection"),
+        ("refuse", "broke the connection"),
+        ("html", "no reply: "),
+        ("cut-body", "no reply: "),
+        ("no-choices", "no reply: "),
+        ("error-200", "upstream went away"),
+    ],
+)
+async def test_the_last_failure_is_told_when_retries_are_used_up(fault: str, words: str) -> None:
+    async with (
+        serving(faults=Faults(always=fault)) as server,
+        chatting(server, retries=2) as chat,
+    ):
+        with pytest.raises(ModelUnavailable, match=words) as caught:
+            await chat.complete(request())
+        assert server.stats.requests == 3
+    assert "127.0.0.1" in str(caught.value)
+    assert "tried 3 times" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("fault", "least", "most"), [("429-after:7", 7, 8), ("429-date:9", 8, 10)])
+async def test_a_server_that_says_when_is_heeded(fault: str, least: float, most: float) -> None:
+    async with serving(faults=Faults(script={1: fault})) as server, chatting(server) as chat:
+        await chat.complete(request())
+        waits: list[float] = chat.waits  # type: ignore[attr-defined]
+    assert len(waits) == 1
+    assert least <= waits[0] <= most
+
+
+async def test_a_server_that_asks_for_an_hour_is_given_up_at_once() -> None:
+    faults = Faults(script={1: "429-after:3600"})
+    async with serving(faults=faults) as server, chatting(server) as chat:
+        with pytest.raises(ModelUnavailable, match="Rate limit"):
+            await chat.complete(request())
+        assert server.stats.requests == 1
+
+
+async def test_a_hanging_server_does_not_hang_the_call() -> None:
+    async with (
+        serving(faults=Faults(always="hang")) as server,
+        chatting(server, timeout=0.1, retries=1) as chat,
+    ):
+        with pytest.raises(ModelUnavailable, match=r"no answer in 0\.1 s"):
+            await chat.complete(request())
+
+
+async def test_a_dripping_reply_is_bounded_as_a_whole() -> None:
+    async with (
+        serving(faults=Faults(always="drip")) as server,
+        chatting(server, timeout=0.3, retries=0) as chat,
+    ):
+        with pytest.raises(ModelUnavailable, match=r"no answer in 0\.3 s"):
+            await chat.complete(request())
+
+
+async def test_no_server_at_all_is_said_at_once_without_credentials() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = Settings(model="test", base_url=f"http://user:secret@127.0.0.1:{port}/v1")
+    began = time.monotonic()
+    async with open_chat(settings) as chat:
+        with pytest.raises(ModelUnavailable, match="cannot be reached") as caught:
+            await chat.complete(request())
+    assert time.monotonic() - began < 5
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_prompt_that_is_too_long_for_the_model_is_told_apart() -> None:
+    async with serving(context=10) as server, chatting(server) as chat:
+        with pytest.raises(ContextExceeded, match="10 tokens"):
+            await chat.complete(request())
+        assert server.stats.requests == 1
+
+
+# --- output forms --------------------------------------------------------------------------------
+
+
+def sent_forms(server: OpenAIServer) -> list[str]:
+    return [body.get("response_format", {}).get("type", "text") for body in server.stats.bodies]
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        (["json_schema", "json_object", "text"], ["json_schema"] * 2),
+        (["json_object", "text"], ["json_schema", "json_object", "json_object"]),
+        (["text"], ["json_schema", "json_object", "text", "text"]),
+    ],
+)
+async def test_the_strictest_form_is_found_once(taken: list[str], expected: list[str]) -> None:
+    async with serving(forms=taken) as server:
+        async with chatting(server) as chat:
+            await ask(chat, request(), Names)
+        async with chatting(server) as chat:  # another client, the same process
+            found = await ask(chat, request("Pip met Stubb."), Names)
+        assert sent_forms(server) == expected
+    assert found.value.entities == ["Pip", "Stubb"]
+    assert found.attempts == 1
+
+
+async def test_a_refusal_without_a_reason_still_leads_to_a_form_that_works() -> None:
+    faults = Faults(script={1: "400", 2: "400"})
+    async with serving(faults=faults) as server, chatting(server) as chat:
+        assert (await ask(chat, request(), Names)).value.entities
+        assert (await ask(chat, request("Pip"), Names)).value.entities
+        assert sent_forms(server) == ["json_schema", "json_object", "text", "text"]
+
+
+async def test_a_server_that_refuses_every_form_is_out_of_reach_and_says_why() -> None:
+    async with serving(faults=Faults(always="400")) as server, chatting(server) as chat:
+        with pytest.raises(ModelUnavailable, match="400: Bad request"):
+            await chat.complete(structured_request())
+        assert len(server.stats.bodies) == 3
+
+
+async def test_a_form_that_is_ignored_is_given_up_for_a_weaker_one() -> None:
+    async with serving(obeys_forms=False) as server, chatting(server) as chat:
+        with pytest.raises(ModelOutputError):
+            await ask(chat, request(), Names, retries=4)
+        assert sent_forms(server) == ["json_schema"] * 2 + ["json_object"] * 2 + ["text"] * 2
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "temperature", "top_p"])
+async def test_a_parameter_that_is_refused_is_left_out_from_then_on(name: str) -> None:
+    async with serving(parameters=[name]) as server, chatting(server) as chat:
+        await chat.complete(request(top_p=0.5, temperature=0.7))
+        await chat.complete(request("Pip", top_p=0.5, temperature=0.7))
+        bodies = server.stats.bodies
+    assert [name in body for body in bodies] == [True, False, False]
+    if name == "max_tokens":
+        assert [body.get("max_completion_tokens") for body in bodies] == [None, 512, 512]
+
+
+async def test_several_calls_that_find_out_at_once_agree() -> None:
+    async with (
+        serving(forms=["text"], parameters=["max_tokens"], latency=0.01) as server,
+        chatting(server) as chat,
+    ):
+        found = await asyncio.gather(
+            *(ask(chat, request(f"Ahab met Pip {n}."), Names) for n in range(8))
+        )
+        before = len(server.stats.bodies)
+        await ask(chat, request("Stubb"), Names)
+        assert len(server.stats.bodies) == before + 1
+    assert all(one.value.entities == ["Ahab", "Pip"] for one in found)
+
+
+# --- replies -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", sorted(READABLE))
+async def test_a_reply_that_holds_the_answer_is_read_the_first_time(fault: str) -> None:
+    async with serving(faults=Faults(always=fault)) as server, chatting(server) as chat:
+        found = await ask(chat, request(), Names)
+        assert server.stats.requests == 1
+    assert found.value.entities == ["Ahab", "Moby Dick", "Ishmael", "Queequeg", "Nantucket"]
+
+
+@pytest.mark.parametrize("fault", sorted(UNREADABLE))
+async def test_a_reply_that_holds_none_is_asked_for_again_with_the_error(fault: str) -> None:
+    async with serving(faults=Faults(script={1: fault})) as server, chatting(server) as chat:
+        found = await ask(chat, request(), Names)
+        bodies = server.stats.bodies
+    assert found.attempts == 2
+    assert found.value.entities[:1] == ["Ahab"]
+    assert "cannot be used" in bodies[1]["messages"][-1]["content"]
+    assert len(found.replies) == 2
+
+
+async def test_the_temperature_rises_after_the_re_ask() -> None:
+    async with serving(faults=Faults(always="nonsense")) as server, chatting(server) as chat:
+        with pytest.raises(ModelOutputError, match="6 tries") as caught:
+            await ask(chat, request(), Names)
+        temperatures = [body["temperature"] for body in server.stats.bodies]
+    assert temperatures == [0.0, 0.0, 0.7, 0.7, 0.7, 0.7]
+    assert "large language model" in caught.value.raw
+
+
+async def test_a_reply_cut_at_the_token_limit_keeps_its_whole_items() -> None:
+    async with serving() as server, chatting(server) as chat:
+        found = await ask(chat, request(max_tokens=14), Names)
+    assert found.value.entities == ["Ahab"]
+    assert found.problems == ("the reply breaks off", "the reply was cut off at the token limit")
+
+
+async def test_a_refusal_is_not_asked_for_twice() -> None:
+    async with serving(faults=Faults(always="refusal")) as server, chatting(server) as chat:
+        with pytest.raises(ModelOutputError, match="refuses: I cannot help"):
+            await ask(chat, request(), Names)
+        assert server.stats.requests == 1
+
+
+async def test_no_more_calls_are_in_flight_than_were_allowed() -> None:
+    async with serving(latency=0.02) as server, chatting(server, concurrency=3) as chat:
+        await asyncio.gather(*(chat.complete(request(str(n))) for n in range(12)))
+        assert server.stats.most_in_flight == 3

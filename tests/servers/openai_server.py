@@ -1,0 +1,446 @@
+"""An OpenAI-compatible server that answers without a model and misbehaves on demand.
+
+    python -m servers.openai_server --port 8000 --latency 0.2 --rate 429=0.2 --rate malformed=0.1
+
+Its answers are made from the request alone (`servers.answering`), so it is good for trying qrmem
+with no key, and for tests over real HTTP. It counts what it was asked: `GET /stats`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import math
+import random
+import re
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from servers import answering, faults
+from servers.faults import ENDINGS, SPOILT, Faults, Refusal, refusal
+
+Json = Any
+Answerer = Callable[[Mapping[str, Json]], str]
+
+
+@dataclass
+class Behaviour:
+    """How a server is, apart from faults.
+
+    Attributes:
+        latency: seconds before an answer; with `spread` drawn between 1 and 1 + spread times it.
+        forms: output forms that it takes; another is refused with 400.
+        obeys_forms: whether it keeps to a form that it takes; else it answers in prose.
+        parameters: request parameters that it refuses with 400.
+        models: known names; empty takes any.
+        key: the key that it wants, or "" for any.
+        context: tokens that it reads, or 0 for any number.
+        gives_usage: whether it says what it counted.
+        dimension: of its vectors.
+    """
+
+    latency: float = 0.0
+    spread: float = 0.0
+    forms: Sequence[str] = ("json_schema", "json_object", "text")
+    obeys_forms: bool = True
+    parameters: Sequence[str] = ()
+    models: Sequence[str] = ()
+    key: str = ""
+    context: int = 0
+    gives_usage: bool = True
+    dimension: int = 32
+
+
+@dataclass
+class Stats:
+    """What a server was asked."""
+
+    requests: int = 0
+    answered: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    most_in_flight: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    contents: Counter[str] = field(default_factory=Counter)
+    embedded: int = 0
+    bodies: list[dict[str, Json]] = field(default_factory=list)
+
+    @property
+    def repeated(self) -> int:
+        """Requests beyond the first with the same content."""
+        return self.requests - len(self.contents)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the figures, without the bodies."""
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "bodies"}
+        return {**shown, "contents": len(self.contents), "repeated": self.repeated}
+
+
+class OpenAIServer:
+    """Listens on loopback while its context is open."""
+
+    def __init__(
+        self,
+        *,
+        answer: Answerer = answering.answer,
+        faults: Faults | None = None,
+        behaviour: Behaviour | None = None,
+        port: int = 0,
+    ) -> None:
+        self.faults = faults or Faults()
+        self.behaviour = behaviour or Behaviour()
+        self.stats = Stats()
+        self._answer = answer
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._in_flight = 0
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """Base URL for clients."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def forever(self) -> None:
+        """Serve until cancelled."""
+        assert self._server is not None
+        await self._server.serve_forever()
+
+    # --- HTTP ------------------------------------------------------------------------------------
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Read one request and answer it; return whether the connection stays open."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first, *lines = head.split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self._in_flight += 1
+        self.stats.most_in_flight = max(self.stats.most_in_flight, self._in_flight)
+        try:
+            return await self._route(method, path, headers, body, writer)
+        finally:
+            self._in_flight -= 1
+
+    async def _route(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        if method == "GET" and path == "/stats":
+            return await self._send(writer, 200, self.stats.as_json())
+        if method == "GET" and path == "/v1/models":
+            data = [{"id": name, "object": "model"} for name in self.behaviour.models or ["test"]]
+            return await self._send(writer, 200, {"object": "list", "data": data})
+        try:
+            request = json.loads(body)
+        except ValueError:
+            return await self._refuse(writer, "400")
+        if self.behaviour.key and headers.get("authorization") != f"Bearer {self.behaviour.key}":
+            return await self._refuse(writer, "401")
+        if self.behaviour.models and request.get("model") not in self.behaviour.models:
+            return await self._refuse(writer, "404-model")
+        if path == "/v1/embeddings":
+            return await self._embeddings(request, writer)
+        if path == "/v1/chat/completions":
+            return await self._chat(request, writer)
+        return await self._refuse(writer, "404")
+
+    async def _refuse(self, writer: asyncio.StreamWriter, name: str) -> bool:
+        refused = refusal(name)
+        assert refused is not None
+        return await self._send(writer, refused.status, refused.body, refused.headers)
+
+    async def _send(
+        self,
+        writer: asyncio.StreamWriter,
+        status: int,
+        body: Json,
+        headers: Mapping[str, str] | None = None,
+    ) -> bool:
+        text = body if isinstance(body, str) else json.dumps(body)
+        writer.write(_head(status, len(text.encode()), headers or {}) + text.encode())
+        await writer.drain()
+        return True
+
+    # --- chat ------------------------------------------------------------------------------------
+
+    async def _chat(self, request: dict[str, Json], writer: asyncio.StreamWriter) -> bool:
+        content = json.dumps(request, sort_keys=True)
+        key = hashlib.sha256(content.encode()).hexdigest()
+        self.stats.requests += 1
+        number = self.stats.requests
+        fault = self.faults.of(number, key, self.stats.contents[key])
+        self.stats.contents[key] += 1
+        self.stats.bodies.append(request)
+        if fault == "malformed":
+            fault = sorted(SPOILT)[int(key[:8], 16) % len(SPOILT)]
+        if fault:
+            self.stats.faults[fault] += 1
+        await self._wait(key)
+        if (objection := self._objection(request)) is not None:
+            return await self._send(writer, objection.status, objection.body, objection.headers)
+        if refusal(fault) is not None:
+            return await self._refuse(writer, fault)
+        reply = self._reply(request, fault)
+        return await self._deliver(writer, json.dumps(reply), fault)
+
+    async def _wait(self, key: str) -> None:
+        if self.behaviour.latency:
+            share = random.Random(key).random()
+            await asyncio.sleep(self.behaviour.latency * (1 + self.behaviour.spread * share))
+
+    def _objection(self, request: Mapping[str, Json]) -> Refusal | None:
+        """Return why this kind of server does not take the request, or `None`."""
+        behaviour = self.behaviour
+        for name in behaviour.parameters:
+            if name in request:
+                other = {"max_tokens": "; use max_completion_tokens instead"}.get(name, "")
+                return faults.error(400, f"Unsupported parameter: {name!r}{other}")
+        form = (request.get("response_format") or {}).get("type", "text")
+        if form not in behaviour.forms:
+            return faults.error(400, f"response_format of type {form!r} is not supported")
+        if behaviour.context and _prompt_tokens(request) > behaviour.context:
+            said = f"This model's maximum context length is {behaviour.context} tokens"
+            return faults.error(400, said, "context_length_exceeded")
+        return None
+
+    def _reply(self, request: Mapping[str, Json], fault: str) -> dict[str, Json]:
+        text: str | None = self._answer(request)
+        finish = "stop"
+        if not self.behaviour.obeys_forms:
+            text = "Of course! I read it and found: " + re.sub(r'[{}"\[\]]', "", text or "")
+        if fault in SPOILT:
+            with contextlib.suppress(ValueError):  # only JSON can be spoilt in some of the ways
+                text = SPOILT[fault](text or "")
+        most = int(request.get("max_tokens") or request.get("max_completion_tokens") or 10**9)
+        if text and answering.words([text]) > most:
+            text, finish = _shortened(text, most), "length"
+        message: dict[str, Json] = {"role": "assistant", "content": text}
+        if fault in ENDINGS:
+            finish = fault if fault != "refusal" else "stop"
+            message["content"] = (text or "")[: len(text or "") * 2 // 3]
+        if fault == "refusal":
+            message |= {"content": None, "refusal": "I cannot help with that."}
+        spent = _prompt_tokens(request), answering.words([message["content"] or ""])
+        self.stats.answered += 1
+        self.stats.tokens_in += spent[0]
+        self.stats.tokens_out += spent[1]
+        reply: dict[str, Json] = {
+            "id": "chatcmpl-test",
+            "object": "chat.completion",
+            "model": request.get("model"),
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        }
+        if self.behaviour.gives_usage:
+            reply["usage"] = {"prompt_tokens": spent[0], "completion_tokens": spent[1]}
+        return reply
+
+    async def _deliver(self, writer: asyncio.StreamWriter, text: str, fault: str) -> bool:
+        """Send a reply as it is, or in one of the ways in which a connection fails."""
+        body = text.encode()
+        if fault == "hang":
+            await asyncio.sleep(3600)
+        if fault == "refuse":
+            return False
+        if fault == "html":
+            return await self._send(
+                writer, 200, "<html>Log in</html>", {"content-type": "text/html"}
+            )
+        if fault == "no-choices":
+            return await self._send(writer, 200, {"object": "chat.completion", "choices": []})
+        if fault == "error-200":
+            return await self._send(writer, 200, {"error": {"message": "upstream went away"}})
+        if fault == "cut-body":
+            return await self._send(writer, 200, text[: len(text) // 2])
+        if fault in {"reset", "drip"}:
+            writer.write(_head(200, len(body), {}))
+            if fault == "reset":
+                writer.write(body[: len(body) // 2])
+                await writer.drain()
+                return False
+            for at in range(len(body)):
+                writer.write(body[at : at + 1])
+                await writer.drain()
+                await asyncio.sleep(0.05)
+            return True
+        return await self._send(writer, 200, text)
+
+    # --- embeddings ------------------------------------------------------------------------------
+
+    async def _embeddings(self, request: dict[str, Json], writer: asyncio.StreamWriter) -> bool:
+        self.stats.requests += 1
+        number = self.stats.requests
+        key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+        fault = self.faults.of(number, key, self.stats.contents[key])
+        self.stats.contents[key] += 1
+        self.stats.bodies.append(request)
+        await self._wait(key)
+        if refusal(fault) is not None:
+            return await self._refuse(writer, fault)
+        given = request.get("input")
+        texts = [given] if isinstance(given, str) else list(given or [])
+        self.stats.embedded += len(texts)
+        width = self.behaviour.dimension - (fault == "wrong-dimension")
+        rows: list[Json] = [
+            {"object": "embedding", "index": i, "embedding": vector(text, width)}
+            for i, text in enumerate(texts)
+        ]
+        if fault == "nan" and rows:
+            rows[0]["embedding"][0] = math.nan
+        if fault == "zeros" and rows:
+            rows[0]["embedding"] = [0.0] * width
+        rows.reverse()  # a client must go by the index
+        usage = {"prompt_tokens": answering.words(texts), "total_tokens": answering.words(texts)}
+        reply = {"object": "list", "model": request.get("model"), "data": rows, "usage": usage}
+        return await self._deliver(writer, json.dumps(reply), fault)
+
+
+def vector(text: str, dimension: int) -> list[float]:
+    """Return a vector that depends on the words of a text alone; not of unit length."""
+    total = [0.01] * dimension
+    for word in text.lower().split():
+        drawn = random.Random(word)
+        total = [value + drawn.uniform(-1, 1) for value in total]
+    return total
+
+
+def _prompt_tokens(request: Mapping[str, Json]) -> int:
+    return answering.words([str(m.get("content")) for m in request.get("messages") or []])
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return the longest prefix of at most `most` tokens as this server counts them."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if answering.words([text[:middle]]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+def _head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
+    named = {"content-type": "application/json", **headers, "content-length": str(length)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    return f"HTTP/1.1 {status} Status\r\n{lines}\r\n".encode()
+
+
+@contextlib.contextmanager
+def in_thread(server: OpenAIServer) -> Iterator[OpenAIServer]:
+    """Serve from a thread of its own, for tests that run commands or have no event loop."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    *, answer: Answerer = answering.answer, faults: Faults | None = None, **behaviour: Json
+) -> AsyncIterator[OpenAIServer]:
+    """Serve on the running loop; `behaviour` are fields of `Behaviour`."""
+    async with OpenAIServer(
+        answer=answer, faults=faults, behaviour=Behaviour(**behaviour)
+    ) as server:
+        yield server
+
+
+# --- command -------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted; the first line printed is the base URL."""
+    options = _parser().parse_args(arguments)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="openai_server", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds")
+    parser.add_argument(
+        "--spread", type=float, default=0.0, help="latency varies by up to this share"
+    )
+    parser.add_argument("--fault", action="append", default=[], metavar="N=NAME", help="N may be *")
+    parser.add_argument("--rate", action="append", default=[], metavar="NAME=SHARE")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--form", action="append", help="output form that is taken")
+    parser.add_argument("--ignore-forms", action="store_true", help="answer in prose")
+    parser.add_argument("--refuse", action="append", default=[], metavar="PARAMETER")
+    parser.add_argument("--model", action="append", default=[], help="known model names")
+    parser.add_argument("--key", default="")
+    parser.add_argument("--context", type=int, default=0)
+    parser.add_argument("--no-usage", action="store_true")
+    return parser
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    named = dict(pair.split("=", 1) for pair in options.fault)
+    script = Faults(
+        script={int(n): faults.check(name) for n, name in named.items() if n != "*"},
+        always=faults.check(named["*"]) if "*" in named else "",
+        rates={name: float(share) for name, share in (p.split("=", 1) for p in options.rate)},
+        seed=options.seed,
+    )
+    behaviour = Behaviour(
+        latency=options.latency,
+        spread=options.spread,
+        forms=options.form or Behaviour().forms,
+        obeys_forms=not options.ignore_forms,
+        parameters=options.refuse,
+        models=options.model,
+        key=options.key,
+        context=options.context,
+        gives_usage=not options.no_usage,
+    )
+    async with OpenAIServer(faults=script, behaviour=behaviour, port=options.port) as server:
+        print(server.url, flush=True)
+        await server.forever()
+
+
+if __name__ == "__main__":
+    main()
