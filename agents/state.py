@@ -3,12 +3,12 @@
 Deps are live objects: nodes get them as LangGraph's context, and no state ever holds one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.ports import Embedder, EntityTagger, Event, Listener, Reasoner
+from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Reasoner
 from qrmem.records import Citation, Status, Step
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 def silent(event: Event) -> None:
     """Take an event and do nothing."""
+
+
+def no_calls(segment_id: str) -> Sequence[CallRecord]:
+    """Return nothing: whoever wired the model keeps its calls himself."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class BuildDeps:
         concurrency: segments that are with a chat model at the same time.
         similar_names: cosine from which two names of a type count as one; 0 turns it off.
         fold_by_reasoner: fold parallel relations by Q12's prompt (mode `paper`).
+        take_calls: returns the calls about a segment that were made since it was asked last; they
+            are committed together with what the calls brought.
         open_entity: `False` leaves the reasoner's entities out (ablation, Q24).
         graph_update: `False` leaves generated questions out (ablation, Q24).
     """
@@ -43,6 +50,7 @@ class BuildDeps:
     concurrency: int = 8
     similar_names: float = 0.0
     fold_by_reasoner: bool = False
+    take_calls: Callable[[str], Sequence[CallRecord]] = no_calls
     open_entity: bool = True
     graph_update: bool = True
 

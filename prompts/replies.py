@@ -4,15 +4,20 @@ Lists hold terse strings instead of objects: reply tokens are the dearest, and a
 would double them. What stands between the `|` is taken apart in `qrmem.language.prompted`.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+
+def _undescribed(schema: dict[str, Any]) -> None:
+    """Drop the class's docstring: it is for readers of the code, and would cost tokens per call."""
+    schema.pop("description", None)
 
 
 class Reply(BaseModel):
     """Base of all replies: unknown fields are dropped, not an error."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra=_undescribed)
 
 
 class EntitiesReply(Reply):

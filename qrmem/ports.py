@@ -211,11 +211,14 @@ class Reading:
     Attributes:
         summary: T, the document's summary; "" for a document of one segment.
         question: the user's question (orientation), or "".
+        tagged: entities that a tagger found in the segment; they are united with the reasoner's by
+            the caller, and are here for passes that build on all entities (Q05, Q06).
     """
 
     title: str = ""
     summary: str = ""
     question: str = ""
+    tagged: tuple[Mention, ...] = ()
 
 
 @runtime_checkable

@@ -1,0 +1,250 @@
+"""Building a memory as a LangGraph state machine (Q03-Q13).
+
+    plan -> summarise -> extract -> accept -> supplement -> merge -> embed
+
+The ledger is the checkpoint: every phase of a segment is committed as it ends, and each node does
+what the store says is missing. So a run that was stopped anywhere is resumed by running it again.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from qrmem.agents.embedding import embed_segments
+from qrmem.agents.pool import each
+from qrmem.agents.reading import Reader, Task
+from qrmem.agents.state import BuildDeps, BuildOutcome
+from qrmem.errors import CapReached, OutOfReach
+from qrmem.memory.questions import accept_in_order
+from qrmem.ports import Event, Reading
+from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+
+class BuildState(TypedDict):
+    """What is built, by ids.
+
+    Attributes:
+        documents: ids, in the order in which they were given.
+        question: the user's question (orientation `full`), or "".
+        unread: segments without a first reading.
+        lacking: segments to read again with their accepted questions, or to close without.
+    """
+
+    documents: list[str]
+    question: str
+    unread: list[str]
+    lacking: list[str]
+
+
+class Planned(TypedDict):
+    """Update of `plan`."""
+
+    unread: list[str]
+
+
+class Accepted(TypedDict):
+    """Update of `accept`."""
+
+    lacking: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRun:
+    """The context of one run: what its nodes work with, and texts that they load once.
+
+    Attributes:
+        segments: of the given documents, by id, in order.
+        again: what `accept` found for each lacking segment: its first reading and its questions.
+    """
+
+    deps: BuildDeps
+    reader: Reader
+    infos: dict[str, DocumentInfo] = field(default_factory=dict)
+    segments: dict[str, Segment] = field(default_factory=dict)
+    again: dict[str, tuple[Contribution, tuple[str, ...]]] = field(default_factory=dict)
+
+    def task(self, segment_id: str, question: str) -> Task:
+        """Return a first reading to make."""
+        segment = self.segments[segment_id]
+        info = self.infos[segment.document_id]
+        return Task(segment, Reading(info.title, info.summary, question))
+
+    def state_of(self, segment_id: str) -> SegmentState:
+        """Return how far a segment is."""
+        row = self.reader.rows.get(segment_id)
+        return row.state if row else "pending"
+
+    def decide(self, extractions: Sequence[Contribution]) -> list[tuple[str, ...]]:
+        """Return the accepted questions of each of a document's first readings."""
+        if not self.deps.graph_update:
+            return [()] * len(extractions)
+        return accept_in_order(extractions, seeds_of(extractions))
+
+    async def summarise(self, info: DocumentInfo) -> None:
+        """Summarise one document and keep the summary."""
+        store, ns = self.deps.store, self.deps.ns
+        segments = [s for s in self.segments.values() if s.document_id == info.id]
+        summary = await self.deps.reasoner.summarise(info.title, segments)
+        await store.set_summary(ns, info.id, summary)
+        self.infos[info.id] = replace(info, summary=summary)
+
+    def outcome(self) -> BuildOutcome:
+        """Return how far everything is."""
+        states = Counter(self.state_of(id) for id in self.segments)
+        problems = [
+            (segment.document_id, segment.index, row.reason)
+            for id, segment in self.segments.items()
+            if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
+        ]
+        return BuildOutcome(len(self.reader.read), {**states}, tuple(problems))
+
+
+async def build_documents(
+    deps: BuildDeps, document_ids: Sequence[str], *, question: str = ""
+) -> BuildOutcome:
+    """Read documents of the store into the memory, and merge what they bring.
+
+    Segments of all documents are read in parallel; what is decided is decided in document and
+    segment order afterwards. What the store has already is neither asked for nor paid again.
+
+    Args:
+        document_ids: documents that were put into the store.
+        question: shapes every reading (orientation `full`).
+
+    Returns:
+        How far every segment is; a segment whose replies were of no use is a problem, not an error.
+
+    Raises:
+        AccessRefused: at once; what was read is kept, and the rest is still pending.
+        ModelUnavailable: as above; what was read is merged, so that it can be asked.
+        CapReached: as `ModelUnavailable`.
+        WindowTooSmall: a segment and the prompt alone exceed the window.
+    """
+    run = BuildRun(deps, Reader(deps))
+    start: BuildState = {
+        "documents": list(document_ids),
+        "question": question,
+        "unread": [],
+        "lacking": [],
+    }
+    try:
+        await build_graph().ainvoke(start, context=run)
+    except (OutOfReach, CapReached):
+        await _merge(deps, start["documents"])
+        raise
+    return run.outcome()
+
+
+async def build_document(deps: BuildDeps, document_id: str, *, question: str = "") -> BuildOutcome:
+    """Read one document; see `build_documents`."""
+    return await build_documents(deps, [document_id], question=question)
+
+
+def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
+    """Return the machine, freshly wired."""
+    graph = StateGraph(BuildState, context_schema=BuildRun)
+    nodes = [plan, summarise, extract, accept, supplement, merge, embed]
+    for node in nodes:
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "plan")
+    for before, after in pairwise(nodes):
+        graph.add_edge(before.__name__, after.__name__)
+    graph.add_edge("embed", END)
+    return graph.compile()
+
+
+# --- nodes ---------------------------------------------------------------------------------------
+
+
+async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
+    """Find the segments that have no first reading."""
+    run, deps = runtime.context, runtime.context.deps
+    wanted = set(state["documents"])
+    run.infos.update({i.id: i for i in await deps.store.documents(deps.ns) if i.id in wanted})
+    for document_id in state["documents"]:
+        segments = await deps.store.segments_of(deps.ns, document_id)
+        run.segments.update({segment.id: segment for segment in segments})
+        rows = await deps.store.ledger(deps.ns, document_id)
+        run.reader.rows.update({row.segment_id: row for row in rows})
+    return {"unread": [id for id in run.segments if run.state_of(id) in ("pending", "failed")]}
+
+
+async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Make and freeze the summary T of each document of two segments and more (Q03)."""
+    run = runtime.context
+    reading = {run.segments[id].document_id for id in state["unread"]}
+    waiting = [
+        info
+        for document_id in state["documents"]
+        if (info := run.infos[document_id]).segments > 1
+        and not info.summary
+        and document_id in reading
+    ]
+    if waiting:
+        run.deps.listener(Event("phase", {"phase": "summarising", "documents": len(waiting)}))
+        await each(waiting, run.summarise, concurrency=run.deps.concurrency)
+
+
+async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Read what was not read yet: entities, statements, proposed questions (Q04-Q08)."""
+    run, unread = runtime.context, state["unread"]
+    if unread:
+        run.deps.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
+        await run.reader.extract([run.task(id, state["question"]) for id in unread])
+
+
+async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
+    """Decide on the proposed questions, one pool per document, in segment order (Q09)."""
+    run, deps = runtime.context, runtime.context.deps
+    for document_id in state["documents"]:
+        found = await deps.store.contributions(deps.ns, document_id)
+        extractions = [c for c in found if c.kind == "extraction"]
+        asked = {(c.segment_id, c.asked) for c in found if c.kind == "supplement"}
+        for first, questions in zip(extractions, run.decide(extractions), strict=True):
+            is_asked = not questions or (first.segment_id, questions) in asked
+            if not is_asked or run.state_of(first.segment_id) != "ok":
+                run.again[first.segment_id] = first, () if is_asked else questions
+    return {"lacking": list(run.again)}
+
+
+async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Read segments again with the questions that were accepted for them (Q10)."""
+    run, lacking = runtime.context, state["lacking"]
+    if not lacking:
+        return
+    run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
+    counted = set(state["unread"])
+    await run.reader.supplement(
+        [
+            replace(
+                run.task(id, state["question"]),
+                known=run.again[id][0],
+                questions=run.again[id][1],
+                is_counted=id in counted,
+            )
+            for id in lacking
+        ]
+    )
+
+
+async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Bring the view of the memory up to date (Q11, Q12)."""
+    run = runtime.context
+    run.deps.listener(Event("phase", {"phase": "merging"}))
+    await _merge(run.deps, state["documents"])
+
+
+async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Make the vectors that are missing."""
+    run, deps = runtime.context, runtime.context.deps
+    if deps.embedder is not None:
+        ids = list(run.segments)
+        await embed_segments(deps.store, deps.ns, deps.embedder, ids, listener=deps.listener)

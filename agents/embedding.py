@@ -1,0 +1,44 @@
+"""Vectors of segments, made in batches and kept at once, so that it can be stopped and resumed."""
+
+from collections.abc import Iterator, Sequence
+
+from qrmem.agents.state import silent
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.ports import Embedder, Event, Listener
+from qrmem.retrieval import dense
+
+BATCH = 128
+"""Segments that are embedded, and committed, together."""
+
+
+async def embed_segments(
+    store: GraphStore,
+    ns: str,
+    embedder: Embedder,
+    segment_ids: Sequence[str],
+    *,
+    listener: Listener = silent,
+) -> int:
+    """Embed the segments that have no vectors yet; return how many these were.
+
+    Raises:
+        ModelUnavailable: the embedding server does not answer; what was embedded is kept.
+    """
+    done = set(await store.owners(ns, "segment"))
+    missing = [segment_id for segment_id in segment_ids if segment_id not in done]
+    if missing:
+        listener(Event("phase", {"phase": "embedding", "segments": len(missing)}))
+    titles = {info.id: info.title for info in await store.documents(ns)} if missing else {}
+    for ids in _batches(missing):
+        segments = await store.segments(ns, ids)
+        wanted = [titles.get(segment.document_id, "") for segment in segments]
+        owners, matrix = await dense.embed_segments(embedder, segments, wanted)
+        if owners:
+            await store.put_vectors(ns, "segment", owners, matrix)
+        listener(Event("embedded", {"count": len(segments)}))
+    return len(missing)
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]

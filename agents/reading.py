@@ -1,0 +1,142 @@
+"""Reading segments: the parallel phases of a build, each committed as it comes in (Q04-Q10)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from qrmem.agents.pool import each
+from qrmem.agents.state import BuildDeps
+from qrmem.agents.tagging import tagged, united
+from qrmem.errors import ModelOutputError
+from qrmem.ports import Event, Reading
+from qrmem.records import Contribution, LedgerRow, Segment, SegmentState
+
+T = TypeVar("T")
+
+LOCAL_BATCH = 64
+"""Segments that a local reasoner reads between two commits."""
+REASON = 300
+"""Characters of a model's error that the ledger keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A segment to read, and with what.
+
+    Attributes:
+        known: what its first reading brought; `None` for the first reading itself.
+        questions: accepted questions to read it again with.
+        is_counted: whether a progress bar has seen it already.
+    """
+
+    segment: Segment
+    reading: Reading
+    known: Contribution | None = None
+    questions: tuple[str, ...] = ()
+    is_counted: bool = False
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads segments with the reasoner and commits what they bring.
+
+    Attributes:
+        rows: what the ledger says, by segment id.
+        read: ids of segments whose first reading was made.
+    """
+
+    deps: BuildDeps
+    rows: dict[str, LedgerRow] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+
+    async def extract(self, tasks: Sequence[Task]) -> None:
+        """Read segments for the first time; each ends `extracted` or `failed`."""
+        if self.deps.reasoner.is_local:
+            for batch in _batches(tasks, LOCAL_BATCH):
+                await self._commit([await self._extracted(task) for task in batch])
+        else:
+            await each(tasks, self._extract, concurrency=self.deps.concurrency)
+
+    async def supplement(self, tasks: Sequence[Task]) -> None:
+        """Read segments again with their accepted questions; each ends `ok` or `partial`."""
+        idle = [(task, self._row(task, "ok"), None) for task in tasks if not task.questions]
+        asked = [task for task in tasks if task.questions]
+        for done in _batches(idle, LOCAL_BATCH):
+            await self._commit(done)
+        if self.deps.reasoner.is_local:
+            for batch in _batches(asked, LOCAL_BATCH):
+                await self._commit([await self._supplemented(task) for task in batch])
+        else:
+            await each(asked, self._supplement, concurrency=self.deps.concurrency)
+
+    # --- one segment ------------------------------------------------------------------------------
+
+    async def _extract(self, task: Task) -> None:
+        await self._record(await self._extracted(task))
+
+    async def _supplement(self, task: Task) -> None:
+        await self._record(await self._supplemented(task))
+
+    async def _extracted(self, task: Task) -> "_Outcome":
+        found, tagger = await tagged(self.deps.tagger, task.segment.text)
+        try:
+            made = await self.deps.reasoner.extract(
+                task.segment, replace(task.reading, tagged=found)
+            )
+        except ModelOutputError as exc:
+            return task, await self._refused(task, "failed", exc), None
+        if not self.deps.open_entity:
+            made = replace(made, mentions=(), statements=())
+        if self.deps.tagger is not None:
+            made = united(made, found, tagger)
+        if task.reading.question:
+            made = replace(made, asked=(task.reading.question,))
+        self.read.append(task.segment.id)
+        return task, self._row(task, "extracted"), made
+
+    async def _supplemented(self, task: Task) -> "_Outcome":
+        assert task.known is not None
+        try:
+            made = await self.deps.reasoner.supplement(
+                task.segment, task.reading, task.known, task.questions
+            )
+        except ModelOutputError as exc:
+            return task, await self._refused(task, "partial", exc), None
+        return task, self._row(task, "ok"), replace(made, asked=task.questions)
+
+    # --- committing -------------------------------------------------------------------------------
+
+    async def _record(self, outcome: "_Outcome") -> None:
+        _, row, contribution = outcome
+        calls = self.deps.take_calls(row.segment_id)
+        await self.deps.store.record(self.deps.ns, row, contribution, calls)
+        self._note([outcome])
+
+    async def _commit(self, outcomes: "Sequence[_Outcome]") -> None:
+        rows = [(row, contribution) for _, row, contribution in outcomes]
+        await self.deps.store.record_all(self.deps.ns, rows)
+        self._note(outcomes)
+
+    def _note(self, outcomes: "Sequence[_Outcome]") -> None:
+        self.rows.update({row.segment_id: row for _, row, _ in outcomes})
+        if fresh := [task for task, _, _ in outcomes if not task.is_counted]:
+            self.deps.listener(Event("segment", {"count": len(fresh)}))
+
+    def _row(self, task: Task, state: SegmentState, reason: str = "") -> LedgerRow:
+        return LedgerRow(task.segment.id, state, reason, self.deps.reasoner.name)
+
+    async def _refused(self, task: Task, state: SegmentState, error: ModelOutputError) -> LedgerRow:
+        """Keep a reply that could not be used, for whoever wants to know why."""
+        segment_id = task.segment.id
+        await self.deps.store.put_cached(
+            self.deps.ns, f"raw:{segment_id}:{state}", {"raw": error.raw}, segment_id=segment_id
+        )
+        return self._row(task, state, str(error)[:REASON])
+
+
+_Outcome = tuple[Task, LedgerRow, Contribution | None]
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

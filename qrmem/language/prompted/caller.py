@@ -1,0 +1,98 @@
+"""Sends typed prompts to a chat model, packs again where the server counts more than we do."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from qrmem.errors import ContextExceeded
+from qrmem.language.prompted.window import Draft, Ruler, draft
+from qrmem.models.structured import ask
+from qrmem.ports import ChatModel, Event, Listener
+from qrmem.prompts import Prompt
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Out = TypeVar("Out", bound=BaseModel)
+
+PARSE_RETRIES = 4
+"""Tries at a higher temperature (S02)."""
+PACKED_AGAIN = 3
+"""How often a prompt that a server finds too long is shortened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Generic[Out]):
+    """A typed reply, the prompt tokens counted before the call, and what was kept to fit."""
+
+    value: Out
+    tokens: int
+    kept: tuple[Sequence[str], ...]
+
+
+class Caller:
+    """A chat model, a counter and a window.
+
+    Attributes:
+        ruler: what counts.
+    """
+
+    def __init__(self, chat: ChatModel, ruler: Ruler, listener: Listener | None = None) -> None:
+        self.ruler = ruler
+        self._chat = chat
+        self._listener = listener
+
+    async def call(
+        self,
+        prompt: "Prompt[Any, Out]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]] = (),
+        *,
+        window: int,
+        reply: int,
+        segment_id: str = "",
+    ) -> Called[Out]:
+        """Send a prompt; see `qrmem.language.prompted.window.draft` for what is left out to fit.
+
+        Raises:
+            WindowTooSmall: it cannot be made to fit.
+            ModelOutputError: no reply could be read.
+        """
+        for last in (False,) * PACKED_AGAIN + (True,):
+            made = draft(
+                self.ruler,
+                prompt,
+                groups,
+                render,
+                window=window,
+                reply=reply,
+                segment_id=segment_id,
+            )
+            try:
+                return await self._sent(prompt, made, window)
+            except ContextExceeded as exc:
+                if last:
+                    raise
+                self.ruler.stretch()
+                self._warn(f"{exc}; tokens are counted a quarter higher from here on")
+        raise AssertionError("unreachable")
+
+    async def _sent(self, prompt: "Prompt[Any, Out]", made: Draft, window: int) -> Called[Out]:
+        tokens = self.ruler.request(made.request)
+        answered = await ask(
+            self._chat,
+            made.request,
+            prompt.output(),
+            retries=PARSE_RETRIES,
+            fits=lambda request: self.ruler.fits(request, window),
+        )
+        counted = max(reply.tokens_in for reply in answered.replies[:1])
+        if self.ruler.learn(made.request, counted):
+            self._warn(f"the server counts {counted} tokens where we count {tokens}; corrected")
+        return Called(answered.value, tokens, made.kept)
+
+    def _warn(self, message: str) -> None:
+        if self._listener is not None:
+            self._listener(Event("warning", {"message": message}))

@@ -1,0 +1,69 @@
+"""What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qrmem.language.prompted.caller import Caller
+from qrmem.ports import Reading
+from qrmem.prompts.catalogue import section
+from qrmem.records import Contribution, Segment
+from qrmem.text.sentences import sentences
+
+PER_QUESTION = 120
+"""Tokens of a segment for each question, if five are asked per 600 (Q08)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a reader works with.
+
+    Attributes:
+        window: L, for building calls too.
+        reserve: least tokens for a reply.
+        questions: generated questions per 600 tokens.
+    """
+
+    caller: Caller
+    window: int
+    reserve: int
+    questions: int
+
+    def wanted(self, segment: Segment) -> int:
+        """Return how many questions to ask for: in proportion, at least one, at most all."""
+        share = -(-segment.tokens * self.questions // (5 * PER_QUESTION))
+        return min(self.questions, share)
+
+    def reply(self, segment: Segment) -> int:
+        """Return the tokens to reserve: notes may be longer than what they are about."""
+        return min(max(self.reserve, 2 * segment.tokens), self.window // 3)
+
+
+def background(reading: Reading, summary: Sequence[str]) -> str:
+    """Return the section that places a segment in its document."""
+    lines = [reading.title, " ".join(summary)]
+    return section("The document:", "\n".join(line for line in lines if line))
+
+
+def focus(reading: Reading) -> str:
+    """Return the section that orients a reading by the user's question."""
+    return section("Look above all for what bears on this question:", reading.question, fence=False)
+
+
+def pieces(summary: str) -> list[str]:
+    """Return a summary's sentences, so that it can be shortened from its end."""
+    return [summary[start:end].strip() for start, end in sentences(summary)]
+
+
+def entity_lines(known: Contribution) -> list[str]:
+    """Return a sub-graph's entities as a prompt shows them."""
+    return [f"{m.name}|{m.type}" if m.type else m.name for m in known.mentions]
+
+
+def relation_lines(known: Contribution) -> list[str]:
+    """Return a sub-graph's relations as a prompt shows them."""
+    return [f"{s.head}|{s.description}|{s.tail}" for s in known.statements]
+
+
+def numbered(questions: Sequence[str]) -> str:
+    """Return questions as a numbered list."""
+    return "\n".join(f"{n}. {question}" for n, question in enumerate(questions, 1))

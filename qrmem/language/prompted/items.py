@@ -1,0 +1,195 @@
+"""Takes terse items of replies apart: `name|TYPE|form`, `name|description|name`, `label|quote`.
+
+What a model made up goes here: an entity that does not stand in the segment is dropped, and so is a
+relation of one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from qrmem.ports import Quote
+from qrmem.records import Mention, Statement
+from qrmem.text.names import normalise_name, occurs_in
+
+TYPES: Mapping[str, str] = {
+    **{name: name for name in ("PERSON", "PLACE", "ORGANISATION", "WORK", "EVENT")},
+    **{name: name for name in ("DATE", "NUMBER")},
+    "CHARACTER": "PERSON",
+    "LOCATION": "PLACE",
+    "GPE": "PLACE",
+    "ORGANIZATION": "ORGANISATION",
+    "ORG": "ORGANISATION",
+    "TIME": "DATE",
+    "QUANTITY": "NUMBER",
+    "THING": "",
+    "OTHER": "",
+    "OBJECT": "",
+}
+"""What models write to our types; a thing's type is unknown, so that it can meet any other."""
+
+LONGEST_NAME = 120
+"""Characters; what is longer is a sentence, not a name."""
+
+_NUMBER = re.compile(r"\W{0,2}Q?(\d{1,3})\W{0,2}")
+_PRONOUNS = frozenset(
+    [
+        "he",
+        "she",
+        "it",
+        "they",
+        "him",
+        "her",
+        "them",
+        "his",
+        "hers",
+        "its",
+        "their",
+        "i",
+        "we",
+        "you",
+        "me",
+        "us",
+        "who",
+        "this",
+        "that",
+        "these",
+        "those",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An item of a reply to numbered questions: which question it belongs to, and the rest."""
+
+    question: str
+    parts: tuple[str, ...]
+
+
+def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
+    """Split items at `|`; with questions, their first part is a question's number.
+
+    An item with no number, or with one that no question has, belongs to the first question.
+    """
+    found = []
+    for item in items:
+        parts = [" ".join(part.split()) for part in item.split("|")]
+        question = questions[0] if questions else ""
+        number = _NUMBER.fullmatch(parts[0]) if questions and len(parts) > 1 else None
+        if number:
+            n = int(number.group(1)) - 1
+            question = questions[n] if 0 <= n < len(questions) else question
+            del parts[0]
+        found.append(Asked(question, tuple(parts)))
+    return found
+
+
+def mentions(items: Iterable[Asked], text: str) -> list[Mention]:
+    """Return the entities that stand in a text; a name given twice counts once.
+
+    The name is written as the text writes it. Other forms that do not stand there are left out.
+    """
+    found: dict[str, Mention] = {}
+    for item in items:
+        name, *others = item.parts
+        kind = ""
+        if others and others[0].upper() in TYPES:
+            kind = TYPES[others.pop(0).upper()]
+        made = mention(name, others, kind, text, item.question)
+        if made is None:
+            continue
+        key = normalise_name(made.name)
+        known = found.get(key)
+        found[key] = made if known is None else replace(known, type=known.type or made.type)
+    return list(found.values())
+
+
+def mention(
+    name: str, others: Iterable[str], kind: str, text: str, question: str = ""
+) -> Mention | None:
+    """Return a name with its surface forms in a text, or `None` if it is none of the text's."""
+    if not normalise_name(name) or len(name) > LONGEST_NAME or name.casefold() in _PRONOUNS:
+        return None
+    counts: dict[str, int] = {}
+    named = [other for other in others if _is_name(other)]
+    for form in dict.fromkeys((name, *named)):
+        for surface in surfaces(form, text):
+            counts[surface] = counts.get(surface, 0) + 1
+    if not any(normalise_name(surface) == normalise_name(name) for surface in counts):
+        return None
+    forms = tuple(counts)
+    return Mention(forms[0], kind, forms, max(1, sum(counts.values())), question)
+
+
+def surfaces(name: str, text: str) -> list[str]:
+    """Return how a text writes a name, one entry per occurrence; empty if it does not."""
+    if not name or not occurs_in(name, text):
+        return []
+    words = r"\s+".join(re.escape(word) for word in name.split())
+    whole = [m.group() for m in re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)]
+    # Scripts without spaces have no borders to stand between.
+    return whole or [m.group() for m in re.finditer(words, text, re.IGNORECASE)]
+
+
+def statements(
+    items: Iterable[Asked], known: Sequence[Mention], text: str
+) -> tuple[list[Statement], list[Mention]]:
+    """Return relations between entities of a text, and entities that only the relations name.
+
+    Args:
+        known: entities that were found already.
+    """
+    names = names_of(known)
+    found: dict[tuple[str, str, str], Statement] = {}
+    new: list[Mention] = []
+    for item in items:
+        if len(item.parts) < 3:
+            continue
+        ends = []
+        for end in (item.parts[0], item.parts[-1]):
+            norm = normalise_name(end)
+            if norm not in names and (made := mention(end, (), "", text, item.question)):
+                new.append(made)
+                names[norm] = made.name
+            ends.append(names.get(norm, ""))
+        description = ", ".join(part for part in item.parts[1:-1] if part)
+        head, tail = ends
+        if head and tail and head != tail and description:
+            statement = Statement(head, tail, description, item.question)
+            found.setdefault((head, tail, description), statement)
+    return list(found.values()), new
+
+
+def names_of(mentions: Iterable[Mention]) -> dict[str, str]:
+    """Return the normalised forms of entities with the name of each."""
+    return {normalise_name(form): m.name for m in mentions for form in (m.name, *m.forms)}
+
+
+def questions(items: Iterable[str], limit: int) -> tuple[str, ...]:
+    """Return questions as one line each, without numbering, at most `limit`."""
+    found = []
+    for item in items:
+        line = re.sub(r"^\W*(?:Q?\d{1,2}[.):]\s*)?", "", " ".join(item.split()))
+        if len(line) > 8 and " " in line:
+            found.append(line[:300])
+    return tuple(dict.fromkeys(found))[:limit]
+
+
+def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
+    """Return quotations; one without a label has the label ""."""
+    found = []
+    for item in items:
+        label, mark, words = item.partition("|")
+        label = label.strip().strip("[]()<>\"'").upper()
+        if not mark or not re.fullmatch(r"S\d+", label):
+            label, words = "", item
+        words = words.strip().strip("\"“”'‘’").strip()
+        if words:
+            found.append(Quote(label, words))
+    return tuple(found)
+
+
+def _is_name(form: str) -> bool:
+    """Whether another form may stand for a name: no pronoun, and not all in lower case."""
+    return form.casefold() not in _PRONOUNS and form != form.lower()

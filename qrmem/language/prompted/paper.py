@@ -1,0 +1,148 @@
+"""Mode `paper`: the paper's prompts in their order, each a call of its own (SPEC 1.1)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qrmem.language.prompted import items
+from qrmem.language.prompted.desk import (
+    Desk,
+    background,
+    entity_lines,
+    focus,
+    pieces,
+    relation_lines,
+)
+from qrmem.language.prompted.reading import Kept, asked_inputs, fresh, supplemented
+from qrmem.ports import Reading
+from qrmem.prompts import catalogue, fenced
+from qrmem.prompts.catalogue import section
+from qrmem.records import Contribution, Mention, Segment, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class PaperReader:
+    """Three calls for the first reading, two for the second."""
+
+    desk: Desk
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        """Return entities, relations between them and the tagger's, and proposed questions."""
+        found = await self._entities(segment, reading)
+        everything = [*found, *fresh(found, reading.tagged)]
+        stated, new = await self._relations(segment, reading, everything)
+        known = Contribution(
+            segment_id=segment.id,
+            kind="extraction",
+            mentions=(*found, *new),
+            statements=tuple(stated),
+        )
+        return replace(known, questions=await self._questions(segment, reading, known))
+
+    async def supplement(
+        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
+    ) -> Contribution:
+        """Return what the entity and the relation prompt add with the questions in them."""
+        groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
+        entities = await self.desk.caller.call(
+            catalogue.ENTITIES_ASKED,
+            lambda kept: asked_inputs(segment, reading, kept, questions),
+            groups,
+            window=self.desk.window,
+            reply=self.desk.reserve,
+            segment_id=segment.id,
+        )
+        found = items.mentions(items.split(entities.value.entities, questions), segment.text)
+        new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
+        groups[2] = [*new, *groups[2]]
+        relations = await self.desk.caller.call(
+            catalogue.RELATIONS_ASKED,
+            lambda kept: asked_inputs(segment, reading, kept, questions),
+            groups,
+            window=self.desk.window,
+            reply=self.desk.reserve,
+            segment_id=segment.id,
+        )
+        return supplemented(
+            segment, known, questions, entities.value.entities, relations.value.relations
+        )
+
+    # --- one prompt each --------------------------------------------------------------------------
+
+    async def _entities(self, segment: Segment, reading: Reading) -> list[Mention]:
+        def inputs(kept: Kept) -> catalogue.SegmentInputs:
+            return catalogue.SegmentInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(segment.text),
+            )
+
+        called = await self.desk.caller.call(
+            catalogue.ENTITIES,
+            inputs,
+            [pieces(reading.summary)],
+            window=self.desk.window,
+            reply=self.desk.reply(segment),
+            segment_id=segment.id,
+        )
+        return items.mentions(items.split(called.value.entities), segment.text)
+
+    async def _relations(
+        self, segment: Segment, reading: Reading, known: Sequence[Mention]
+    ) -> tuple[list[Statement], list[Mention]]:
+        text = marked(segment.text, known)
+
+        def inputs(kept: Kept) -> catalogue.RelationInputs:
+            return catalogue.RelationInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(text),
+                entities=section("Entities:", "\n".join(kept[1])).rstrip(),
+            )
+
+        called = await self.desk.caller.call(
+            catalogue.RELATIONS,
+            inputs,
+            [pieces(reading.summary), [mention.name for mention in known]],
+            window=self.desk.window,
+            reply=self.desk.reply(segment),
+            segment_id=segment.id,
+        )
+        return items.statements(items.split(called.value.relations), known, segment.text)
+
+    async def _questions(
+        self, segment: Segment, reading: Reading, known: Contribution
+    ) -> tuple[str, ...]:
+        wanted = self.desk.wanted(segment)
+
+        def inputs(kept: Kept) -> catalogue.QuestionInputs:
+            return catalogue.QuestionInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(segment.text),
+                entities=section("Entities noted:", "\n".join(kept[2])),
+                relations=section("Relations noted:", "\n".join(kept[1])),
+                count=wanted,
+            )
+
+        called = await self.desk.caller.call(
+            catalogue.QUESTIONS,
+            inputs,
+            [pieces(reading.summary), relation_lines(known), entity_lines(known)],
+            window=self.desk.window,
+            reply=self.desk.reserve,
+            segment_id=segment.id,
+        )
+        return items.questions(called.value.questions, wanted)
+
+
+def marked(text: str, known: Sequence[Mention]) -> str:
+    """Return a text with its entities in double brackets, the longest name where names overlap.
+
+    Deviation: the paper gives the text twice, plain and marked; the marks alone cost half of it.
+    """
+    forms = sorted({form for m in known for form in (m.name, *m.forms)}, key=len, reverse=True)
+    if not forms:
+        return text
+    pattern = "|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms)
+    return re.sub(pattern, lambda match: f"[[{match.group()}]]", text)

@@ -1,0 +1,131 @@
+"""Finds quotations in the segments that were read: exactly, else by alignment, else not at all."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz import fuzz
+
+from qrmem.ports import Passage, Quote
+from qrmem.records import Citation
+from qrmem.text.words import terms
+
+ALIKE = 90.0
+"""Least alignment, of 100, for a quotation that is not verbatim (DESIGN, section 8)."""
+SHORTEST = 12
+"""Characters below which a quotation must be verbatim: anything short aligns somewhere."""
+
+_ELISION = re.compile(r"\s*(?:\[?…\]?|\[?\.{3,}\]?)\s*")
+
+
+_MARKS = ("'’‘`´", '"“”„«»', "-‐‑–—")
+"""Marks that models write for one another."""
+_MARK = re.compile("|".join(rf"\\?[{re.escape(marks)}]" for marks in _MARKS))
+
+
+def locate(quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Citation]:
+    """Return citations with exact offsets into the documents' texts, in the quotes' order.
+
+    The labelled passage is looked through first, then the others, as models mistake labels. A
+    quotation with an elision is located part by part. What cannot be located is dropped.
+    """
+    found: dict[tuple[str, int, int], Citation] = {}
+    for quote in quotes:
+        for part in _parts(quote.text):
+            citation = _first(part, quote.label, passages)
+            if citation is not None:
+                key = (citation.segment_id, citation.start, citation.end)
+                found.setdefault(key, citation)
+    return list(found.values())
+
+
+def whole(passage: Passage) -> Citation:
+    """Return a citation of a whole segment, marked as one."""
+    segment = passage.segment
+    return _citation(passage, 0, len(segment.text), is_whole=True)
+
+
+def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages to cite whole where no quotation could be located.
+
+    Those that the quotations name, else the one that shares most words with the answer and its
+    reason; ties go to the earlier one.
+    """
+    labels = {quote.label for quote in quotes}
+    named = [passage for passage in passages if passage.label in labels]
+    if named or not passages:
+        return named
+    wanted = set(terms(words))
+    shared = [len(wanted & set(terms(passage.segment.text))) for passage in passages]
+    return [passages[shared.index(max(shared))]]
+
+
+def _parts(text: str) -> Iterator[str]:
+    parts = [part for part in _ELISION.split(text.strip()) if part]
+    # A lone scrap around an elision says nothing about where the quotation stands.
+    yield from (part for part in parts if len(parts) == 1 or len(part) >= SHORTEST)
+
+
+def _first(text: str, label: str, passages: Sequence[Passage]) -> Citation | None:
+    order = sorted(passages, key=lambda passage: passage.label != label)
+    for search in (_verbatim, _loosely, _aligned):
+        for passage in order:
+            span = search(text, passage.segment.text)
+            if span is not None:
+                return _citation(passage, *span)
+    return None
+
+
+def _verbatim(quote: str, text: str) -> tuple[int, int] | None:
+    at = text.find(quote)
+    return None if at < 0 else (at, at + len(quote))
+
+
+def _loosely(quote: str, text: str) -> tuple[int, int] | None:
+    """Find a quotation whose spaces, case or quotation marks differ."""
+    words = quote.split()
+    if not words:
+        return None
+    pattern = r"\s+".join(_MARK.sub(_any_mark, re.escape(word)) for word in words)
+    match = re.search(pattern, text, re.IGNORECASE)
+    return match.span() if match else None
+
+
+def _any_mark(match: "re.Match[str]") -> str:
+    char = match.group()[-1]
+    return next(f"[{re.escape(marks)}]" for marks in _MARKS if char in marks)
+
+
+def _aligned(quote: str, text: str) -> tuple[int, int] | None:
+    if len(quote) < SHORTEST or len(quote) > len(text) * 1.1:
+        return None
+    found = fuzz.partial_ratio_alignment(quote, text, score_cutoff=ALIKE)
+    if found is None or found.dest_end <= found.dest_start:
+        return None
+    return _to_words(text, found.dest_start, found.dest_end)
+
+
+def _to_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a span to whole words, without the space around it."""
+    while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _citation(passage: Passage, start: int, end: int, *, is_whole: bool = False) -> Citation:
+    segment = passage.segment
+    return Citation(
+        document_id=segment.document_id,
+        segment_id=segment.id,
+        start=segment.start + start,
+        end=segment.start + end,
+        quote=segment.text[start:end],
+        title=passage.title,
+        part=segment.part,
+        whole=is_whole,
+    )
