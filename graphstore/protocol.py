@@ -7,9 +7,9 @@ calls, cached replies). It decides nothing: names are resolved and changes compu
 (DESIGN, section 8).
 
 Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
-(document id, segment index), whatever the order of arrival. Unknown ids in a list are left out of the
-result. Reads of a namespace that is not there find nothing; writes to it raise `NotFound`, only what
-deletes is harmless.
+(document id, segment index), whatever the order of arrival. Unknown ids in a list are left out of
+the result. Reads of a namespace that is not there find nothing; writes to it raise `NotFound`, only
+what deletes is harmless.
 """
 
 from collections.abc import Mapping, Sequence

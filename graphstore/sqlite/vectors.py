@@ -61,9 +61,9 @@ def put(
     import numpy as np
 
     number = required_namespace(db, ns)
-    rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
     if not len(owners):
         return
+    rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
     _check_dimension(db, ns, rows.shape[1])
     if kind == "relation":
         _add_relations(db, number, owners)

@@ -1,0 +1,253 @@
+"""The contract on facts: documents, segments, contributions, ledger, decisions."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from qrmem.errors import NotFound, UsageError
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.testing.base import Contract
+from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    LedgerRow,
+    Mention,
+    MergeDecision,
+    Part,
+    Segment,
+    Statement,
+)
+
+CALL = CallRecord(
+    run="r", stage="extract", phase="construction", prompt="p.v1", model="m", cost=0.5
+)
+
+
+class FactsContract(Contract):
+    """Facts are kept as given, and go when their document goes."""
+
+    async def test_a_namespace_is_made_once(self, store: GraphStore) -> None:
+        assert await store.namespace("n") is None
+        first = await store.create_namespace("n", INFO)
+        second = await store.create_namespace("n", replace(INFO, tokenizer="other"))
+        assert first == second == await store.namespace("n") == replace(INFO, name="n", revision=0)
+        await store.create_namespace("a", INFO)
+        assert list(await store.namespaces()) == ["a", "n"]
+
+    async def test_a_namespace_that_is_not_there_reads_as_empty_and_takes_no_write(
+        self, store: GraphStore
+    ) -> None:
+        document, segments = text("d", "One. ")
+        empty = await contents(store, "n")
+        assert not any(empty["counts"].values())
+        with pytest.raises(NotFound):
+            await store.put_document("n", document, segments)
+        with pytest.raises(NotFound):
+            await store.decide("n", MergeDecision("a", "b", True))
+        with pytest.raises(NotFound):
+            await store.put_calls("n", [CALL])
+        await store.delete_document("n", "d")
+        await store.delete_namespace("n")
+        assert list(await store.namespaces()) == []
+
+    async def test_a_document_comes_back_as_it_was_put(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        document, segments = text(
+            "d", "Ein Wort. ", "日本語。", "🦉\n", title="T", metadata={"a": 1, "b": 0.5, "c": True}
+        )
+        document = replace(document, parts=(Part(0, "i"), Part(10, "ii")))
+        await store.put_document("n", document, segments)
+        assert await store.document("n", "d") == document
+        assert list(await store.segments_of("n", "d")) == segments
+        assert await store.document("n", "e") is None
+        assert list(await store.segments_of("n", "e")) == []
+        assert dict(await store.document_texts("n")) == {
+            "d": hashlib.sha256(document.text.encode()).hexdigest()
+        }
+
+    async def test_segments_need_not_cover_the_text(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        document = Document("one two three", id="d")
+        await store.put_document("n", document, [Segment("s", "d", 0, 4, 7, "two", 1)])
+        assert await store.document("n", "d") == document
+        await store.put_document("n", document, [])
+        assert await store.document("n", "d") == document
+
+    async def test_segments_come_in_the_order_asked_for(self, store: GraphStore) -> None:
+        document, segments = text("d", "A. ", "B. ", "C. ")
+        await add(store, "n", (document, segments))
+        ids = [segments[2].id, "unknown", segments[0].id]
+        assert list(await store.segments("n", ids)) == [segments[2], segments[0]]
+
+    async def test_a_document_or_segment_id_that_is_unusable_is_refused(
+        self, store: GraphStore
+    ) -> None:
+        document, segments = text("d", "A. ")
+        await add(store, "n", (document, segments))
+        before = await contents(store, "n")
+        with pytest.raises(UsageError):
+            await store.put_document("n", Document("x"), [])
+        with pytest.raises(UsageError):
+            await store.put_document("n", replace(document, id="e"), segments)
+        with pytest.raises(UsageError):
+            await store.put_document("n", document, [*segments, *segments])
+        assert await contents(store, "n") == before
+
+    async def test_half_a_surrogate_pair_is_refused(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        with pytest.raises(UsageError):
+            await store.put_document("n", Document("a\ud800b", id="d"), [])
+        assert list(await store.documents("n")) == []
+
+    async def test_segments_are_pending_until_recorded(self, store: GraphStore) -> None:
+        document, segments = text("d", "A. ", "B. ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", document, segments)
+        row = LedgerRow(segments[1].id, "failed", "no reply", "local")
+        await store.record("n", row)
+        pending = LedgerRow(segments[0].id, "pending")
+        assert list(await store.ledger("n", "d")) == [pending, row]
+        assert list(await store.ledger("n", "other")) == []
+        (info,) = await store.documents("n")
+        assert (info.characters, info.segments) == (len(document.text), 2)
+        assert dict(info.states) == {"pending": 1, "failed": 1}
+
+    async def test_a_summary_stays_when_the_text_is_replaced(self, store: GraphStore) -> None:
+        await add(store, "n", text("d", "A. "))
+        await store.set_summary("n", "d", "About A.")
+        await add(store, "n", text("d", "B. "))
+        assert [info.summary for info in await store.documents("n")] == ["About A."]
+        with pytest.raises(NotFound):
+            await store.set_summary("n", "e", "x")
+
+    async def test_a_contribution_replaces_that_of_the_same_pass(self, store: GraphStore) -> None:
+        document, (first, second) = text("d", "A. ", "B. ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", document, [first, second])
+        old = Contribution(
+            second.id,
+            "extraction",
+            mentions=(Mention("B", "PERSON", ("B", "b"), 3, "q?"),),
+            statements=(Statement("B", "A", "B met A", "q?"),),
+            questions=("Who?",),
+            tagger="rules",
+        )
+        new = replace(old, questions=("What?",))
+        later = Contribution(first.id, "supplement", asked=("b?",))
+        earlier = Contribution(first.id, "supplement", asked=("a?", "z?"))
+        own = Contribution(first.id, "oriented", asked=("mine?",))
+        for contribution in (old, later, own, new, earlier):
+            row = LedgerRow(contribution.segment_id, "extracted")
+            await store.record("n", row, contribution, [CALL])
+        assert list(await store.contributions("n", "d")) == [earlier, later, new]
+        assert list(await store.contributions("n", "d", kinds=["oriented"])) == [own]
+        assert list(await store.contributions("n", "other")) == []
+        assert list(await store.calls("n")) == [CALL] * 5
+
+    async def test_a_batch_is_recorded_as_one_by_one(self, store: GraphStore) -> None:
+        document, segments = text("d", "A. ", "B. ")
+        for ns in ("n", "m"):
+            await store.create_namespace(ns, INFO)
+            await store.put_document(ns, document, segments)
+        rows = [(LedgerRow(s.id, "ok"), Contribution(s.id, "extraction")) for s in segments]
+        await store.record_all("n", [*rows, (LedgerRow(segments[0].id, "partial", "why"), None)])
+        for row, contribution in rows:
+            await store.record("m", row, contribution)
+        await store.record("m", LedgerRow(segments[0].id, "partial", "why"))
+        assert await contents(store, "n") == await contents(store, "m")
+
+    async def test_nothing_is_recorded_of_a_segment_that_is_gone(self, store: GraphStore) -> None:
+        document, segments = text("d", "A. ")
+        await add(store, "n", (document, segments))
+        before = await contents(store, "n")
+        with pytest.raises(NotFound):
+            await store.record("n", LedgerRow("gone", "ok"), None, [CALL])
+        rows = [(LedgerRow(segments[0].id, "ok"), None), (LedgerRow("gone", "ok"), None)]
+        with pytest.raises(NotFound):
+            await store.record_all("n", rows)
+        assert await contents(store, "n") == before
+
+    async def test_decisions_on_a_pair_replace_each_other_in_any_order(
+        self, store: GraphStore
+    ) -> None:
+        await store.create_namespace("n", INFO)
+        await store.decide("n", MergeDecision("b", "a", True))
+        await store.decide("n", MergeDecision("x", "y", False))
+        await store.decide("n", MergeDecision("a", "b", False))
+        expected = [MergeDecision("a", "b", False), MergeDecision("x", "y", False)]
+        assert list(await store.decisions("n")) == expected
+
+    async def test_putting_the_same_text_again_changes_nothing(self, store: GraphStore) -> None:
+        given = text("d", "Ann met Bob. ", "Bob left. ")
+        await add(store, "n", given)
+        await store.record(
+            "n", LedgerRow(given[1][0].id, "ok"), Contribution(given[1][0].id, "extraction")
+        )
+        before = await contents(store, "n")
+        await store.put_document("n", *given)
+        assert await contents(store, "n") == before
+
+    async def test_a_replaced_text_keeps_what_is_known_of_the_segments_that_stay(
+        self, store: GraphStore
+    ) -> None:
+        _, old = given = text("d", "Ann met Bob ", "Bob left ", "Cy slept ")
+        await add(store, "n", given)
+        for segment in old:
+            kept = Contribution(segment.id, "extraction")
+            await store.record("n", LedgerRow(segment.id, "ok"), kept)
+        document, new = text("d", "Dee came ", "Cy slept ", "Ann met Bob ")
+        await store.put_document("n", document, new)
+        assert await store.document("n", "d") == document
+        assert [row.state for row in await store.ledger("n")] == ["pending", "ok", "ok"]
+        assert [c.segment_id for c in await store.contributions("n", "d")] == [old[2].id, old[0].id]
+        assert list(await store.merged_segments("n", "d")) == [old[2].id, old[0].id]
+        assert [row.key for row in await store.names("n")] == ["Ann", "Bob", "Cy"]
+        (bob,) = await store.entities("n", ["Bob"])
+        assert (bob.forms, bob.segments) == ((("Bob", 1),), (old[0].id,))
+
+    async def test_a_segment_that_moved_counts_at_its_new_place(self, store: GraphStore) -> None:
+        _, (first, second) = given = text("d", "Ann met Bob ", "Ann saw Cy ")
+        await add(store, "n", given)
+        document, (moved_second, moved_first) = text("d", "Ann saw Cy ", "Ann met Bob ")
+        await store.put_document("n", document, [moved_second, moved_first])
+        assert (await store.segments_with("n", ["Ann"]))["Ann"] == (second.id, first.id)
+        assert [f.segment_id for f in await store.facts("n", ["Ann"])] == [second.id, first.id]
+        assert list(await store.segments("n", [first.id])) == [moved_first]
+        catalog = await store.catalog("n")
+        places = dict(zip(catalog.segment_ids, catalog.indexes.tolist(), strict=True))
+        assert places == {first.id: 1, second.id: 0}
+
+    async def test_a_deleted_document_leaves_what_a_store_without_it_holds(
+        self, store: GraphStore
+    ) -> None:
+        kept, gone = (
+            text("k", "Ann met Bob. ", "Ann left? "),
+            text("d", "Bob met Cy. ", "Ann ran. "),
+        )
+        await add(store, "n", kept, gone)
+        await add(store, "m", kept)
+        row = LedgerRow(gone[1][0].id, "ok")
+        await store.record("n", row, Contribution(row.segment_id, "extraction"))
+        await store.put_cached("n", "reply", {"text": "x"}, segment_id=row.segment_id)
+        await store.delete_document("n", "d")
+        assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
+        assert await store.cached("n", "reply") is None
+        await store.delete_document("n", "d")
+        assert await contents(store, "n") == await contents(store, "m")
+
+    async def test_replacing_and_deleting_a_document_raise_the_revision(
+        self, store: GraphStore
+    ) -> None:
+        await store.create_namespace("n", INFO)
+        document, segments = text("d", "Ann ran. ")
+        await store.put_document("n", document, segments)
+        assert await apply(store, "n", change(segments)) == 1
+        await store.put_document("n", replace(document, title="new"), segments)
+        await store.delete_document("n", "d")
+        await store.delete_document("n", "d")
+        info = await store.namespace("n")
+        assert info is not None
+        assert info.revision == 3

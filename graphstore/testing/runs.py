@@ -1,0 +1,140 @@
+"""The contract on what runs leave behind: trails, calls, kept replies."""
+
+from dataclasses import replace
+
+from qrmem.graphstore.protocol import GraphStore, relation_key
+from qrmem.graphstore.redaction import REMOVED
+from qrmem.graphstore.testing.base import Contract
+from qrmem.graphstore.testing.samples import INFO, add, text
+from qrmem.ports import CallRecord
+from qrmem.records import Citation, ScoredEdge, ScoredSegment, StageUsage, Step, Trail, Usage
+
+TRAIL = Trail(
+    id="t",
+    question="Who?",
+    strategy="reflection",
+    window=4096,
+    status="answered",
+    answer="Ann",
+    steps=(Step(1, "start", reason="begin", tokens=7, seconds=0.25),),
+    usage=Usage(online={"judge": StageUsage(calls=1, tokens_in=7, cost=0.5)}),
+    choices=("Ann", "Bob"),
+    created="2026-01-01T00:00:00Z",
+)
+
+
+class RunsContract(Contract):
+    """Runs come back as they were, but for the words of what was deleted."""
+
+    async def test_trails_come_back_newest_first(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        assert await store.trail("n") is None
+        later = replace(TRAIL, id="u", created="2026-01-02T00:00:00Z")
+        twin = replace(later, id="v")
+        for trail in (later, twin, TRAIL):
+            await store.put_trail("n", trail)
+        assert list(await store.trails("n")) == [twin, later, TRAIL]
+        assert list(await store.trails("n", 2)) == [twin, later]
+        assert await store.trail("n") == twin
+        assert await store.trail("n", "t") == TRAIL
+        assert await store.trail("n", "unknown") is None
+        again = replace(TRAIL, answer="Bob")
+        await store.put_trail("n", again)
+        assert await store.trail("n", "t") == again
+        assert (await store.counts("n"))["trails"] == 3
+
+    async def test_calls_come_back_in_the_order_written(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        calls = [
+            CallRecord(f"run{n}", "judge", "online", "judge.v1", "m", cost=None if n else 0.1)
+            for n in range(5)
+        ]
+        await store.put_calls("n", calls[:3])
+        await store.put_calls("n", calls[3:])
+        assert list(await store.calls("n")) == calls
+
+    async def test_what_is_kept_under_a_key_is_replaced_whole(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        assert await store.cached("n", "k") is None
+        await store.put_cached("n", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
+        assert await store.cached("n", "k") == {"a": [1, {"b": None}], "c": "ü\ud800"}
+        await store.put_cached("n", "k", {})
+        assert await store.cached("n", "k") == {}
+
+    async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
+        _, (a, b) = given = text("d", "one ", "two ")
+        await add(store, "n", given)
+        await store.put_cached("n", "one", {"x": 1}, segment_id=a.id)
+        await store.put_cached("n", "both", {"x": 2}, segments=[a.id, b.id])
+        await store.put_cached("n", "two", {"x": 3}, segment_id=b.id)
+        await store.put_cached("n", "none", {"x": 4})
+        await store.put_cached("n", "moved", {"x": 5}, segment_id=a.id)
+        await store.put_cached("n", "moved", {"x": 6}, segment_id=b.id)
+        await store.put_document("n", *text("d", "two "))
+        keys = ("one", "both", "two", "none", "moved")
+        kept = [key for key in keys if await store.cached("n", key) is not None]
+        assert kept == ["two", "none", "moved"]
+        await store.delete_document("n", "d")
+        kept = [key for key in keys if await store.cached("n", key) is not None]
+        assert kept == ["none"]
+
+    async def test_the_words_of_a_deleted_document_leave_the_trails(
+        self, store: GraphStore
+    ) -> None:
+        _, (kept,) = first = text("a", "Ann met Bob ")
+        _, (gone,) = second = text("b", "Bob met Cy ")
+        await add(store, "n", first, second)
+        trail = _trail_over(kept.id, gone.id)
+        other = replace(TRAIL, id="other", steps=(Step(1, "read", read=_read(kept.id)),))
+        await store.put_trail("n", trail)
+        await store.put_trail("n", other)
+        await store.delete_document("n", "b")
+        found = await store.trail("n", "t")
+        assert found is not None
+        assert "Cy" not in repr(found)
+        assert (found.question, found.answer) == (trail.question, REMOVED)
+        assert [c.quote for c in found.citations] == ["Ann", REMOVED]
+        assert [c.segment_id for c in found.citations] == [kept.id, gone.id]
+        assert [step.reason for step in found.steps] == ["Ann is there", REMOVED, REMOVED]
+        assert found.steps[0] == trail.steps[0]
+        assert found.steps[1].read == trail.steps[1].read
+        assert found.steps[1].entities == ("Bob", REMOVED)
+        assert found.steps[1].edges[0] == trail.steps[1].edges[0]
+        assert found.steps[1].edges[1].description == REMOVED
+        assert await store.trail("n", "other") == other
+
+    async def test_the_words_of_a_replaced_segment_leave_the_trails(
+        self, store: GraphStore
+    ) -> None:
+        _, (kept, gone) = given = text("a", "Ann met Bob ", "Bob met Cy ")
+        await add(store, "n", given)
+        await store.put_trail("n", _trail_over(kept.id, gone.id))
+        await store.put_document("n", *text("a", "Ann met Bob ", "Bob met Dee "))
+        found = await store.trail("n", "t")
+        assert found is not None
+        assert [c.quote for c in found.citations] == ["Ann", REMOVED]
+        assert "Cy" not in repr(found)
+
+
+def _read(*ids: str) -> tuple[ScoredSegment, ...]:
+    return tuple(ScoredSegment(id_, 0.5, 3) for id_ in ids)
+
+
+def _trail_over(kept: str, gone: str) -> Trail:
+    edges = (
+        ScoredEdge(relation_key("Ann", "Bob"), "Ann", "Bob", "Ann meets Bob", 0.5, taken=True),
+        ScoredEdge(relation_key("Cy", "Bob"), "Bob", "Cy", "Bob meets Cy", 0.25),
+    )
+    return replace(
+        TRAIL,
+        answer="Cy did",
+        steps=(
+            Step(1, "start", ("Bob",), read=_read(kept), reason="Ann is there"),
+            Step(2, "read", ("Bob", "Cy"), edges, read=_read(kept, gone), reason="Cy is there"),
+            Step(3, "force", ("Bob",), read=_read(kept), reason="Cy was there"),
+        ),
+        citations=(
+            Citation("a", kept, 0, 3, "Ann", title="A"),
+            Citation("b", gone, 8, 10, "Cy", title="The book of Cy", part="On Cy"),
+        ),
+    )

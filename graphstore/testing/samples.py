@@ -1,0 +1,163 @@
+"""Small memories for tests, and everything of a memory in one comparable value."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    GraphStore,
+    IndexRow,
+    MentionRow,
+    NamespaceInfo,
+)
+from qrmem.records import Document, Question, Scalar, Segment
+
+INFO = NamespaceInfo(name="", tokenizer="builtin-v1", segment_tokens=600, embedder="e", dimension=3)
+
+Text = tuple[Document, Sequence[Segment]]
+
+
+def text(
+    id_: str, *pieces: str, title: str = "", metadata: Mapping[str, Scalar] | None = None
+) -> Text:
+    """Return a document and its segments, one per piece, with ids that follow from the pieces."""
+    segments, start, seen = [], 0, list[str]()
+    for index, piece in enumerate(pieces):
+        segment_id = hashlib.sha256(f"{id_}|{piece}|{seen.count(piece)}".encode()).hexdigest()[:16]
+        segments.append(
+            Segment(segment_id, id_, index, start, start + len(piece), piece, len(piece.split()))
+        )
+        start += len(piece)
+        seen.append(piece)
+    return Document("".join(pieces), title=title, id=id_, metadata=metadata or {}), segments
+
+
+def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
+    """Return what a very plain reader makes of segments.
+
+    Every capitalised word is a name and an entity of its own, neighbouring names state a fact, a
+    word with a question mark is a question.
+
+    Args:
+        known: names that are in the memory already.
+    """
+    segments = list(segments)
+    names = {word for s in segments for word in s.text.split() if word[:1].isupper()}
+    new = sorted(names - set(known))
+    return Change(
+        clear=[s.id for s in segments],
+        mentions=[row for s in segments for row in _mentions(s)],
+        facts=[row for s in segments for row in _facts(s)],
+        questions=[Question(w, s.id) for s in segments for w in s.text.split() if "?" in w],
+        index=[
+            IndexRow(s.id, len(s.text.split()), _counts(s.text.lower().split())) for s in segments
+        ],
+        names={name: name for name in new},
+        entities=[EntityRow(name, name, "") for name in new],
+        merged={s.id: f"digest of {s.id}" for s in segments},
+    )
+
+
+def _counts(words: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+def _mentions(segment: Segment) -> list[MentionRow]:
+    words = [word for word in segment.text.split() if word[:1].isupper()]
+    return [MentionRow(segment.id, w, ((w, n),)) for w, n in _counts(words).items()]
+
+
+def _facts(segment: Segment) -> list[FactRow]:
+    words = [word for word in segment.text.split() if word[:1].isupper()]
+    pairs = enumerate(pairwise(words))
+    return [FactRow(segment.id, n, a, b, f"{a} meets {b}") for n, (a, b) in pairs]
+
+
+async def add(store: GraphStore, ns: str, *texts: Text) -> None:
+    """Put texts and apply what the plain reader makes of them, one after the other."""
+    await store.create_namespace(ns, INFO)
+    for document, segments in texts:
+        await store.put_document(ns, document, segments)
+        await apply(store, ns, change(segments, [row.key for row in await store.names(ns)]))
+
+
+async def apply(store: GraphStore, ns: str, given: Change) -> int:
+    """Apply a change to the present revision."""
+    info = await store.namespace(ns)
+    assert info is not None
+    return await store.apply(ns, info.revision, given)
+
+
+async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dict[str, Any]:
+    """Return all that a memory holds but its revision, in values that compare.
+
+    Args:
+        terms: whose postings to include; those of all words of the texts are.
+    """
+    documents = [info.id for info in await store.documents(ns)]
+    names = await store.names(ns)
+    keys = sorted({row.entity for row in names})
+    segments = [s for id_ in documents for s in await store.segments_of(ns, id_)]
+    ids = [segment.id for segment in segments]
+    words = {word for segment in segments for word in segment.text.lower().split()}
+    return {
+        "documents": [await store.document(ns, id_) for id_ in documents],
+        "infos": list(await store.documents(ns)),
+        "digests": dict(await store.document_texts(ns)),
+        "segments": segments,
+        "ledger": list(await store.ledger(ns)),
+        "contributions": [
+            list(await store.contributions(ns, id_, kinds=("extraction", "supplement", "oriented")))
+            for id_ in documents
+        ],
+        "decisions": list(await store.decisions(ns)),
+        "merged": [list((await store.merged_segments(ns, id_)).items()) for id_ in documents],
+        "names": list(names),
+        "entities": list(await store.entities(ns, keys)),
+        "listed": list(await store.list_entities(ns)),
+        "entities in": {k: tuple(v) for k, v in (await store.entities_in(ns, ids)).items()},
+        "segments with": {k: tuple(v) for k, v in (await store.segments_with(ns, keys)).items()},
+        "facts": list(await store.facts(ns, keys)),
+        "questions": list(await store.questions(ns)),
+        "counts": dict(await store.counts(ns)),
+        "index": await _index(store, ns, sorted(words.union(terms))),
+        "vectors": [await _vectors(store, ns, "segment"), await _vectors(store, ns, "relation")],
+        "trails": list(await store.trails(ns)),
+        "calls": list(await store.calls(ns)),
+    }
+
+
+async def _index(store: GraphStore, ns: str, terms: Sequence[str]) -> dict[str, Any]:
+    """Return catalog and postings with segment ids in the place of the store's numbers."""
+    catalog = await store.catalog(ns)
+    assert sorted(set(catalog.numbers.tolist())) == catalog.numbers.tolist()
+    id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
+    columns = zip(
+        catalog.segment_ids,
+        catalog.document_ids,
+        catalog.indexes.tolist(),
+        catalog.lengths.tolist(),
+        strict=True,
+    )
+    found: dict[str, Any] = {"catalog": sorted(columns)}
+    for term, postings in (await store.postings(ns, terms)).items():
+        numbers = postings.numbers.tolist()
+        assert sorted(set(numbers)) == numbers
+        found[term] = sorted(
+            (id_of[n], count) for n, count in zip(numbers, postings.counts.tolist(), strict=True)
+        )
+    return found
+
+
+async def _vectors(store: GraphStore, ns: str, kind: Any) -> list[tuple[str, list[float]]]:
+    found = await store.vectors(ns, kind)
+    owners = list(dict.fromkeys(found.owners))
+    assert owners == list(await store.owners(ns, kind))
+    return list(zip(found.owners, found.matrix.tolist(), strict=True))

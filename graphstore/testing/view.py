@@ -1,0 +1,252 @@
+"""The contract on the view: names, entities, facts, questions."""
+
+from itertools import permutations
+
+import pytest
+
+from qrmem.errors import StoreConflict
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityCount,
+    EntityRow,
+    FactRow,
+    GraphStore,
+    IndexRow,
+    MentionRow,
+    NameRow,
+)
+from qrmem.graphstore.testing.base import Contract
+from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
+from qrmem.records import Entity, Fact, Question
+
+
+class ViewContract(Contract):
+    """What is derived follows from the rows that are there, and from nothing else."""
+
+    async def test_a_change_needs_the_present_revision(self, store: GraphStore) -> None:
+        document, segments = text("d", "Ann met Bob ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", document, segments)
+        assert await store.apply("n", 0, change(segments)) == 1
+        before = await contents(store, "n")
+        for stale in (0, 2):
+            with pytest.raises(StoreConflict):
+                await store.apply("n", stale, Change(clear=[segments[0].id]))
+        assert await contents(store, "n") == before
+        assert await store.apply("n", 1, Change()) == 2
+
+    async def test_surface_is_the_most_frequent_form_then_the_longest_then_the_smallest(
+        self, store: GraphStore
+    ) -> None:
+        _, segments = await self._two_segments(store)
+        forms = {
+            "more": (("aa", 1), ("b", 2)),
+            "longer": (("b", 2), ("bb", 2), ("a", 2)),
+            "smaller": (("bb", 2), ("ba", 2), ("ab", 1)),
+            "none": (),
+            "sum": (("x", 1), ("y", 2)),
+        }
+        mentions = [MentionRow(segments[0].id, name, given) for name, given in forms.items()]
+        mentions.append(MentionRow(segments[1].id, "sum", (("x", 2),)))
+        await apply(store, "n", _named(mentions))
+        assert list(await store.names("n")) == [
+            NameRow("longer", "bb", 6, "longer"),
+            NameRow("more", "b", 3, "more"),
+            NameRow("none", "", 0, "none"),
+            NameRow("smaller", "ba", 5, "smaller"),
+            NameRow("sum", "x", 5, "sum"),
+        ]
+        (entity,) = await store.entities("n", ["longer"])
+        assert entity.forms == (("bb", 2), ("a", 2), ("b", 2))
+
+    async def test_an_entity_gathers_its_names(self, store: GraphStore) -> None:
+        _, (first, second) = await self._two_segments(store)
+        rows = [
+            MentionRow(second.id, "ahab", (("Ahab", 2),), "Who limps?"),
+            MentionRow(second.id, "captain", (("the captain", 1),), "Who leads?"),
+            MentionRow(first.id, "captain", (("Captain", 1), ("Ahab", 1)), "Who leads?"),
+        ]
+        names = {"ahab": "e", "captain": "e"}
+        await apply(store, "n", Change(mentions=rows, names=names, entities=[_entity("e", "Ahab")]))
+        assert list(await store.entities("n", ["x", "e"])) == [
+            Entity(
+                "e",
+                "Ahab",
+                "PERSON",
+                (("Ahab", 3), ("the captain", 1), ("Captain", 1)),
+                (first.id, second.id),
+                ("Who leads?", "Who limps?"),
+            )
+        ]
+        assert list(await store.list_entities("n")) == [EntityCount("e", "Ahab", "PERSON", 2)]
+
+    async def test_a_name_that_moves_takes_its_mentions_and_facts_along(
+        self, store: GraphStore
+    ) -> None:
+        _, (first, second) = given = text("d", "Ann met Bob ", "Bob met Anna ")
+        await add(store, "n", given)
+        await apply(store, "n", Change(names={"Anna": "Ann"}))
+        assert [row.entity for row in await store.names("n")] == ["Ann", "Ann", "Bob"]
+        assert [(f.head, f.tail) for f in await store.facts("n", ["Ann"])] == [
+            ("Ann", "Bob"),
+            ("Bob", "Ann"),
+        ]
+        assert (await store.segments_with("n", ["Ann", "Anna"])) == {"Ann": (first.id, second.id)}
+        assert list(await store.entities("n", ["Anna"])) == []
+        await apply(store, "n", Change(names={"Anna": "Q"}, entities=[_entity("Q", "Anna")]))
+        assert [f.tail for f in await store.facts("n", ["Q"])] == ["Q"]
+
+    async def test_an_entity_can_be_renamed(self, store: GraphStore) -> None:
+        await add(store, "n", text("d", "Ann ran "))
+        await apply(store, "n", Change(entities=[_entity("Ann", "Dr Ann")]))
+        (entity,) = await store.entities("n", ["Ann"])
+        assert (entity.name, entity.type) == ("Dr Ann", "PERSON")
+
+    async def test_facts_are_found_from_either_end_once_and_in_order(
+        self, store: GraphStore
+    ) -> None:
+        _, (first, second) = await self._two_segments(store)
+        names = ("a", "b", "c")
+        mentions = [MentionRow(first.id, name, ((name, 1),)) for name in names]
+        facts = [
+            FactRow(second.id, 0, "b", "a", "b after a", "q?"),
+            FactRow(first.id, 10, "a", "b", "tenth"),
+            FactRow(first.id, 2, "a", "a", "itself"),
+            FactRow(first.id, 1, "c", "c", "elsewhere"),
+        ]
+        await apply(store, "n", _named(mentions, facts=facts))
+        expected = [
+            Fact("a", "a", "itself", first.id),
+            Fact("a", "b", "tenth", first.id),
+            Fact("b", "a", "b after a", second.id, "q?"),
+        ]
+        assert list(await store.facts("n", ["a"])) == expected
+        assert list(await store.facts("n", ["b", "a", "unknown"])) == expected
+        assert list(await store.facts("n", ["b"])) == expected[1:]
+        assert list(await store.facts("n", [])) == []
+
+    async def test_entities_are_listed_by_how_many_segments_name_them(
+        self, store: GraphStore
+    ) -> None:
+        await add(store, "n", text("d", "Bob Bob Bob ", "Ann Cy ", "Cy Dee "))
+        listed = [(row.key, row.segments) for row in await store.list_entities("n")]
+        assert listed == [("Cy", 2), ("Ann", 1), ("Bob", 1), ("Dee", 1)]
+        assert [row.key for row in await store.list_entities("n", 2)] == ["Cy", "Ann"]
+        assert list(await store.list_entities("n", 0)) == []
+
+    async def test_entities_in_segments_are_sorted_and_empty_segments_are_listed(
+        self, store: GraphStore
+    ) -> None:
+        _, (first, second) = given = text("d", "Cy Ann ", "nobody ")
+        await add(store, "n", given)
+        found = await store.entities_in("n", [second.id, "unknown", first.id])
+        assert found == {second.id: (), first.id: ("Ann", "Cy")}
+
+    async def test_questions_come_in_order_and_once(self, store: GraphStore) -> None:
+        _, (first, second) = await self._two_segments(store)
+        given = [
+            Question("z?", second.id),
+            Question("b?", first.id),
+            Question("a?", first.id, "user"),
+            Question("b?", first.id),
+        ]
+        await apply(store, "n", Change(questions=given))
+        expected = [given[1], given[2], given[0]]
+        assert list(await store.questions("n")) == expected
+        assert list(await store.questions("n", [second.id, "unknown"])) == [given[0]]
+        assert list(await store.questions("n", [second.id, first.id])) == expected
+        assert list(await store.questions("n", [])) == []
+
+    async def test_what_is_cleared_is_gone_and_can_be_written_again(
+        self, store: GraphStore
+    ) -> None:
+        _, segments = given = text("d", "Ann met Bob why? ", "Ann ran ")
+        await add(store, "n", given)
+        before = await contents(store, "n")
+        await apply(store, "n", Change(clear=[segments[0].id, "unknown"]))
+        counts = await store.counts("n")
+        assert (counts["entities"], counts["facts"], counts["questions"]) == (1, 0, 0)
+        assert list(await store.merged_segments("n", "d")) == [segments[1].id]
+        assert [row.count for row in await store.names("n")] == [1]
+        await apply(store, "n", change(segments, ["Ann"]))
+        assert await contents(store, "n") == before
+        await apply(store, "n", change(segments, ["Ann", "Bob"]))
+        assert await contents(store, "n") == before
+
+    async def test_a_row_takes_the_place_of_the_same_name_in_the_same_segment(
+        self, store: GraphStore
+    ) -> None:
+        _, (segment, _) = await self._two_segments(store)
+        await apply(store, "n", _named([MentionRow(segment.id, "a", (("A", 5),))]))
+        twice = [MentionRow(segment.id, "a", (("x", 9),)), MentionRow(segment.id, "a", (("B", 1),))]
+        await apply(store, "n", Change(mentions=twice))
+        assert list(await store.names("n")) == [NameRow("a", "B", 1, "a")]
+
+    async def test_names_without_mention_vanish_with_their_facts_and_entities(
+        self, store: GraphStore
+    ) -> None:
+        _, (first, second) = await self._two_segments(store)
+        mentions = [MentionRow(first.id, "a", ()), MentionRow(second.id, "b", ())]
+        facts = [FactRow(second.id, 0, "b", "a", "b knows a")]
+        await apply(store, "n", _named(mentions, facts=facts))
+        assert (await store.counts("n"))["facts"] == 1
+        await apply(store, "n", Change(clear=[first.id]))
+        counts = await store.counts("n")
+        assert (counts["entities"], counts["facts"]) == (1, 0)
+        assert [row.key for row in await store.names("n")] == ["b"]
+
+    async def test_names_and_entities_that_nothing_uses_do_not_stay(
+        self, store: GraphStore
+    ) -> None:
+        await self._two_segments(store)
+        await apply(store, "n", Change(names={"a": "e"}, entities=[_entity("e", "A")]))
+        await apply(store, "n", Change(entities=[_entity("f", "F")]))
+        assert list(await store.names("n")) == []
+        assert list(await store.entities("n", ["e", "f"])) == []
+
+    async def test_a_change_that_speaks_of_the_unknown_is_refused_whole(
+        self, store: GraphStore
+    ) -> None:
+        _, segments = given = text("d", "Ann ran ")
+        await add(store, "n", given)
+        before, id_ = await contents(store, "n"), segments[0].id
+        for wrong in (
+            Change(clear=[id_], mentions=[MentionRow(id_, "nobody", ())]),
+            Change(clear=[id_], mentions=[MentionRow("nowhere", "Ann", ())]),
+            Change(clear=[id_], facts=[FactRow(id_, 0, "Ann", "nobody", "x")]),
+            Change(clear=[id_], names={"Ann": "no entity"}),
+            Change(clear=[id_], index=[IndexRow("nowhere", 1, {"x": 1})]),
+            Change(clear=[id_], questions=[Question("q?", "nowhere")]),
+            Change(clear=[id_], merged={"nowhere": "digest"}),
+        ):
+            with pytest.raises(ValueError, match="not there"):
+                await apply(store, "n", wrong)
+        assert await contents(store, "n") == before
+
+    async def test_the_order_of_arrival_does_not_show(self, store: GraphStore) -> None:
+        texts = [
+            text("b", "Bob met Ann. why? ", "Ann left Bob. "),
+            text("a", "Ann met Cy. ", "Cy Ann Ann. "),
+            text("c", "Dee. ", "Bob met Dee. "),
+        ]
+        seen = []
+        for number, order in enumerate(permutations(texts)):
+            await add(store, f"n{number}", *order)
+            seen.append(await contents(store, f"n{number}"))
+        assert all(found == seen[0] for found in seen)
+
+    async def _two_segments(self, store: GraphStore) -> "tuple[object, list]":  # type: ignore[type-arg]
+        document, segments = text("d", "one ", "two ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", document, segments)
+        return document, list(segments)
+
+
+def _entity(key: str, name: str) -> EntityRow:
+    return EntityRow(key, name, "PERSON")
+
+
+def _named(mentions: list[MentionRow], facts: list[FactRow] | None = None) -> Change:
+    names = {row.name: row.name for row in mentions}
+    entities = [_entity(name, name) for name in names]
+    return Change(mentions=mentions, facts=facts or [], names=names, entities=entities)

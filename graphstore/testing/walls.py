@@ -1,0 +1,138 @@
+"""The contract on namespaces: walls that nothing gets through."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qrmem.errors import NotFound
+from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.testing.base import Contract
+from qrmem.graphstore.testing.runs import TRAIL
+from qrmem.graphstore.testing.samples import INFO, add, apply, contents, text
+from qrmem.ports import CallRecord
+from qrmem.records import Contribution, LedgerRow, MergeDecision
+
+ODD_NAMES = (
+    "n",
+    "N",
+    "n ",
+    "n'",
+    'n"',
+    "n%",
+    "n_",
+    "n*",
+    "n\x00",
+    "n\x00n",
+    "n'; DROP TABLE segment; --",
+    "n}) DETACH DELETE n //",
+    "`n`",
+    "$ns",
+    "../n",
+    "🦉",
+    "e\u0301",
+    "\u00e9",
+    "n" * 10_000,
+    "n" * 9_999 + "m",
+)
+
+
+class WallsContract(Contract):
+    """The same ids in two namespaces have nothing to do with each other."""
+
+    async def test_namespaces_whose_names_are_alike_are_apart(self, store: GraphStore) -> None:
+        for number, ns in enumerate(ODD_NAMES):
+            await add(store, ns, text("d", f"Ann{number} ran ", "Bob ran ", title=ns))
+        assert list(await store.namespaces()) == sorted(ODD_NAMES)
+        for number, ns in enumerate(ODD_NAMES):
+            names = [row.key for row in await store.names(ns)]
+            assert names == sorted([f"Ann{number}", "Bob"])
+            document = await store.document(ns, "d")
+            assert document is not None
+            assert document.title == ns
+            assert (await store.counts(ns))["segments"] == 2
+
+    async def test_odd_ids_and_words_come_back_whole(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        given = []
+        for word in ODD_NAMES:
+            document, segments = text(word, f"A{word} met B{word}")
+            pair = document, [replace(s, id=f"{word}{s.id}") for s in segments]
+            given.append(pair)
+            await store.put_document("n", *pair)
+        for document, segments in given:
+            assert await store.document("n", document.id or "") == document
+            assert list(await store.segments("n", [s.id for s in segments])) == segments
+        assert [info.id for info in await store.documents("n")] == sorted(ODD_NAMES)
+        await store.delete_document("n", "n%")
+        assert (await store.counts("n"))["documents"] == len(ODD_NAMES) - 1
+
+    async def test_writing_and_deleting_in_one_namespace_leaves_the_other_alone(
+        self, store: GraphStore
+    ) -> None:
+        for ns in ("n", "m"):
+            await self._fill(store, ns)
+        before = await contents(store, "m")
+        assert await contents(store, "n") == before
+        await store.put_document("n", *text("d", "Ann met Bob "))
+        await store.decide("n", MergeDecision("a", "b", False))
+        await store.set_summary("n", "d", "other")
+        await store.put_trail("n", replace(TRAIL, answer="other"))
+        await store.put_cached("n", "k", {"x": 2})
+        await apply(store, "n", Change(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
+        await store.set_embedder("n", "other", 1)
+        assert await contents(store, "m") == before
+        assert await store.cached("m", "k") == {"x": 1}
+        await store.delete_document("n", "d")
+        assert await contents(store, "m") == before
+        await store.delete_namespace("n")
+        assert await contents(store, "m") == before
+        assert list(await store.namespaces()) == ["m"]
+
+    async def test_a_deleted_namespace_leaves_nothing_to_a_new_one_of_its_name(
+        self, store: GraphStore
+    ) -> None:
+        await store.create_namespace("n", INFO)
+        empty = await contents(store, "n", ["ann", "met"])
+        await self._fill(store, "n")
+        await store.delete_namespace("n")
+        await store.create_namespace("n", INFO)
+        assert await contents(store, "n", ["ann", "met"]) == empty
+        assert await store.cached("n", "k") is None
+
+    async def test_ids_of_another_namespace_lead_nowhere(self, store: GraphStore) -> None:
+        _, segments = given = text("d", "Ann met Bob ")
+        await add(store, "n", given)
+        await store.create_namespace("m", INFO)
+        id_ = segments[0].id
+        assert list(await store.segments("m", [id_])) == []
+        assert list(await store.entities("m", ["Ann"])) == []
+        assert list(await store.facts("m", ["Ann"])) == []
+        assert await store.entities_in("m", [id_]) == {}
+        assert await store.segments_with("m", ["Ann"]) == {}
+        assert list(await store.questions("m", [id_])) == []
+        assert await store.postings("m", ["met"]) == {}
+        row = np.ones((1, 3), dtype=np.float32)
+        await store.put_vectors("m", "segment", [id_], row)
+        assert list(await store.owners("n", "segment")) == []
+        assert list(await store.owners("m", "segment")) == []
+        await apply(store, "m", Change(clear=[id_]))
+        with pytest.raises(ValueError, match="not there"):
+            await apply(store, "m", Change(merged={id_: "digest"}))
+        with pytest.raises(NotFound):
+            await store.record("m", LedgerRow(id_, "ok"))
+        assert (await store.counts("n"))["entities"] == 2
+
+    async def _fill(self, store: GraphStore, ns: str) -> None:
+        _, segments = given = text("d", "Ann met Bob why? ", "Bob left Cy ")
+        await add(store, ns, given)
+        row = LedgerRow(segments[0].id, "ok")
+        call = CallRecord("r", "extract", "construction", "p", "m")
+        await store.record(ns, row, Contribution(row.segment_id, "extraction"), [call])
+        await store.decide(ns, MergeDecision("a", "b", True))
+        await store.set_summary(ns, "d", "T")
+        vectors = np.ones((2, 3), dtype=np.float32)
+        await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
+        await store.put_vectors(ns, "relation", ["r"], vectors[:1])
+        await store.put_trail(ns, TRAIL)
+        await store.put_cached(ns, "k", {"x": 1}, segment_id=segments[0].id)
