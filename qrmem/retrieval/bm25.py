@@ -58,34 +58,41 @@ def weights(
     }
 
 
+def norms(lengths: "NDArray[np.int64]", k1: float = 1.5, b: float = 0.75) -> "NDArray[np.float64]":
+    """Return `(n,)`: what a term's count is held against in a text of each length.
+
+    Args:
+        lengths: `(n,)`, each text's length in terms.
+        k1: saturation of a term's count.
+        b: how much length is held against a text, 0 to 1.
+    """
+    mean = max(float(lengths.mean()), 1.0) if lengths.size else 1.0
+    result: NDArray[np.float64] = k1 * (1 - b + b * lengths.astype(np.float64) / mean)
+    return result
+
+
 def scores(
     weighted: Mapping[str, float],
     found: Mapping[str, Occurrences],
-    lengths: "NDArray[np.int64]",
-    *,
+    normed: "NDArray[np.float64]",
     k1: float = 1.5,
-    b: float = 0.75,
 ) -> "NDArray[np.float64]":
     """Score every text against a query.
 
     Args:
         weighted: the query's terms with their weights.
         found: where the terms occur; a term that is missing here adds nothing.
-        lengths: `(n,)`, each text's length in terms.
-        k1: saturation of a term's count.
-        b: how much length is held against a text, 0 to 1.
+        normed: `(n,)`, from `norms`.
+        k1: saturation of a term's count, as given to `norms`.
 
     Returns:
         `(n,)`, at least 0; 0 exactly where no term occurs.
     """
-    result = np.zeros(lengths.size)
-    if not lengths.size:
-        return result
-    norm = k1 * (1 - b + b * lengths / max(float(lengths.mean()), 1.0))
+    result = np.zeros(normed.size)
     for term, weight in weighted.items():
         where = found.get(term)
         if where is not None:
             result[where.rows] += (
-                weight * where.counts * (k1 + 1) / (where.counts + norm[where.rows])
+                weight * where.counts * (k1 + 1) / (where.counts + normed[where.rows])
             )
     return result

@@ -54,4 +54,5 @@ def scores(
 ) -> "NDArray[np.float64]":
     """Return BM25 of every segment."""
     weighted = bm25.weights(wanted, found, columns.size)
-    return bm25.scores(weighted, found, columns.lengths, k1=settings.k1, b=settings.b)
+    normed = bm25.norms(columns.lengths, settings.k1, settings.b)
+    return bm25.scores(weighted, found, normed, settings.k1)

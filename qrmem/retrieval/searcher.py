@@ -1,7 +1,7 @@
 """Ranked segments for a question, with no chat model."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,34 +9,38 @@ import numpy as np
 
 from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.records import Hit, Scalar
-from qrmem.retrieval import columns as loading
-from qrmem.retrieval import dense, fusion, lexical
-from qrmem.retrieval.columns import Columns
+from qrmem.retrieval import columns as columns_of
+from qrmem.retrieval import direct as direct_of
+from qrmem.retrieval import fusion
+from qrmem.retrieval import graph as graph_of
+from qrmem.retrieval.exploring import Memory, explore
+from qrmem.retrieval.features import Evidence, combined
+from qrmem.retrieval.reasons import reason
 from qrmem.retrieval.settings import SearchSettings
+from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import GraphStore
+    from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
     from qrmem.ports import Embedder
-    from qrmem.retrieval.bm25 import Occurrences
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.direct import Direct
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
-    """What a question says about every segment by itself, before any link is followed.
+class Findings:
+    """All that a search found out before it made its list.
 
     Attributes:
-        terms: the question's words with their counts.
-        found: where they occur.
-        lexical: `(n,)`, BM25.
-        dense: `(n,)`, cosine; all 0 without an embedder.
+        direct: what the question says about each segment by itself.
+        evidence: what following names added; `None` where that is switched off.
+        scores: `(n,)`, what the segments are ranked by.
     """
 
-    terms: Mapping[str, float]
-    found: "Mapping[str, Occurrences]"
-    lexical: "NDArray[np.float64]"
-    dense: "NDArray[np.float64]"
+    direct: "Direct"
+    evidence: Evidence | None
+    scores: "NDArray[np.float64]"
 
 
 class Searcher:
@@ -54,8 +58,9 @@ class Searcher:
         self._embedder = embedder
         self._settings = settings or SearchSettings()
         self._columns: Columns | None = None
-        self._loaded: tuple[int, str] = (-1, "")
+        self._memory: Memory | None = None
         self._loading = asyncio.Lock()
+        self._loaded: tuple[int, str] = (-1, "")
 
     @property
     def settings(self) -> SearchSettings:
@@ -89,95 +94,102 @@ class Searcher:
             raise UsageError("the question is empty")
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
-        columns = await self.columns()
-        if columns is None or not columns.size:
+        found = await self.findings(question, documents=documents, where=where)
+        if found is None or self._memory is None:
             return []
-        allowed = columns.allowed(documents, where)
-        if not allowed.any():
-            return []
-        direct = await self._direct(columns, question, allowed)
-        scores = self._fused(direct, columns.size)
-        rows = [row for row in fusion.best(scores, columns.ranks, k) if scores[row] > 0]
-        return await self._hits(columns, rows, scores, direct)
+        ranks = self._memory.columns.ranks
+        rows = [row for row in fusion.best(found.scores, ranks, k) if found.scores[row] > 0]
+        return await self._hits(self._memory, rows, found)
 
-    async def columns(self) -> Columns | None:
+    async def findings(
+        self,
+        question: str,
+        *,
+        documents: Collection[str] | None = None,
+        where: Mapping[str, Scalar] | None = None,
+    ) -> Findings | None:
+        """Return what a search finds out about every segment, or `None` if there is none."""
+        memory = await self._open()
+        if memory is None or not memory.columns.size:
+            return None
+        allowed = memory.columns.allowed(documents, where)
+        direct = await direct_of.score(
+            self._store,
+            self._ns,
+            memory.columns,
+            memory.graph,
+            question,
+            embedder=self._embedder,
+            allowed=allowed,
+            settings=self._settings,
+        )
+        if not self._settings.graph:
+            return Findings(direct, None, direct.scores)
+        evidence = await explore(memory, direct, allowed, self._settings)
+        return Findings(direct, evidence, self._ranked(direct, evidence))
+
+    def _ranked(self, direct: "Direct", evidence: Evidence) -> "NDArray[np.float64]":
+        """Put the candidates before all others, which keep the order of their direct scores."""
+        weights = self._settings.features
+        if weights is None:
+            weights = WITH_EMBEDDER if direct.is_dense else WITHOUT_EMBEDDER
+        if not evidence.rows.size or not weights:
+            return direct.scores
+        sums = combined(evidence, weights)
+        # Half the slope of a logistic curve, so that far lower sums still differ after rounding.
+        likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
+        scores = direct.scores * float(likely.min()) * 0.99
+        scores[evidence.rows] = likely
+        return scores
+
+    async def columns(self) -> "Columns | None":
         """Return the columns of the present revision, or `None` if there is no namespace."""
+        async with self._loading:
+            info = await self._store.namespace(self._ns)
+            return None if info is None else await self._current(info)
+
+    async def _open(self) -> Memory | None:
         async with self._loading:
             info = await self._store.namespace(self._ns)
             if info is None:
                 return None
-            self._check(info.embedder, info.dimension)
-            current = (info.revision, info.embedder)
-            complete = self._columns is not None and (
-                self._columns.is_embedded or not info.dimension
-            )
-            if self._loaded != current or not complete:
-                self._columns = await loading.load(self._store, self._ns, info)
-                self._loaded = current
-            return self._columns
+            columns = await self._current(info)
+            if self._memory is None or self._memory.columns is not columns:
+                graph = await graph_of.load(self._store, self._ns, columns)
+                self._memory = Memory(self._store, self._ns, columns, graph)
+            return self._memory
 
-    def _check(self, recorded: str, dimension: int) -> None:
-        embedder = self._embedder
-        if embedder is None or not dimension:
-            return
-        if embedder.name != recorded or embedder.dimension != dimension:
+    async def _current(self, info: "NamespaceInfo") -> "Columns":
+        """Return the columns; read again if the revision moved or vectors were still missing."""
+        self._check(info)
+        seen = (info.revision, info.embedder)
+        known = self._columns
+        if known is None or self._loaded != seen or (info.dimension and not known.is_embedded):
+            known = self._columns = await columns_of.load(self._store, self._ns, info)
+            self._loaded = seen
+        return known
+
+    def _check(self, info: "NamespaceInfo") -> None:
+        """Refuse another model; its dimension is checked when there is a vector of it."""
+        if self._embedder is not None and info.dimension and self._embedder.name != info.embedder:
             raise EmbedderMismatch(
-                f"the memory was embedded by {recorded} ({dimension} dimensions), not by "
-                f"{embedder.name} ({embedder.dimension}); `qrmem reembed` changes it"
+                f"the memory was embedded by {info.embedder}, not by {self._embedder.name}; "
+                "`qrmem reembed` changes it"
             )
 
-    async def _direct(
-        self, columns: Columns, question: str, allowed: "NDArray[np.bool_]"
-    ) -> Direct:
-        wanted = lexical.query_terms(question, self._settings.max_terms)
-        found = await lexical.find(self._store, self._ns, columns, wanted)
-        by_words = lexical.scores(columns, self._settings, wanted, found)
-        by_sense = np.zeros(columns.size)
-        if self._embedder is not None and columns.matrix_rows.size:
-            query = await dense.embed_query(self._embedder, question, columns.matrix.shape[1])
-            by_sense = dense.cosines(columns.matrix, columns.matrix_rows, query, columns.size)
-        return Direct(wanted, found, by_words * allowed, by_sense * allowed)
-
-    def _fused(self, direct: Direct, size: int) -> "NDArray[np.float64]":
-        chosen = self._settings
-        return fusion.fused([(chosen.lexical, direct.lexical), (chosen.dense, direct.dense)], size)
-
-    async def _hits(
-        self,
-        columns: Columns,
-        rows: Sequence[int],
-        scores: "NDArray[np.float64]",
-        direct: Direct,
-    ) -> list[Hit]:
-        ids = [columns.catalog.segment_ids[row] for row in rows]
-        texts = {segment.id: segment for segment in await self._store.segments(self._ns, ids)}
-        hits = []
-        for row, name in zip(rows, ids, strict=True):
-            segment = texts.get(name)
-            if segment is None:  # deleted since the columns were read
-                continue
-            hits.append(
-                Hit(
-                    document_id=segment.document_id,
-                    title=columns.title(row),
-                    segment_id=name,
-                    text=segment.text,
-                    score=round(float(scores[row]), 4),
-                    via=_reason(direct, row),
-                    part=segment.part,
-                )
+    async def _hits(self, memory: Memory, rows: list[int], found: Findings) -> list[Hit]:
+        ids = [memory.columns.catalog.segment_ids[row] for row in rows]
+        segments = {found.id: found for found in await self._store.segments(self._ns, ids)}
+        return [
+            Hit(
+                document_id=segments[name].document_id,
+                title=memory.columns.title(row),
+                segment_id=name,
+                text=segments[name].text,
+                score=round(float(found.scores[row]), 4),
+                via=await reason(memory, found.evidence, found.direct, row),
+                part=segments[name].part,
             )
-        return hits
-
-
-def _reason(direct: Direct, row: int) -> str:
-    shared = [term for term, at in direct.found.items() if _holds(at.rows, row)]
-    parts = [f"shares the words {', '.join(shared[:6])}"] if shared else []
-    if direct.dense[row] > 0:
-        parts.append(f"is near in meaning ({direct.dense[row]:.2f})")
-    return " and ".join(parts)
-
-
-def _holds(rows: "NDArray[np.int64]", row: int) -> bool:
-    at = int(np.searchsorted(rows, row))
-    return at < rows.size and int(rows[at]) == row
+            for row, name in zip(rows, ids, strict=True)
+            if name in segments  # else deleted since the columns were read
+        ]

@@ -1,5 +1,6 @@
 """What a search can be told; one setting for every kind of text."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qrmem.errors import UsageError
@@ -13,28 +14,35 @@ class SearchSettings:
         k1: BM25's saturation (S05).
         b: BM25's length normalisation (S05).
         lexical: weight of BM25 in the direct score.
-        dense: weight of the cosine in the direct score; without an embedder the others take over.
-        names: weight of a title or an entity that the question names, in the direct score.
-        graph: whether mentions and facts are followed; without it, the direct score is the score.
+        dense: weight of the cosine in the direct score; nothing without an embedder.
+        names: weight of a document that the question names, in the direct score.
+        graph: whether names are followed; without it, the direct score is the score.
         seeds: segments that the graph is walked from.
-        candidates: segments that are scored in full.
+        onward: segments that a second hop starts from.
+        asked_again: seeds from which what is lacking is asked for again.
+        direct: segments that are candidates by their direct score.
         max_terms: distinct words of a question that are looked up; a longer one is cut there.
+        features: weights of the features; `None` takes those fitted for memories with or
+            without vectors.
     """
 
     k1: float = 1.5
     b: float = 0.75
     lexical: float = 0.4
     dense: float = 0.45
-    names: float = 0.15
+    names: float = 0.3
     graph: bool = True
     seeds: int = 12
-    candidates: int = 120
+    onward: int = 10
+    asked_again: int = 8
+    direct: int = 40
     max_terms: int = 256
+    features: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("k1", "b", "lexical", "dense", "names"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative")
-        for name in ("seeds", "candidates", "max_terms"):
+        for name in ("seeds", "onward", "asked_again", "direct", "max_terms"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1")

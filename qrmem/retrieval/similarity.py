@@ -121,7 +121,7 @@ class EdgeScorer:
         in_memory = await lexical.find(self._store, self._ns, columns, wanted)
         weighted = bm25.weights(wanted, in_memory, columns.size)
         found, lengths = _indexed(list(edges.values()), wanted)
-        scores = fusion.normalised(bm25.scores(weighted, found, lengths))
+        scores = fusion.normalised(bm25.scores(weighted, found, bm25.norms(lengths)))
         return {key: round(float(score), 4) for key, score in zip(edges, scores, strict=True)}
 
 

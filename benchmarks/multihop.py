@@ -1,0 +1,155 @@
+"""The multi-hop sets that retrieval is fitted and measured on, as passages and questions.
+
+The folder with the files is named by `QRMEM_DATA`; none of it is part of the project.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Passage = tuple[str, str]
+"""Title and text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and the places of its gold passages in its corpus."""
+
+    text: str
+    gold: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Passages, and the questions that are asked of them.
+
+    Attributes:
+        fitted: questions that weights may be fitted on.
+        measured: questions that are measured; none of them is fitted on.
+    """
+
+    name: str
+    passages: tuple[Passage, ...]
+    fitted: tuple[Asked, ...]
+    measured: tuple[Asked, ...]
+
+
+NAMES = ("musique", "musique-fit", "hotpotqa", "2wikimultihopqa")
+
+
+def folder() -> Path:
+    """Return the folder with the data.
+
+    Raises:
+        SystemExit: `QRMEM_DATA` doesn't name one.
+    """
+    path = Path(os.environ.get("QRMEM_DATA", ""))
+    if not os.environ.get("QRMEM_DATA") or not path.is_dir():
+        raise SystemExit("set QRMEM_DATA to the folder with the evaluation data")
+    return path
+
+
+def load(name: str, data: Path) -> Corpus:
+    """Return one of `NAMES`."""
+    return _LOADERS[name](data)
+
+
+def _musique(data: Path) -> Corpus:
+    base = data / "musique"
+    passages = [(p["title"], p["text"]) for p in _json(base / "hippo_train_corpus1890.json")]
+    asked = _asked_musique(passages, _json(base / "hippo_train100.json"))
+    return Corpus("musique", tuple(passages), (), tuple(asked))
+
+
+def _musique_fit(data: Path) -> Corpus:
+    records = list(_lines(data / "musique" / "migres_dev200.jsonl"))
+    passages = list(
+        dict.fromkeys(
+            (p["title"], p["paragraph_text"]) for record in records for p in record["paragraphs"]
+        )
+    )
+    asked = _asked_musique(passages, records)
+    return Corpus("musique-fit", tuple(passages), tuple(asked), ())
+
+
+def _asked_musique(passages: list[Passage], records: Iterable[Any]) -> Iterator[Asked]:
+    place = {passage: n for n, passage in enumerate(passages)}
+    for record in records:
+        gold = [
+            place[p["title"], p["paragraph_text"]]
+            for p in record["paragraphs"]
+            if p["is_supporting"]
+        ]
+        yield Asked(record["question"], frozenset(gold))
+
+
+def _hotpotqa(data: Path) -> Corpus:
+    base = data / "hotpotqa"
+    train, measured = (list(_lines(base / f"rpt_{part}.jsonl")) for part in ("train300", "dev300"))
+    small = _json(base / "hippo_train100.json")
+    texts: dict[str, str] = {}
+    for title, sentences in _json(base / "hippo_train_corpus994.json").items():
+        texts.setdefault(title, "".join(sentences))
+    for record in train + measured:
+        context = record["context"]
+        for title, sentences in zip(context["title"], context["sentences"], strict=True):
+            texts.setdefault(title, "".join(sentences))
+    for record in small:
+        for title, sentences in record["context"]:
+            texts.setdefault(title, "".join(sentences))
+    return _by_title(
+        "hotpotqa",
+        texts,
+        [(r["question"], r["supporting_facts"]["title"]) for r in train]
+        + [(r["question"], [title for title, _ in r["supporting_facts"]]) for r in small],
+        [(r["question"], r["supporting_facts"]["title"]) for r in measured],
+    )
+
+
+def _2wiki(data: Path) -> Corpus:
+    base = data / "2wikimultihopqa"
+    texts = {p["title"]: p["text"] for p in _json(base / "hippo_corpus6119.json")}
+    records = _json(base / "migres_train500_llm_decomp.jsonl")
+    for record in records:
+        for title, sentences in record["context"]:
+            texts.setdefault(title, " ".join(sentences))
+    asked = [(r["question"], [title for title, _ in r["supporting_facts"]]) for r in records]
+    return _by_title("2wikimultihopqa", texts, asked[:250], asked[250:])
+
+
+def _by_title(
+    name: str,
+    texts: dict[str, str],
+    fitted: list[tuple[str, list[str]]],
+    measured: list[tuple[str, list[str]]],
+) -> Corpus:
+    place = {title: n for n, title in enumerate(texts)}
+    train, test = (
+        tuple(
+            Asked(question, frozenset(place[title] for title in gold)) for question, gold in asked
+        )
+        for asked in (fitted, measured)
+    )
+    known = {question.text for question in test}
+    train = tuple(question for question in train if question.text not in known)
+    return Corpus(name, tuple(texts.items()), train, test)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+_LOADERS = {
+    "musique": _musique,
+    "musique-fit": _musique_fit,
+    "hotpotqa": _hotpotqa,
+    "2wikimultihopqa": _2wiki,
+}

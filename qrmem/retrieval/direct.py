@@ -1,0 +1,126 @@
+"""What a question says about every segment by itself, before any link is followed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval import bm25, dense, fusion, lexical
+from qrmem.retrieval.graph import FIRST_SEGMENTS
+from qrmem.retrieval.spotting import words_of
+from qrmem.text.words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.graphstore.protocol import GraphStore
+    from qrmem.ports import Embedder
+    from qrmem.retrieval.bm25 import Occurrences
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.graph import Graph
+    from qrmem.retrieval.settings import SearchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A question against all segments.
+
+    Attributes:
+        weights: the question's terms, each as rare as the namespace says.
+        found: where they occur.
+        norms: `(n,)`, BM25's length norm of every segment.
+        lexical: `(n,)` in [0, 1], BM25 over its maximum.
+        top: that maximum.
+        dense: `(n,)` in [0, 1], cosine over its maximum; all 0 without an embedder.
+        named: `(n,)` in [0, 1], how surely the question names the segment's document.
+        names: the names that the question gives.
+        scores: `(n,)` in [0, 1], all of it together; 0 where a search is not allowed.
+    """
+
+    weights: Mapping[str, float]
+    found: "Mapping[str, Occurrences]"
+    norms: "NDArray[np.float64]"
+    lexical: "NDArray[np.float64]"
+    top: float
+    dense: "NDArray[np.float64]"
+    named: "NDArray[np.float64]"
+    names: frozenset[int]
+    scores: "NDArray[np.float64]"
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are cosines."""
+        return bool(self.dense.any())
+
+    def share(self, terms: frozenset[str]) -> float:
+        """Return how much of the question some terms cover, by weight."""
+        total = sum(self.weights.values())
+        covered = sum(self.weights[term] for term in terms if term in self.weights)
+        return covered / total if total else 0.0
+
+    def term_weights(self) -> "NDArray[np.float64]":
+        """Return `(t,)`: the weights of the terms in `found`, in its order."""
+        return np.array([self.weights[term] for term in self.found])
+
+    def profiles(self, rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
+        """Return `(len(rows), t)`: BM25's saturated counts of the terms in `found`."""
+        counts = np.zeros((rows.size, len(self.found)))
+        for column, where in enumerate(self.found.values()):
+            place = np.minimum(np.searchsorted(where.rows, rows), where.rows.size - 1)
+            inside = where.rows[place] == rows
+            counts[inside, column] = where.counts[place[inside]]
+        return 2.5 * counts / (counts + self.norms[rows][:, None])
+
+
+async def score(
+    store: "GraphStore",
+    ns: str,
+    columns: "Columns",
+    graph: "Graph",
+    question: str,
+    *,
+    embedder: "Embedder | None",
+    allowed: "NDArray[np.bool_]",
+    settings: "SearchSettings",
+) -> Direct:
+    """Score every segment by its words, its meaning and its document's title."""
+    wanted = lexical.query_terms(question, settings.max_terms)
+    found = await lexical.find(store, ns, columns, wanted)
+    weights = bm25.weights(wanted, found, columns.size)
+    norms = bm25.norms(columns.lengths, settings.k1, settings.b)
+    by_words = bm25.scores(weights, found, norms, settings.k1) * allowed
+    by_sense = np.zeros(columns.size)
+    if embedder is not None and columns.matrix_rows.size:
+        query = await dense.embed_query(embedder, question, columns.matrix.shape[1])
+        by_sense = dense.cosines(columns.matrix, columns.matrix_rows, query, columns.size)
+    named, names = _named(graph, question, columns.size)
+    parts = [(settings.lexical, by_words), (settings.dense, by_sense * allowed)]
+    together = fusion.fused(parts, columns.size) + settings.names * named * allowed
+    return Direct(
+        weights=weights,
+        found={term: where for term, where in found.items() if where.rows.size},
+        norms=norms,
+        lexical=fusion.normalised(by_words),
+        top=float(by_words.max(initial=0.0)),
+        dense=fusion.normalised(by_sense * allowed),
+        named=named * allowed,
+        names=names,
+        scores=fusion.normalised(together),
+    )
+
+
+def _named(
+    graph: "Graph", question: str, size: int
+) -> "tuple[NDArray[np.float64], frozenset[int]]":
+    """Return how surely the question names each segment's document, and all names in it."""
+    spots = graph.table.spots(words_of(question), needs_capital=False, skip=STOP_WORDS)
+    names = dict.fromkeys(spot.name for spot in spots)
+    result = np.zeros(size)
+    for name in names:
+        meant: Sequence[tuple[int, float]] = graph.titled.get(name, ())
+        for document, sure in meant:
+            rows = graph.rows_of_document[document][:FIRST_SEGMENTS]
+            result[rows] = np.maximum(result[rows], sure / math.sqrt(len(meant)))
+    return result, frozenset(names)

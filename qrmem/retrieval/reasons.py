@@ -1,0 +1,92 @@
+"""How a hit was reached, in words."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.retrieval.direct import Direct
+    from qrmem.retrieval.exploring import Memory
+    from qrmem.retrieval.features import Evidence
+    from qrmem.retrieval.links import Reached
+
+_WORDS = 6
+_SENTENCE = 160
+_STRONG = 0.5
+"""Direct score from which no link is needed to say why."""
+
+
+async def reason(memory: "Memory", found: "Evidence | None", direct: "Direct", row: int) -> str:
+    """Return the way from the question to a segment: names, sentences, words, meaning."""
+    steps = []
+    if found is not None and direct.scores[row] < _STRONG:
+        steps = await _way(memory, found, row)
+    return "; ".join([*steps, *_itself(memory, direct, row)]) or "near what the question names"
+
+
+def _itself(memory: "Memory", direct: "Direct", row: int) -> list[str]:
+    parts = []
+    if direct.named[row] > 0:
+        parts.append(f'the question names "{memory.columns.title(row)}"')
+    shared = [term for term, where in direct.found.items() if _holds(where.rows, row)]
+    shared.sort(key=lambda term: -direct.weights[term])
+    if shared:
+        parts.append(f"has the question's words {', '.join(shared[:_WORDS])}")
+    if direct.dense[row] > 0:
+        parts.append(f"near in meaning ({direct.dense[row]:.2f} of the nearest)")
+    return parts
+
+
+async def _way(memory: "Memory", found: "Evidence", row: int) -> list[str]:
+    """Return the links that lead to a segment, from the question on."""
+    second, first = _link(found.second, row), _link(found.first, row)
+    if first is not None and (second is None or first[1] >= second[1]):
+        return [await _step(memory, found.first, first[0])]
+    if second is not None:
+        source = int(found.second.links.sources[second[0]])
+        before = _link(found.first, source)
+        steps = [await _step(memory, found.first, before[0])] if before else []
+        return [*steps, await _step(memory, found.second, second[0])]
+    for scores, sources in (
+        (found.residual.titles, found.residual.title_sources),
+        (found.residual.scores, found.residual.sources),
+    ):
+        if scores[row] > 0:
+            title = _called(memory, int(sources[row]))
+            return [f"shares names with {title} and has what the question still needs"]
+    return []
+
+
+def _link(reached: "Reached", row: int) -> tuple[int, float] | None:
+    places = np.flatnonzero(reached.links.targets == row)
+    if not places.size:
+        return None
+    place = int(places[np.argmax(reached.scores[places])])
+    return place, float(reached.scores[place])
+
+
+async def _step(memory: "Memory", reached: "Reached", place: int) -> str:
+    links = reached.links
+    source = int(links.sources[place])
+    reading = (await memory.readings([source]))[source]
+    number = int(links.sentences[place])
+    sentence = reading[number].text if number < len(reading) else ""
+    if len(sentence) > _SENTENCE:
+        sentence = sentence[:_SENTENCE].rsplit(" ", 1)[0] + " …"
+    name = memory.graph.table.names[int(links.names[place])]
+    to = "its title" if links.entitled[place] else "also there"
+    return f'from {_called(memory, source)}, "{sentence}", over "{name}" ({to})'
+
+
+def _called(memory: "Memory", row: int) -> str:
+    columns = memory.columns
+    title = columns.title(row) or columns.catalog.document_ids[row]
+    index = int(columns.catalog.indexes[row])
+    return f'"{title}"' if not index else f'"{title}" segment {index}'
+
+
+def _holds(rows: "NDArray[np.int64]", row: int) -> bool:
+    place = int(np.searchsorted(rows, row))
+    return place < rows.size and int(rows[place]) == row

@@ -1,0 +1,303 @@
+"""Search over a small memory that is written to the store row by row."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from fakes import HashEmbedder
+from numpy.typing import NDArray
+
+from qrmem.config import Settings
+from qrmem.errors import EmbedderMismatch, ModelUnavailable, UsageError
+from qrmem.graphstore import (
+    Change,
+    EntityRow,
+    GraphStore,
+    IndexRow,
+    MentionRow,
+    NamespaceInfo,
+    open_store,
+)
+from qrmem.records import Document, Hit, Segment
+from qrmem.retrieval import EdgeScorer, Searcher, SearchSettings, embed_segments
+from qrmem.retrieval.similarity import vector_owner
+from qrmem.text.words import terms
+
+PAGES = {
+    "keel": (
+        "The Grey Keel",
+        "The Grey Keel is a ballad. It was written by Orla Venn in the winter of 1871.",
+        ("Orla Venn", "The Grey Keel"),
+    ),
+    "venn": (
+        "Orla Venn",
+        "Orla Venn was a poet. She was born in Port Hallam and kept bees.",
+        ("Orla Venn", "Port Hallam"),
+    ),
+    "hallam": (
+        "Port Hallam",
+        "Port Hallam is a harbour town. Its lighthouse burned down twice.",
+        ("Port Hallam",),
+    ),
+    "bees": ("Bees", "Bees dance to tell each other where flowers are.", ()),
+    "ballads": (
+        "Ballad",
+        "A ballad is a song that tells a story; where it was born nobody knows.",
+        (),
+    ),
+    "chess": ("Chess", "Chess is played on a board of sixty-four squares.", ()),
+}
+Page = tuple[str, str, Sequence[str]]
+
+
+async def store_of(
+    pages: Mapping[str, Page],
+    embedder: HashEmbedder | None = None,
+    ns: str = "test",
+    metadata: Mapping[str, Mapping[str, str]] | None = None,
+) -> GraphStore:
+    store = await open_store("memory://", Settings())
+    await fill(store, ns, pages, embedder, metadata or {})
+    return store
+
+
+async def fill(
+    store: GraphStore,
+    ns: str,
+    pages: Mapping[str, Page],
+    embedder: HashEmbedder | None,
+    metadata: Mapping[str, Mapping[str, str]],
+) -> None:
+    info = NamespaceInfo(ns, "builtin-v1", 600)
+    if embedder is not None:
+        info = NamespaceInfo(ns, "builtin-v1", 600, embedder.name, embedder.dimension)
+    revision = (await store.create_namespace(ns, info)).revision
+    segments, mentions, index = [], [], []
+    for name, (title, text, names) in pages.items():
+        document = Document(text, title, id=name, metadata=metadata.get(name, {}))
+        segment = Segment(f"{name}#0", name, 0, 0, len(text), text, len(text.split()))
+        await store.put_document(ns, document, [segment])
+        segments.append(segment)
+        mentions += [MentionRow(segment.id, f"{one.lower()}|", ((one, 1),)) for one in names]
+        counts = Counter(terms(text))
+        index.append(IndexRow(segment.id, counts.total(), counts))
+    known = {row.name: row.forms[0][0] for row in mentions}
+    change = Change(
+        mentions=mentions,
+        index=index,
+        names={key: key for key in known},
+        entities=[EntityRow(key, name, "") for key, name in known.items()],
+    )
+    await store.apply(ns, revision, change)
+    if embedder is not None and segments:
+        titles = [pages[segment.document_id][0] for segment in segments]
+        owners, matrix = await embed_segments(embedder, segments, titles)
+        await store.put_vectors(ns, "segment", owners, matrix)
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.document_id for hit in hits]
+
+
+@pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["lexical", "dense"])
+async def test_a_question_is_followed_over_two_names_to_its_answer(
+    embedder: HashEmbedder | None,
+) -> None:
+    store = await store_of(PAGES, embedder)
+    hits = await Searcher(store, "test", embedder).search(
+        "In which town was the author of The Grey Keel born?", k=3
+    )
+    assert ids(hits)[0] in {"keel", "venn"}
+    assert {"keel", "venn"} <= set(ids(hits))
+
+
+async def test_via_tells_the_way_from_the_question_to_the_segment() -> None:
+    hits = await Searcher(await store_of(PAGES), "test").search(
+        "In which harbour was the author of The Grey Keel born?", k=6
+    )
+    by_id = {hit.document_id: hit for hit in hits}
+    assert 'the question names "The Grey Keel"' in by_id["keel"].via
+    assert "It was written by Orla Venn" in by_id["venn"].via
+    assert all(hit.via for hit in hits)
+
+
+async def test_a_hit_carries_its_segment() -> None:
+    hit = (await Searcher(await store_of(PAGES), "test").search("board squares", k=1))[0]
+    assert (hit.document_id, hit.title, hit.segment_id) == ("chess", "Chess", "chess#0")
+    assert hit.text == PAGES["chess"][1]
+    assert hit.score > 0
+
+
+async def test_words_of_the_title_find_a_segment_that_lacks_them() -> None:
+    pages = {"a": ("Lighthouse keepers", "They lit it every night.", ()), "b": PAGES["chess"]}
+    assert ids(await Searcher(await store_of(pages), "test").search("lighthouse")) == ["a"]
+
+
+async def test_narrowing_filters_before_ranking() -> None:
+    store = await store_of(PAGES, metadata={"bees": {"kind": "animal"}, "chess": {"kind": "game"}})
+    searcher = Searcher(store, "test")
+    question = "Where was the author of The Grey Keel born?"
+    assert ids(await searcher.search(question, k=1, documents=["ballads"])) == ["ballads"]
+    assert ids(await searcher.search("bees and chess", where={"kind": "game"})) == ["chess"]
+    assert await searcher.search("bees", documents=["bees"], where={"kind": "game"}) == []
+    assert await searcher.search("bees", documents=["nothing of that name"]) == []
+    assert await searcher.search("bees", documents=[]) == []
+
+
+async def test_another_namespace_is_never_seen() -> None:
+    store = await store_of({"chess": PAGES["chess"]})
+    await fill(store, "other", {"secret": ("Secret", "The bees know the secret.", ())}, None, {})
+    assert await Searcher(store, "test").search("secret bees") == []
+
+
+@pytest.mark.parametrize("question", ["", "   ", "\n\t"])
+async def test_an_empty_question_is_refused(question: str) -> None:
+    with pytest.raises(UsageError, match="question is empty"):
+        await Searcher(await store_of(PAGES), "test").search(question)
+
+
+async def test_no_hits_asked_for_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        await Searcher(await store_of(PAGES), "test").search("bees", k=0)
+
+
+async def test_a_memory_without_segments_or_without_a_namespace_finds_nothing() -> None:
+    assert await Searcher(await store_of({}), "test").search("bees") == []
+    assert await Searcher(await store_of({}), "nobody").search("bees") == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what is it that they were",
+        "???",
+        "Кто написал балладу?",
+        "蜂蜜はどこですか",
+        "def f(x): return x[0]",
+    ],
+)
+async def test_a_question_without_a_word_of_the_memory_finds_nothing(question: str) -> None:
+    assert await Searcher(await store_of(PAGES), "test").search(question) == []
+
+
+async def test_a_question_of_fifty_thousand_characters_is_answered_by_its_first_words() -> None:
+    question = "sixty-four squares " + " ".join(f"filler{n}" for n in range(5000))
+    assert ids(await Searcher(await store_of(PAGES), "test").search(question, k=1)) == ["chess"]
+
+
+async def test_another_script_is_searched_letter_by_letter() -> None:
+    pages = {"jp": ("", "灯台は二度燃えた。", ()), "chess": PAGES["chess"]}
+    assert ids(await Searcher(await store_of(pages), "test").search("灯台")) == ["jp"]
+
+
+async def test_identical_segments_come_in_order_of_their_documents() -> None:
+    pages = {f"d{n:02}": ("", "The same whale again.", ()) for n in range(30)}
+    hits = await Searcher(await store_of(dict(reversed(pages.items()))), "test").search(
+        "whale", k=30
+    )
+    assert ids(hits) == sorted(pages)
+    assert len({hit.score for hit in hits}) == 1
+
+
+async def test_one_segment_is_found() -> None:
+    store = await store_of({"chess": PAGES["chess"]})
+    assert ids(await Searcher(store, "test").search("Chess")) == ["chess"]
+
+
+async def test_what_is_added_later_is_found_by_the_same_searcher() -> None:
+    store = await store_of({"chess": PAGES["chess"]})
+    searcher = Searcher(store, "test")
+    assert await searcher.search("lighthouse") == []
+    await fill(store, "test", {"hallam": PAGES["hallam"]}, None, {})
+    assert ids(await searcher.search("lighthouse")) == ["hallam"]
+    await store.delete_document("test", "hallam")
+    assert await searcher.search("lighthouse") == []
+
+
+async def test_vectors_that_come_after_the_words_are_used() -> None:
+    embedder = HashEmbedder()
+    store = await store_of({}, embedder)
+    await fill(store, "test", PAGES, None, {})
+    searcher = Searcher(store, "test", embedder)
+    assert "meaning" not in (await searcher.search("sixty-four squares"))[0].via
+    segments = await store.segments("test", [f"{name}#0" for name in PAGES])
+    owners, matrix = await embed_segments(embedder, segments, [""] * len(segments))
+    await store.put_vectors("test", "segment", owners, matrix)
+    assert "meaning" in (await searcher.search("sixty-four squares"))[0].via
+
+
+async def test_another_model_is_refused() -> None:
+    store = await store_of(PAGES, HashEmbedder(name="hash"))
+    with pytest.raises(EmbedderMismatch, match="embedded by hash"):
+        await Searcher(store, "test", HashEmbedder(name="other")).search("bees")
+    with pytest.raises(EmbedderMismatch, match="dimensions"):
+        await Searcher(store, "test", HashEmbedder(dimension=8)).search("bees")
+
+
+async def test_an_embedder_that_returns_no_numbers_is_reported() -> None:
+    class Broken(HashEmbedder):
+        async def embed(
+            self, texts: Sequence[str], *, kind: str = "passage"
+        ) -> NDArray[np.float32]:
+            return np.full((len(texts), self.dimension), np.nan, dtype=np.float32)
+
+    store = await store_of(PAGES, HashEmbedder())
+    with pytest.raises(ModelUnavailable, match="no numbers"):
+        await Searcher(store, "test", Broken()).search("bees")
+
+
+async def test_without_the_graph_the_direct_score_decides() -> None:
+    store = await store_of(PAGES)
+    question = "In which town was the author of The Grey Keel born?"
+    flat = await Searcher(store, "test", settings=SearchSettings(graph=False)).search(question)
+    assert ids(flat)[0] == "keel"
+    assert all("from" not in hit.via for hit in flat)
+
+
+def test_settings_refuse_what_makes_no_sense() -> None:
+    with pytest.raises(UsageError, match="seeds"):
+        SearchSettings(seeds=0)
+    with pytest.raises(UsageError, match="lexical"):
+        SearchSettings(lexical=-1)
+
+
+# --- similarities for the strategies ---
+
+EDGES = {"a": "Orla Venn - wrote - The Grey Keel", "b": "Orla Venn - kept - bees"}
+
+
+async def test_edges_are_scored_by_words_over_the_maximum_without_an_embedder() -> None:
+    scorer = EdgeScorer(await store_of(PAGES), "test")
+    scores = await scorer.score_edges("Who wrote the Keel?", EDGES)
+    assert not scorer.is_dense
+    assert scores == {"a": 1.0, "b": 0.0}
+    assert await scorer.score_edges("Who?", {}) == {}
+    assert await scorer.score_edges("nothing known", EDGES) == {"a": 0.0, "b": 0.0}
+
+
+async def test_edge_vectors_are_made_once_and_again_for_a_changed_description() -> None:
+    embedder = HashEmbedder()
+    store = await store_of(PAGES, embedder)
+    scorer = EdgeScorer(store, "test", embedder)
+    first = await scorer.score_edges("wrote The Grey Keel", EDGES)
+    assert first["a"] > first["b"]
+    embedder.embedded.clear()
+    assert (
+        await EdgeScorer(store, "test", embedder).score_edges("wrote The Grey Keel", EDGES) == first
+    )
+    assert embedder.embedded == ["wrote The Grey Keel"]
+    changed = EDGES | {"b": "Orla Venn - sold - bees"}
+    await scorer.score_edges("wrote The Grey Keel", changed)
+    assert changed["b"] in embedder.embedded
+    assert EDGES["a"] not in embedder.embedded
+    assert vector_owner(changed["b"]) in await store.owners("test", "relation")
+
+
+@pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["lexical", "dense"])
+async def test_segments_are_scored_against_the_question(embedder: HashEmbedder | None) -> None:
+    scorer = EdgeScorer(await store_of(PAGES, embedder), "test", embedder)
+    scores = await scorer.score_segments("squares of a board", ["bees#0", "chess#0", "none"])
+    assert scores.keys() == {"bees#0", "chess#0"}
+    assert scores["chess#0"] > scores["bees#0"]
+    assert await scorer.score_segments("squares", []) == {}
