@@ -1,0 +1,128 @@
+"""Counting tokens offline: never fewer than cl100k, and not many more.
+
+A text is cut into the pieces within which cl100k merges bytes. A piece that is a known token counts
+one. For any other the count is the most that byte-pair merging can leave: it stops only when no two
+neighbours make a known token, so the longest such chain of parts bounds it. Pieces too long for it
+count their characters, or a little more. The table of known tokens holds what occurs in prose and
+needs no ranks; `benchmarks/build_token_table.py` makes it.
+"""
+
+import json
+import re
+from functools import cache
+from importlib import resources
+
+_LONGEST = 48
+_BOUNDED = 24
+_REPEATED = 3
+_MEMO_SIZE = 200_000
+_PIECE = re.compile(
+    rf" ?[A-Za-z]{{1,{_LONGEST}}}+(?![^\W\d_])"
+    r"|'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"
+    rf"|(?:[^\w\r\n]|_)?[^\W\d_]{{1,{_LONGEST}}}"
+    r"|\d{1,3}"
+    rf"| ?(?:[^\s\w]|_){{1,{_LONGEST}}}[\r\n]{{0,{_LONGEST}}}"
+    rf"|\s{{0,{_LONGEST}}}[\r\n]{{1,{_LONGEST}}}"
+    rf"|\s{{1,{_LONGEST}}}(?!\S)"
+    rf"|\s{{1,{_LONGEST}}}"
+)
+
+
+class BuiltinTokenizer:
+    """The counter that is always there; also the default of a new namespace."""
+
+    name = "builtin-v1"
+
+    def __init__(self) -> None:
+        self._costs = _Costs(*_table())
+
+    def count(self, text: str) -> int:
+        """Return an upper bound of cl100k's count; 0 for an empty text."""
+        return sum(map(self._costs.__getitem__, _PIECE.findall(text)))
+
+    def cut(self, text: str, limit: int) -> str:
+        """Return a prefix of at most `limit` tokens: whole pieces, or a part of the first one."""
+        total = end = 0
+        for match in _PIECE.finditer(text):
+            total += self._costs[match[0]]
+            if total > limit and end:
+                break
+            end = match.end()
+            if total > limit:
+                break
+        while end and self.count(text[:end]) > limit:
+            end -= 1
+        return text[:end]
+
+
+class _Costs(dict[str, int]):
+    """Piece to the most tokens that it can have; known tokens from the start, others when met."""
+
+    def __init__(self, tokens: frozenset[str], encoded: frozenset[str]) -> None:
+        super().__init__(dict.fromkeys(tokens, 1))
+        self._tokens = tokens
+        self._encoded = encoded
+        self._chars: dict[str, int] = {}
+
+    def __missing__(self, piece: str) -> int:
+        if len(self) > len(self._tokens) + _MEMO_SIZE:
+            self.clear()
+            self.update(dict.fromkeys(self._tokens, 1))
+        cost = self[piece] = self._cost(piece)
+        return cost
+
+    def _cost(self, piece: str) -> int:
+        if piece.isdecimal() and piece.isascii():
+            return 1
+        if piece.isascii():
+            is_short = len(piece) <= _BOUNDED or len(set(piece)) <= _REPEATED
+            return longest_chain(piece, self._encoded) if is_short else len(piece)
+        if max(piece) < "\u0800":
+            return self._in_parts(_bytes(piece))
+        return 1 + sum(map(self._of_char, piece))
+
+    def _in_parts(self, raw: str) -> int:
+        starts = range(0, len(raw), _BOUNDED)
+        parts = (longest_chain(raw[at : at + _BOUNDED], self._encoded) for at in starts)
+        return sum(parts) + 2 * (len(starts) - 1)
+
+    def _of_char(self, char: str) -> int:
+        if char not in self._chars:
+            self._chars[char] = longest_chain(_bytes(char), self._encoded)
+        return self._chars[char]
+
+
+def _bytes(text: str) -> str:
+    """Return the UTF-8 bytes of a text, each as one character."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def longest_chain(piece: str, tokens: frozenset[str]) -> int:
+    """Return the largest number of parts of a piece no two neighbours of which make a known token.
+
+    It bounds what merging leaves: two neighbours that make a token would have been merged. For each
+    end, the chains that reach it are kept with the start of their last part, longest first.
+    """
+    if piece in tokens:
+        return 1
+    chains: list[list[tuple[int, int]]] = [[(0, 0)]]
+    for end in range(1, len(piece) + 1):
+        here = [(1, 0)]
+        for start in range(1, end):
+            for parts, earlier in chains[start]:
+                if piece[earlier:end] not in tokens:
+                    here.append((parts + 1, start))
+                    break
+        here.sort(reverse=True)
+        chains.append(here)
+    return chains[-1][0][0]
+
+
+@cache
+def _table() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the known tokens as text, and as bytes with those added that are no text alone."""
+    path = resources.files("qrmem.text") / "tables" / "cl100k.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    tokens = frozenset(table["tokens"])
+    encoded = (token if token.isascii() else _bytes(token) for token in tokens)
+    return tokens, frozenset((*encoded, *table["fragments"]))
