@@ -98,13 +98,13 @@ class BuildRun:
 
     def outcome(self) -> BuildOutcome:
         """Return how far everything is."""
-        states = Counter(self.state_of(id) for id in self.segments)
+        states = Counter[str](self.state_of(id) for id in self.segments)
         problems = [
             (segment.document_id, segment.index, row.reason)
             for id, segment in self.segments.items()
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
-        return BuildOutcome(len(self.reader.read), {**states}, tuple(problems))
+        return BuildOutcome(len(self.reader.read), dict(states), tuple(problems))
 
 
 async def build_documents(
@@ -159,6 +159,11 @@ def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, Build
         graph.add_edge(before.__name__, after.__name__)
     graph.add_edge("embed", END)
     return graph.compile()
+
+
+def seeds_of(extractions: Sequence[Contribution]) -> tuple[str, ...]:
+    """Return the user's question if it shaped first readings: it is in the pool from the start."""
+    return tuple(dict.fromkeys(question for made in extractions for question in made.asked))
 
 
 # --- nodes ---------------------------------------------------------------------------------------

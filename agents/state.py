@@ -105,7 +105,7 @@ class AskOptions:
         expansions: nodes that `reflection` takes in at most.
         width: edges that `graph-expansion` takes per step.
         depth: its steps at most.
-        threshold: cosine that an edge needs there; without an embedder only 0 is too little.
+        threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
         reflection: `False` leaves the reason out of the query (ablation, Q24).
         navigation: `False` answers from where it starts (ablation, Q24).
     """

@@ -40,8 +40,10 @@ def chosen(reply: str, choices: Sequence[str]) -> int | None:
 
 
 def _labelled(reply: str, choices: Sequence[str]) -> int | None:
-    if len(labels := set(_IN_BRACKETS.findall(reply))) == 1:
-        reply = labels.pop()
+    labels = {label.upper() for label in _IN_BRACKETS.findall(reply)}
+    if len(labels) > 1:
+        return None
+    reply = labels.pop() if labels else reply
     if letter := _LETTER.fullmatch(reply):
         n = ascii_uppercase.index(letter.group(1).upper())
         # "A dog" is no label; "A", "(A) a dog" and "A. a dog" are.

@@ -184,7 +184,7 @@ def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
         label = label.strip().strip("[]()<>\"'").upper()
         if not mark or not re.fullmatch(r"S\d+", label):
             label, words = "", item
-        words = words.strip().strip("\"“”'‘’").strip()
+        words = words.strip(" \n\t|\"“”'‘’")
         if words:
             found.append(Quote(label, words))
     return tuple(found)

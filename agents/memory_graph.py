@@ -1,0 +1,111 @@
+"""The dual memory as one run may see it: narrowed to some documents, oriented by its question."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qrmem.agents.state import AskDeps
+from qrmem.memory.folding import folded
+from qrmem.memory.overlay import Overlay
+from qrmem.ports import Passage
+from qrmem.records import Fact, Relation, Segment
+from qrmem.text.names import split_key
+
+
+@dataclass(slots=True)
+class MemoryGraph:
+    """Reads entities, relations and segments of a namespace, each one once in a run.
+
+    Attributes:
+        documents: ids of the only documents that it shows; `None`: all.
+        overlay: what was read out of segments with the question; nothing until it is set.
+    """
+
+    deps: AskDeps
+    documents: frozenset[str] | None = None
+    overlay: Overlay = field(default_factory=Overlay)
+    _names: dict[str, str] = field(default_factory=dict)
+    _relations: dict[str, list[Relation]] = field(default_factory=dict)
+    _places: dict[str, list[str]] = field(default_factory=dict)
+    _segments: dict[str, Segment] = field(default_factory=dict)
+    _titles: dict[str, str] = field(default_factory=dict)
+
+    async def segments(self, ids: Iterable[str]) -> list[Segment]:
+        """Return segments in the order of `ids`."""
+        wanted = list(dict.fromkeys(ids))
+        missing = [id for id in wanted if id not in self._segments]
+        if missing:
+            found = await self.deps.store.segments(self.deps.ns, missing)
+            self._segments.update({segment.id: segment for segment in found})
+        return [self._segments[id] for id in wanted if id in self._segments]
+
+    async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
+        """Label segments S1, S2, … in their order, with the titles of their documents."""
+        columns = await self.deps.searcher.columns()
+        passages = []
+        for n, segment in enumerate(segments, 1):
+            row = columns.row_of.get(segment.id) if columns else None
+            title = columns.title(row) if columns and row is not None else ""
+            passages.append(Passage(f"S{n}", segment, title))
+        return passages
+
+    async def entities_in(self, segment_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the keys of each segment's entities."""
+        found = await self.deps.store.entities_in(self.deps.ns, segment_ids)
+        return {
+            id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
+            for id in segment_ids
+        }
+
+    async def places(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids of each entity's segments, in order, within the documents."""
+        missing = [key for key in keys if key not in self._places]
+        if missing:
+            found = await self.deps.store.segments_with(self.deps.ns, missing)
+            for key in missing:
+                ids = dict.fromkeys((*found.get(key, ()), *self.overlay.segments_with(key)))
+                self._places[key] = await self._within(list(ids))
+        return {key: self._places[key] for key in keys}
+
+    async def relations(self, keys: Sequence[str]) -> dict[str, Relation]:
+        """Return the relations with an end in `keys` that the documents state, by key."""
+        missing = [key for key in keys if key not in self._relations]
+        if missing:
+            facts = [*await self.deps.store.facts(self.deps.ns, missing)]
+            facts += self.overlay.facts(missing)
+            await self._fold(missing, facts)
+        return {edge.key: edge for key in keys for edge in self._relations[key]}
+
+    async def names(self, keys: Sequence[str]) -> list[str]:
+        """Return canonical names in the order of `keys`."""
+        missing = [key for key in keys if key not in self._names]
+        if missing:
+            found = await self.deps.store.entities(self.deps.ns, missing)
+            self._names.update({entity.key: entity.name for entity in found})
+        return [self.name(key) for key in keys]
+
+    def name(self, key: str) -> str:
+        """Return the canonical name if it was read, else the name in the key."""
+        return self._names.get(key) or split_key(key)[0]
+
+    def known_names(self, edges: Iterable[Relation]) -> Mapping[str, str]:
+        """Return a name for each end of some edges."""
+        return {end: self.name(end) for edge in edges for end in (edge.head, edge.tail)}
+
+    async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
+        stated = await self._within([fact.segment_id for fact in facts])
+        seen = set(stated)
+        for key in keys:
+            self._relations[key] = []
+        for edge in folded([fact for fact in facts if fact.segment_id in seen]):
+            for end in {edge.head, edge.tail} & set(keys):
+                self._relations[end].append(edge)
+
+    async def _within(self, segment_ids: Sequence[str]) -> list[str]:
+        if self.documents is None:
+            return list(segment_ids)
+        columns = await self.deps.searcher.columns()
+        if columns is None:
+            return []
+        of = columns.catalog.document_ids
+        rows = ((id, columns.row_of.get(id)) for id in segment_ids)
+        return [id for id, row in rows if row is not None and of[row] in self.documents]

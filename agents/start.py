@@ -1,0 +1,120 @@
+"""Where a search starts: the entities E_s and the segments S_imp (Q14)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qrmem.text.names import normalise_name, split_key
+from qrmem.text.words import terms
+
+if TYPE_CHECKING:
+    from qrmem.agents.nodes import AskRun
+
+MOST_ENTITIES = 24
+"""Entities that a search's hits start from; more would make every edge a neighbour."""
+MOST_ALIKE = 200
+"""Names that are compared with one that the memory does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Where a search starts.
+
+    Attributes:
+        entities: E_s, keys.
+        important: S_imp, segment id to score.
+        how: in words.
+    """
+
+    entities: list[str]
+    important: dict[str, float]
+    how: str
+
+
+async def start(run: "AskRun") -> Begun:
+    """Start from the searcher's hits, or from the entities that the question names."""
+    if run.options.start == "search":
+        return await _from_search(run)
+    return await _from_entities(run)
+
+
+def asked(run: "AskRun") -> str:
+    """Return the question with its options: what is searched for."""
+    return " ".join((run.context.question, *run.context.choices))
+
+
+async def _from_search(run: "AskRun") -> Begun:
+    hits = await run.deps.searcher.search(
+        asked(run), k=run.options.hits, documents=run.options.documents
+    )
+    important = {hit.segment_id: hit.score for hit in hits}
+    entities = await _entities_of(run, list(important))
+    return Begun(entities, important, f"{len(hits)} passages found by search")
+
+
+async def _entities_of(run: "AskRun", segment_ids: Sequence[str]) -> list[str]:
+    """Return the entities of ranked segments: those that the question names, then by rank."""
+    question = f" {normalise_name(asked(run))} "
+    found = await run.graph.entities_in(segment_ids)
+    weight: dict[str, tuple[int, float]] = {}
+    for rank, segment_id in enumerate(segment_ids, 1):
+        for key in found[segment_id]:
+            is_named = f" {split_key(key)[0]} " in question
+            before = weight.get(key, (0, 0.0))[1]
+            weight[key] = (int(is_named), before + 1 / rank)
+    return sorted(weight, key=lambda key: (-weight[key][0], -weight[key][1], key))[:MOST_ENTITIES]
+
+
+async def _from_entities(run: "AskRun") -> Begun:
+    names = await run.deps.reasoner.query_entities(run.context)
+    entities = await _known(run, names)
+    how = f"the question names {', '.join(names)}" if names else "the question names nothing"
+    if not entities:
+        entities = await _nearest_node(run)
+        how += "; started from the entity nearest to it"
+    return Begun(entities, await important(run, entities), how)
+
+
+async def important(run: "AskRun", entities: Sequence[str]) -> dict[str, float]:
+    """Return S_imp of some entities: their segments, by how near they are to the question."""
+    places = await run.graph.places(entities)
+    ids = list(dict.fromkeys(id for key in entities for id in places[key]))
+    scores = await run.deps.scorer.score_segments(asked(run), ids)
+    return {id: scores.get(id, 0.0) for id in ids}
+
+
+async def _known(run: "AskRun", names: Sequence[str]) -> list[str]:
+    """Map names to entities: every entity of the normalised name, else the one most alike."""
+    entities: dict[str, list[str]] = {}
+    for row in await run.deps.store.names(run.deps.ns):
+        entities.setdefault(split_key(row.key)[0], []).append(row.entity)
+    found: dict[str, None] = {}
+    for name in names:
+        keys = entities.get(normalise_name(name)) or await _alike(run, name, entities)
+        found.update(dict.fromkeys(keys))
+    places = await run.graph.places(list(found))
+    return [key for key in found if places[key]]
+
+
+async def _alike(run: "AskRun", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Return the entities of the known name most similar to an unknown one that shares a word."""
+    wanted = set(terms(name))
+    near = [norm for norm in entities if wanted & set(terms(norm))][:MOST_ALIKE]
+    scores = await run.deps.scorer.score_edges(name, {norm: norm for norm in near})
+    best = max(sorted(scores), key=lambda norm: scores[norm], default=None)
+    return entities[best] if best is not None and scores[best] > 0 else ()
+
+
+async def _nearest_node(run: "AskRun") -> list[str]:
+    """Return the entity whose name and edges are nearest to the question (Q23)."""
+    hits = await run.deps.searcher.search(asked(run), k=3, documents=run.options.documents)
+    found = await run.graph.entities_in([hit.segment_id for hit in hits])
+    keys = list(dict.fromkeys(key for near in found.values() for key in near))
+    texts = {}
+    for key in keys:
+        edges = await run.graph.relations([key])
+        said = " ".join(edge.description for edge in edges.values())
+        texts[key] = f"{run.graph.name(key)} {said}"
+    scores = await run.deps.scorer.score_edges(asked(run), texts)
+    best = max(sorted(scores), key=lambda key: scores[key], default=None)
+    return [best] if best is not None else []

@@ -1,0 +1,56 @@
+"""The steps of one run, told to the listener as they happen."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qrmem.memory.budget import Weighed
+from qrmem.ports import Event, Listener
+from qrmem.records import ScoredEdge, ScoredSegment, Step
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Collects steps; the time of a step is what passed since the one before."""
+
+    listener: Listener
+    steps: list[Step] = field(default_factory=list)
+    since: float = field(default_factory=time.monotonic)
+
+    def add(
+        self,
+        action: str,
+        *,
+        entities: Sequence[str] = (),
+        edges: Sequence[ScoredEdge] = (),
+        read: Sequence[ScoredSegment] = (),
+        dropped: Sequence[ScoredSegment] = (),
+        verdict: str = "",
+        reason: str = "",
+        tokens: int = 0,
+    ) -> None:
+        """Record a step and emit it as an event of kind `step`."""
+        now = time.monotonic()
+        step = Step(
+            n=len(self.steps) + 1,
+            action=action,
+            entities=tuple(entities),
+            edges=tuple(edges),
+            read=tuple(read),
+            dropped=tuple(dropped),
+            verdict=verdict,
+            reason=reason,
+            tokens=tokens,
+            seconds=round(now - self.since, 6),
+        )
+        self.since = now
+        self.steps.append(step)
+        self.listener(Event("step", {"step": step}))
+
+
+def scored(weighed: Sequence[Weighed], scores: Mapping[str, float]) -> list[ScoredSegment]:
+    """Return segments as a trail keeps them, with the scores that they came in with."""
+    return [
+        ScoredSegment(w.segment.id, round(scores.get(w.segment.id, 0.0), 4), w.segment.tokens)
+        for w in weighed
+    ]
