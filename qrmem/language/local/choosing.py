@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from qrmem.language.local.content import content
 from qrmem.language.local.evidence import Clue, Evidence
 from qrmem.language.local.reading import flat
 from qrmem.ports import AskContext, Quote, Verdict
-from qrmem.text.words import terms
 
 ENOUGH = 0.3
 """Support from which an option counts as stated rather than guessed."""
@@ -25,15 +25,15 @@ def choose(context: AskContext, evidence: Evidence, *, force: bool, tokens: int)
         True,
         answer=context.choices[best],
         choice=best,
-        reason=f"the passage that supports this option best says: {flat(clue.sentence.text)[:200]}",
-        quotes=(Quote(clue.passage.label, clue.sentence.text),),
+        reason=f"the passage that supports this option best says: {flat(clue.text)[:200]}",
+        quotes=(Quote(clue.passage.label, clue.text),),
         tokens=tokens,
     )
 
 
 def _own_terms(choices: Sequence[str], evidence: Evidence) -> list[dict[str, float]]:
     """Each option's terms with their weight; what other options share counts less."""
-    sets = [frozenset(terms(choice)) for choice in choices]
+    sets = [frozenset(content(choice)) for choice in choices]
     shared = {term: sum(term in own for own in sets) for own in sets for term in own}
     return [{term: evidence.rarity(term) / shared[term] for term in own} for own in sets]
 
@@ -43,7 +43,7 @@ def _support(own: dict[str, float], evidence: Evidence) -> tuple[float, Clue | N
     total = sum(own.values())
     best: tuple[float, Clue | None] = (0.0, None)
     for clue in evidence.clues:
-        held = sum(weight for term, weight in own.items() if term in clue.own)
+        held = sum(weight for term, weight in own.items() if term in clue.line.terms)
         if held:
             value = held / total * (_FLOOR + clue.coverage)
             if value > best[0]:

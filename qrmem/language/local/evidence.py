@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from qrmem.language.local.content import content
 from qrmem.language.local.query import Query
-from qrmem.language.local.reading import FIGURES, SegmentReading, Sentence, read
+from qrmem.language.local.reading import FIGURES, Sentence, read
 from qrmem.ports import Passage
-from qrmem.text.words import terms
 
 BEFORE, AFTER, TITLE = 0.3, 0.15, 0.6
 """What a question's word is worth in the sentence before, in that after, in the passage's title."""
@@ -20,7 +21,11 @@ BEFORE_PRONOUN = 0.8
 KIND = 0.12
 """What the expected kind of answer adds to a sentence's score."""
 
+ASKS = 0.7
+"""What is left of the coverage of a sentence that is a question itself: it answers nothing."""
+
 _PRONOUN = re.compile(r"[\"'“‘*_]*(?:He|She|It|They|His|Her|Its|Their|This|These)\b")
+_CLOSERS = "\"'”’»)*_ "
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|"
     r"forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|dozen|half|several|"
@@ -28,12 +33,37 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"\b\d{3,4}\b|\b\d{1,2}:\d\d\b|o['’]clock|\b(?:morning|evening|afternoon|night|midnight|noon|dawn|"
-    r"dusk|day|week|month|year|century|spring|summer|autumn|winter|yesterday|today|tomorrow|ago|"
-    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|june|july|"
-    r"august|september|october|november|december|hours?|minutes?)s?\b",
+    r"\b\d{3,4}\b|\b\d{1,2}:\d\d\b|o['’]clock|\b(?:morning|evening|afternoon|night|midnight|noon|"
+    r"dawn|dusk|day|week|month|year|century|decade|spring|summer|autumn|winter|yesterday|today|"
+    r"tomorrow|ago|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|"
+    r"april|june|july|august|september|october|november|december|hour|minute)s?\b",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence with its terms and the names in it, case-folded, figures left out."""
+
+    sentence: Sentence
+    terms: frozenset[str]
+    names: frozenset[str]
+    goes_on: bool
+    asks: bool
+
+
+@lru_cache(maxsize=512)
+def lines(text: str) -> tuple[Line, ...]:
+    """Return the sentences of a segment; remembered, as a strategy reads a segment many times."""
+    reading = read(text)
+    found = []
+    for sentence in reading.sentences:
+        named = (reading.mentions[entity] for entity in sentence.entities)
+        names = frozenset(m.name.casefold() for m in named if m.type not in FIGURES)
+        own = frozenset(content(sentence.text))
+        asks = sentence.text.rstrip(_CLOSERS).endswith("?")
+        found.append(Line(sentence, own, names, bool(_PRONOUN.match(sentence.text)), asks))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +71,7 @@ class Clue:
     """A sentence of a passage, as evidence.
 
     Attributes:
-        names: what is named in it and in the passage's title, case-folded.
+        order: its place in the reading order, from 0.
         covered: term of the question to how far this sentence covers it, in (0, 1].
         coverage: share of the question's weight that it covers.
         has_kind: it holds the expected kind of answer, beyond what the question names.
@@ -49,12 +79,15 @@ class Clue:
 
     passage: Passage
     order: int
-    sentence: Sentence
-    own: frozenset[str]
-    names: frozenset[str]
+    line: Line
     covered: dict[str, float]
     coverage: float
     has_kind: bool
+
+    @property
+    def text(self) -> str:
+        """The sentence, exactly as the segment has it."""
+        return self.line.sentence.text
 
     @property
     def score(self) -> float:
@@ -66,109 +99,128 @@ class Evidence:
     """The sentences of the passages, weighed against one question.
 
     Attributes:
+        asked: the question, taken apart.
         clues: in the order in which they were read.
+        spread: term to the number of sentences that hold it.
         weights: term of the question to its rarity in the passages.
     """
 
     def __init__(self, asked: Query, passages: Sequence[Passage]) -> None:
         self.asked = asked
-        lines = [
-            _Line(p, s, r) for p in passages for r in [read(p.segment.text)] for s in r.sentences
+        placed = [
+            (p, at, own)
+            for p in passages
+            for own in [lines(p.segment.text)]
+            for at in range(len(own))
         ]
-        spread = Counter(term for line in lines for term in line.terms)
-        self.sentences = len(lines)
-        self.spread = spread
+        self.spread = Counter(term for _, at, own in placed for term in own[at].terms)
+        self._leaning = asked.leaning()
+        self._names = Counter(name for _, at, own in placed for name in own[at].names)
+        self._sentences = len(placed)
         self.weights = {term: self.rarity(term) for term in asked.words}
         self._total = sum(self.weights.values()) or 1.0
-        self.clues = [self._clue(lines, at) for at in range(len(lines))]
+        self._titles = {p.label: frozenset(content(p.title)) for p in passages}
+        self.clues = [self._clue(n, *place) for n, place in enumerate(placed)]
 
     def rarity(self, term: str) -> float:
         """Return how telling a term is, from how few sentences hold it."""
-        df = self.spread[term]
-        return math.log(1 + (self.sentences - df + 0.5) / (df + 0.5))
+        return self._rarity(self.spread[term])
+
+    def _rarity(self, df: int) -> float:
+        return math.log(1 + (self._sentences - df + 0.5) / (df + 0.5))
 
     def share(self, covered: dict[str, float]) -> float:
         """Return the share of the question's weight in `covered`."""
         return sum(self.weights[term] * part for term, part in covered.items()) / self._total
 
-    def _clue(self, lines: Sequence["_Line"], at: int) -> Clue:
-        line = lines[at]
-        covered = self._covered(lines, at)
+    def strength(self, covered: dict[str, float]) -> float:
+        """Return how many words as rare as can be `covered` is worth."""
+        return self.share(covered) * self._total / self._rarity(1)
+
+    def _clue(self, order: int, passage: Passage, at: int, own: Sequence[Line]) -> Clue:
+        covered = self._covered(self._titles[passage.label], at, own)
+        if own[at].asks:
+            covered = {term: worth * ASKS for term, worth in covered.items()}
         return Clue(
-            line.passage,
-            at,
-            line.sentence,
-            line.terms,
-            line.names,
-            covered,
-            self.share(covered),
-            line.has_kind(self.asked),
+            passage, order, own[at], covered, self.share(covered), _has_kind(own[at], self.asked)
         )
 
-    def _covered(self, lines: Sequence["_Line"], at: int) -> dict[str, float]:
-        line = lines[at]
-        opens = bool(_PRONOUN.match(line.sentence.text))
-        near = [(line.title, TITLE)]
-        if at and lines[at - 1].passage is line.passage:
-            near.append((lines[at - 1].terms, BEFORE_PRONOUN if opens else BEFORE))
-        if at + 1 < len(lines) and lines[at + 1].passage is line.passage:
-            near.append((lines[at + 1].terms, AFTER))
+    def _covered(self, title: frozenset[str], at: int, own: Sequence[Line]) -> dict[str, float]:
+        near = [(title, TITLE)]
+        if at:
+            near.append((own[at - 1].terms, BEFORE_PRONOUN if own[at].goes_on else BEFORE))
+        if at + 1 < len(own):
+            near.append((own[at + 1].terms, AFTER))
         covered = {}
         for term in self.asked.words:
-            worth = (
-                1.0 if term in line.terms else max((w for own, w in near if term in own), default=0)
-            )
-            if worth:
+            if term in own[at].terms:
+                covered[term] = 1.0
+            elif worth := max((w for terms, w in near if term in terms), default=0.0):
                 covered[term] = worth
-        return covered
+        for term, name in self._leaning.items():
+            if term in covered:
+                covered[term] = min(
+                    covered[term], max((covered.get(t, 0.0) for t in name), default=0.0)
+                )
+        return {term: worth for term, worth in covered.items() if worth}
 
     def ranked(self) -> list[Clue]:
         """Return the clues that cover anything, best first, ties in reading order."""
         found = [clue for clue in self.clues if clue.coverage > 0]
         return sorted(found, key=lambda clue: (-round(clue.score, 9), clue.order))
 
-    def found(self) -> dict[str, float]:
-        """Return each of the question's terms that stands anywhere in the passages."""
-        return {term: 1.0 for term in self.asked.words if self.spread[term]}
-
     def missing(self) -> list[str]:
         """Return the question's words that no passage holds, in the question's order."""
-        titles = {t for clue in self.clues for t in terms(clue.passage.title)}
-        return [w for t, w in self.asked.words.items() if not self.spread[t] and t not in titles]
+        titles = frozenset().union(*self._titles.values())
+        words = self.asked.words.items()
+        return [word for term, word in words if not self.spread[term] and term not in titles]
 
-    def pairs(self, best: Sequence[Clue]) -> Iterator[tuple[Clue, Clue]]:
-        """Yield pairs of clues that share a name which the question does not give (two hops)."""
-        asked = {word for name in self.asked.names for word in name.casefold().split()}
-        asked |= {word.casefold() for word in self.asked.words.values()}
-        for i, first in enumerate(best):
-            for second in best[i + 1 :]:
-                bridges = first.names & second.names
-                if any(not set(name.split()) <= asked for name in bridges):
-                    yield first, second
+    def bridge(self, first: Clue, second: Clue) -> float:
+        """Return how telling a name is that two sentences share and the question does not give.
+
+        In [0, 1]; a passage's title names what the passage is about. 0: no such name.
+        """
+        given = self.asked.given
+        a, b = _bridging(first), _bridging(second)
+        if first.passage.segment.document_id == second.passage.segment.document_id:
+            a, b = first.line.names, second.line.names
+        shared = [name for name in a & b if not set(name.split()) <= given]
+        most = self._rarity(1)
+        return max((min(1.0, self._rarity(self._names[n]) / most) for n in shared), default=0.0)
+
+    def pairs(self, best: Sequence[Clue]) -> Iterator[tuple[float, Clue, Clue]]:
+        """Yield two sentences that a name joins, with the coverage that they reach together."""
+        for first in best:
+            for second in self.clues:
+                if second is first or not second.covered.keys() - first.covered.keys():
+                    continue
+                strength = self.bridge(first, second)
+                if strength:
+                    together = self.share(joined(first.covered, second.covered))
+                    gain = strength * (together - first.coverage)
+                    yield first.coverage + gain, first, second
 
 
-class _Line:
-    """A sentence while evidence is gathered."""
+def joined(*parts: dict[str, float]) -> dict[str, float]:
+    """Return what several sentences cover together."""
+    together: dict[str, float] = {}
+    for part in parts:
+        for term, worth in part.items():
+            together[term] = max(worth, together.get(term, 0.0))
+    return together
 
-    __slots__ = ("names", "passage", "reading", "sentence", "terms", "title")
 
-    def __init__(self, passage: Passage, sentence: Sentence, reading: SegmentReading) -> None:
-        self.passage, self.sentence, self.reading = passage, sentence, reading
-        self.terms = frozenset(terms(sentence.text))
-        self.title = frozenset(terms(passage.title))
-        names = {
-            reading.mentions[e].name.casefold()
-            for e in sentence.entities
-            if reading.mentions[e].type not in FIGURES
-        }
-        self.names = frozenset(names | ({passage.title.casefold()} if passage.title else set()))
+def _bridging(clue: Clue) -> frozenset[str]:
+    title = clue.passage.title.casefold()
+    return clue.line.names | {title} if title else clue.line.names
 
-    def has_kind(self, asked: Query) -> bool:
-        """Whether the sentence holds what the question word asks for."""
-        if asked.kind == "NUMBER":
-            return bool(_NUMBER.search(self.sentence.text))
-        if asked.kind == "DATE":
-            return bool(_TIME.search(self.sentence.text))
-        if asked.kind in {"PERSON", "PLACE"}:
-            return any(not set(terms(name)) <= asked.terms for name in self.names)
-        return False
+
+def _has_kind(line: Line, asked: Query) -> bool:
+    """Whether a sentence holds what the question word asks for."""
+    if asked.kind == "NUMBER":
+        return bool(_NUMBER.search(line.sentence.text))
+    if asked.kind == "DATE":
+        return bool(_TIME.search(line.sentence.text))
+    if asked.kind in {"PERSON", "PLACE"}:
+        return any(not set(content(name)) <= asked.words.keys() for name in line.names)
+    return False

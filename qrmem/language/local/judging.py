@@ -4,19 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qrmem.language.local.choosing import choose
-from qrmem.language.local.evidence import Clue, Evidence
+from qrmem.language.local.evidence import Clue, Evidence, joined
 from qrmem.language.local.query import Query, query
 from qrmem.language.local.reading import flat
 from qrmem.ports import AskContext, Passage, Quote, Verdict
 
-ENOUGH = 0.62
-"""Share of the question's weight that an answer has to cover."""
+ENOUGH = 0.77
+"""Evidence from which a question counts as answered; see `_evidence_for`.
 
-ENOUGH_WITHOUT_KIND = 0.75
-"""The same where the expected kind of answer (a date, a number, a name) is not seen."""
+Fitted once by logistic regression on SQuAD paragraphs and HotpotQA passages, with and without the
+ones that hold the answer, at equal cost of a wrong answer and a wrong refusal.
+"""
+
+WEIGHT_OF_NAMES, WEIGHT_OF_WORDS, WITHOUT_KIND, ONLY_NAMES = 0.13, 0.1, 0.14, 0.2
 
 PAIR_GAIN = 0.15
-"""Weight that a second sentence has to add before two are taken together."""
+"""Share of what one sentence leaves open that a second has to add, before two are taken."""
 
 _TOP = 12
 
@@ -29,6 +32,11 @@ class Finding:
     coverage: float
     has_kind: bool
 
+    @property
+    def covered(self) -> dict[str, float]:
+        """Term of the question to how far the sentences cover it."""
+        return joined(*(clue.covered for clue in self.clues))
+
 
 def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, tokens: int) -> Verdict:
     """Return a verdict; see `Reasoner.judge`."""
@@ -39,12 +47,12 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
     finding = best_finding(evidence)
     if finding is None:
         return Verdict(False, reason=_what_is_missing(asked, evidence, None), tokens=tokens)
-    is_enough = _is_enough(asked, evidence, finding)
+    is_enough = _evidence_for(evidence, finding) >= ENOUGH
     if not (is_enough or force):
         return Verdict(False, reason=_what_is_missing(asked, evidence, finding), tokens=tokens)
     return Verdict(
         True,
-        answer=" ".join(flat(clue.sentence.text) for clue in finding.clues),
+        answer=" ".join(flat(clue.text) for clue in finding.clues),
         reason=_what_was_found(asked, evidence, finding, is_enough),
         quotes=quotes(finding.clues),
         tokens=tokens,
@@ -53,7 +61,7 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
 
 def quotes(clues: Sequence[Clue]) -> tuple[Quote, ...]:
     """Return the sentences as quotations, exactly as the segments have them."""
-    return tuple(Quote(clue.passage.label, clue.sentence.text) for clue in clues)
+    return tuple(Quote(clue.passage.label, clue.text) for clue in clues)
 
 
 def best_finding(evidence: Evidence) -> Finding | None:
@@ -62,28 +70,33 @@ def best_finding(evidence: Evidence) -> Finding | None:
     if not ranked:
         return None
     best = Finding((ranked[0],), ranked[0].coverage, ranked[0].has_kind)
-    for first, second in evidence.pairs(ranked[:_TOP]):
-        together = {
-            term: max(first.covered.get(term, 0), second.covered.get(term, 0))
-            for term in first.covered.keys() | second.covered.keys()
-        }
-        coverage = evidence.share(together)
-        if (
-            coverage < max(first.coverage, second.coverage) + PAIR_GAIN
-            or coverage < best.coverage + 0.01
-        ):
-            continue
-        if coverage >= (
-            ranked[0].coverage if len(best.clues) == 1 else best.coverage
-        ) + PAIR_GAIN or (len(best.clues) == 2 and coverage > best.coverage):
+    least = best.coverage + PAIR_GAIN * (1 - best.coverage)
+    for coverage, first, second in evidence.pairs(ranked[:_TOP]):
+        if coverage > least:
+            least = coverage
             ordered = sorted((first, second), key=lambda clue: clue.order)
             best = Finding(tuple(ordered), coverage, first.has_kind or second.has_kind)
     return best
 
 
-def _is_enough(asked: Query, evidence: Evidence, finding: Finding) -> bool:
-    has_kind = finding.has_kind or not asked.kind
-    return finding.coverage >= (ENOUGH if has_kind else ENOUGH_WITHOUT_KIND)
+def _evidence_for(evidence: Evidence, finding: Finding) -> float:
+    """The share of the question that is covered, more for names and for many rare words.
+
+    Less if the expected kind of answer (a date, a number, a name) is not there.
+    """
+    asked, covered = evidence.asked, finding.covered
+    names = asked.name_terms
+    named = sum(covered.get(term, 0.0) for term in names) / len(names) if names else 1.0
+    lacks_kind = bool(asked.kind) and not finding.has_kind
+    asides = asked.terms - asked.name_terms - asked.leaning().keys()
+    only_names = bool(asides) and all(covered.get(term, 0.0) < 0.5 for term in asides)
+    return (
+        finding.coverage
+        + WEIGHT_OF_NAMES * named
+        + WEIGHT_OF_WORDS * evidence.strength(covered)
+        - WITHOUT_KIND * lacks_kind
+        - ONLY_NAMES * only_names
+    )
 
 
 def _what_was_found(asked: Query, evidence: Evidence, finding: Finding, is_enough: bool) -> str:
@@ -95,8 +108,8 @@ def _what_was_found(asked: Query, evidence: Evidence, finding: Finding, is_enoug
 
 
 def _words_of(asked: Query, finding: Finding) -> list[str]:
-    covered = {term for clue in finding.clues for term, part in clue.covered.items() if part >= 0.5}
-    return [word for term, word in asked.words.items() if term in covered]
+    covered = finding.covered
+    return [word for term, word in asked.words.items() if covered.get(term, 0) >= 0.5]
 
 
 _KINDS = {"NUMBER": "how much or how many", "DATE": "when", "PERSON": "who", "PLACE": "where"}
@@ -114,7 +127,7 @@ def _what_is_missing(asked: Query, evidence: Evidence, finding: Finding | None) 
         if apart:
             parts.append(f"{_listed(apart)} not found beside {_listed(together)}")
     if asked.names:
-        folded = " ".join(clue.sentence.text for clue in evidence.clues).casefold()
+        folded = " ".join(clue.text for clue in evidence.clues).casefold()
         seen = [name for name in asked.names if name.casefold() in folded]
         unseen = [name for name in asked.names if name not in seen]
         parts.append(f"names found: {', '.join(seen) or 'none'}")

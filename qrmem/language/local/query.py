@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qrmem.language import vocabulary as voc
+from qrmem.language.local.content import content
 from qrmem.language.rules import tagged
-from qrmem.text.words import terms
 
 _WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
 _QUOTED = re.compile(r"[“\"«‘]([^“”\"«»‘’]{2,80})[”\"»’]")
@@ -24,7 +24,7 @@ _WHERE = re.compile(
     r"\bwhere\b|\b(?:what|which)\s+(?:city|country|town|place|state)\b", re.IGNORECASE
 )
 _ASKING = frozenset(
-    terms("many much long name called kind type year happen say said tell told best")
+    content("many much long name called kind type year happen say said tell told best")
 )
 
 
@@ -48,17 +48,38 @@ class Query:
         """The terms that an answer should stand beside."""
         return frozenset(self.words)
 
+    @property
+    def name_terms(self) -> frozenset[str]:
+        """The terms that belong to names, titles ("Captain") left out."""
+        words = {word for name in self.names for word in name.casefold().split()}
+        own = content(" ".join(words - voc.TITLES))
+        return frozenset(term for term in own if term in self.words)
+
+    def leaning(self) -> dict[str, frozenset[str]]:
+        """Return what titles lean on: the "Captain" of one man says nothing of another."""
+        found: dict[str, frozenset[str]] = {}
+        for name in self.names:
+            first, *rest = name.casefold().split()
+            if rest and voc.bare(first) in voc.TITLES:
+                found.update(dict.fromkeys(content(first), frozenset(content(" ".join(rest)))))
+        return found
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The words of the question, case-folded: a name made of them leads nowhere new."""
+        return frozenset(word.casefold() for word in _WORD.findall(self.text))
+
 
 @lru_cache(maxsize=256)
 def query(text: str) -> Query:
     """Take a question apart."""
     words: dict[str, str] = {}
     for word in _WORD.findall(text):
-        for term in terms(word):
+        for term in content(word):
             if word.casefold() not in voc.FUNCTION_WORDS and term not in _ASKING:
                 words.setdefault(term, word)
     if not words:
-        words = {term: term for term in terms(text)}
+        words = {term: term for term in content(text)}
     return Query(text, words, names_in([text]), _kind(text))
 
 

@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from qrmem.language.local.content import content
 from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
 from qrmem.ports import AskContext, Passage
-from qrmem.text.words import terms
 
 MOST_NEW, MOST_KEPT = 3, 2
 """Entities that one revision takes up, and keeps."""
@@ -28,15 +28,15 @@ def revise(
     asked = query(context.question)
     evidence = Evidence(asked, passages)
     open_terms = {t for t in asked.words if not evidence.spread[t]}
-    wanted = asked.terms | {t for choice in context.choices for t in terms(choice)}
+    wanted = asked.terms | {t for choice in context.choices for t in content(choice)}
     held = frozenset(name.casefold() for name in current)
     near: Counter[str] = Counter()
     for clue in evidence.ranked()[:20]:
-        for name in clue.names:
-            near[name] += round(1000 * clue.coverage * (1.5 if clue.names & held else 1))
+        for name in clue.line.names:
+            near[name] += round(1000 * clue.coverage * (1.5 if clue.line.names & held else 1))
     scored = []
     for at, (name, count) in enumerate(candidates):
-        own = frozenset(terms(name))
+        own = frozenset(content(name))
         score = 3000 * len(own & open_terms) + 1000 * len(own & wanted) + near[name.casefold()]
         if score and name.casefold() not in held:
             scored.append((-score / (1 + 0.02 * count), at, name))
@@ -44,19 +44,19 @@ def revise(
     if not new:
         return tuple(current)
     known = {name for name, _ in candidates}
-    kept = [name for name in current if name in known and frozenset(terms(name)) & asked.terms]
+    kept = [name for name in current if name in known and frozenset(content(name)) & asked.terms]
     return tuple(dict.fromkeys([*new, *kept[:MOST_KEPT]]))
 
 
 def elaborate(context: AskContext, entities: Sequence[str], relations: Sequence[str]) -> str:
     """Return the question with the names, and the relations' most frequent words that it lacks."""
     asked = query(context.question)
-    named = {term for name in entities for term in terms(name)}
+    named = {term for name in entities for term in content(name)}
     words: Counter[str] = Counter()
     spelled: dict[str, str] = {}
     for relation in relations:
         for word in dict.fromkeys(_WORD.findall(relation)):
-            for term in terms(word):
+            for term in content(word):
                 if term not in asked.words and term not in named:
                     words[term] += 1
                     spelled.setdefault(term, word.casefold())
