@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.retrieval.bm25 import Occurrences
+from qrmem.retrieval.ragged import Ragged
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Columns:
         documents: those that have segments, by id.
         document_of: `(n,)`, each segment's place in `documents`.
         ranks: `(n,)`, each segment's place in (document id, index) order; breaks ties.
+        rows_of_document: place in `documents` to rows, in order.
         title_words: term to places in `documents` whose title has it, and how often.
         lengths: `(n,)`, length in terms, the title's included.
         matrix: vectors, a segment's windows next to each other.
@@ -37,6 +39,7 @@ class Columns:
     documents: "Sequence[DocumentInfo]"
     document_of: "NDArray[np.int64]"
     ranks: "NDArray[np.int64]"
+    rows_of_document: Ragged
     title_words: Mapping[str, Occurrences]
     lengths: "NDArray[np.int64]"
     matrix: "NDArray[np.float32]"
@@ -65,6 +68,8 @@ class Columns:
             documents: their documents' ids, or `None` for all.
             where: metadata that their documents have, value for value.
         """
+        if documents is None and not where:
+            return np.ones(self.size, dtype=bool)
         wanted = None if documents is None else frozenset(documents)
         chosen = [
             (wanted is None or info.id in wanted)
@@ -84,12 +89,14 @@ async def load(store: "GraphStore", ns: str, info: "NamespaceInfo") -> Columns:
     row_of = {name: row for row, name in enumerate(catalog.segment_ids)}
     title_words, title_lengths = _title_words([found.title for found in documents])
     matrix, matrix_rows = await _vectors(store, ns, info, row_of)
+    ranks = _ranks(document_of, catalog.indexes)
     return Columns(
         catalog=catalog,
         row_of=row_of,
         documents=documents,
         document_of=document_of,
-        ranks=_ranks(document_of, catalog.indexes),
+        ranks=ranks,
+        rows_of_document=_rows_of_document(document_of, ranks, len(documents)),
         title_words=title_words,
         lengths=catalog.lengths + title_lengths[document_of] if row_of else catalog.lengths,
         matrix=matrix,
@@ -101,6 +108,13 @@ def _ranks(document_of: "NDArray[np.int64]", indexes: "NDArray[np.int64]") -> "N
     ranks = np.empty(document_of.size, dtype=np.int64)
     ranks[np.lexsort((indexes, document_of))] = np.arange(document_of.size)
     return ranks
+
+
+def _rows_of_document(
+    document_of: "NDArray[np.int64]", ranks: "NDArray[np.int64]", size: int
+) -> Ragged:
+    ordered = np.argsort(ranks)
+    return Ragged.group(document_of[ordered], ordered, size)
 
 
 def _title_words(titles: Sequence[str]) -> "tuple[dict[str, Occurrences], NDArray[np.int64]]":

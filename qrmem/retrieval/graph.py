@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.retrieval.ragged import Ragged
 from qrmem.retrieval.spotting import NameTable, plain, title_forms, words_of
 from qrmem.text.words import terms
 
@@ -24,30 +25,6 @@ HOMONYMS = 4
 
 RARE = 20
 """Segments that a name may stand in and still link them; a commoner one says too little."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Lists of numbers end to end: list `i` is `values[starts[i]:starts[i + 1]]`."""
-
-    starts: "NDArray[np.int64]"
-    values: "NDArray[np.int64]"
-
-    def __getitem__(self, place: int) -> "NDArray[np.int64]":
-        return self.values[self.starts[place] : self.starts[place + 1]]
-
-    @property
-    def sizes(self) -> "NDArray[np.int64]":
-        """Length of each list."""
-        return np.diff(self.starts)
-
-    @classmethod
-    def group(cls, keys: "NDArray[np.int64]", values: "NDArray[np.int64]", size: int) -> "Ragged":
-        """Group values by key in `range(size)`, in the order in which they came."""
-        order = np.argsort(keys, kind="stable")
-        starts = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(keys, minlength=size), out=starts[1:])
-        return cls(starts, values[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +122,8 @@ class Graph:
 async def load(store: "GraphStore", ns: str, columns: "Columns") -> Graph:
     """Read a namespace's names and mentions."""
     table = NameTable()
-    rows_of_document = Ragged.group(
-        columns.document_of[np.argsort(columns.ranks)],
-        np.argsort(columns.ranks),
-        len(columns.documents),
-    )
     titled = _titles(table, [found.title for found in columns.documents])
-    await _leads(store, ns, columns, rows_of_document, table, titled)
+    await _leads(store, ns, columns, table, titled)
     keys: dict[str, int] = {}
     names: list[str] = []
     entities_of_name: dict[int, list[int]] = {}
@@ -181,7 +153,7 @@ async def load(store: "GraphStore", ns: str, columns: "Columns") -> Graph:
         entity_names=names,
         mentions=Ragged.group(pairs[:, 0], pairs[:, 1], columns.size),
         mentioned=Ragged.group(pairs[:, 1], pairs[:, 0], len(keys)),
-        rows_of_document=rows_of_document,
+        rows_of_document=columns.rows_of_document,
         _reached={},
         _terms={},
         _in_titles={},
@@ -215,12 +187,11 @@ async def _leads(
     store: "GraphStore",
     ns: str,
     columns: "Columns",
-    rows_of_document: Ragged,
     table: NameTable,
     titled: dict[int, list[tuple[int, float]]],
 ) -> None:
     """Add the name that a document's text opens with, where it is its title's subject."""
-    firsts = rows_of_document.values[rows_of_document.starts[:-1]]
+    firsts = columns.rows_of_document.values[columns.rows_of_document.starts[:-1]]
     ids = [columns.catalog.segment_ids[row] for row in firsts]
     place = {name: document for document, name in enumerate(ids)}
     for segment in await store.segments(ns, ids):

@@ -37,13 +37,13 @@ async def find(
 
 
 def _with_titles(columns: "Columns", found: Occurrences | None, titled: Occurrences) -> Occurrences:
-    in_title = np.zeros(len(columns.documents), dtype=np.int64)
-    in_title[titled.rows] = titled.counts
-    counts = in_title[columns.document_of]
+    rows, sizes = columns.rows_of_document.gathered(titled.rows)
+    counts = np.repeat(titled.counts, sizes)
     if found is not None:
-        counts[found.rows] += found.counts
-    rows = np.flatnonzero(counts)
-    return Occurrences(rows, counts[rows])
+        rows = np.concatenate([rows, found.rows])
+        counts = np.concatenate([counts, found.counts])
+    together, place = np.unique(rows, return_inverse=True)
+    return Occurrences(together, np.bincount(place, counts).astype(np.int64))
 
 
 def scores(

@@ -74,10 +74,9 @@ def _edges(
 def _shared_names(
     graph: "Graph", rows: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]":
-    lists = [graph.mentions[row] for row in rows]
-    ours = np.repeat(np.arange(rows.size), [found.size for found in lists])
-    entities = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
-    spread = graph.mentioned.sizes[entities] if entities.size else entities
+    entities, sizes = graph.mentions.gathered(rows)
+    ours = np.repeat(np.arange(rows.size), sizes)
+    spread = graph.mentioned.sizes[entities]
     inside = (spread >= 2) & (spread <= _COMMON)
     ours, entities, spread = ours[inside], entities[inside], spread[inside]
     _, number, count = np.unique(entities, return_inverse=True, return_counts=True)
