@@ -113,8 +113,7 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     if not segments:
         return
     rows = rows_in(db, "SELECT name, forms FROM mention WHERE segment IN ({})", segments)
-    for name, forms in rows:
-        _uncount(touched, name, forms)
+    _uncount(rows, touched)
     for table in _VIEW_TABLES:
         execute_in(db, f"DELETE FROM {table} WHERE segment IN ({{}})", segments)
     words.drop(db, ns, segments)
@@ -193,15 +192,20 @@ def _uncount_overwritten(
 ) -> None:
     segments = {segment for segment, _ in places}
     sql = "SELECT segment, name, forms FROM mention WHERE segment IN ({})"
-    for segment, name, forms in rows_in(db, sql, segments):
-        if (segment, name) in places:
-            _uncount(touched, name, forms)
+    rows = rows_in(db, sql, segments)
+    _uncount(((name, forms) for segment, name, forms in rows if (segment, name) in places), touched)
 
 
-def _uncount(touched: Touched, name: int, forms: str) -> None:
-    touched.names.add(name)
-    for form, count in json.loads(forms):
-        touched.forms[name, form] -= count
+def _uncount(rows: Iterable[tuple[int, str]], touched: Touched) -> None:
+    """Take back the forms of mentions, given as name and JSON; most texts come many times."""
+    known: dict[str, list[tuple[str, int]]] = {}
+    for name, text in rows:
+        touched.names.add(name)
+        forms = known.get(text)
+        if forms is None:
+            forms = known[text] = json.loads(text)
+        for form, count in forms:
+            touched.forms[name, form] -= count
 
 
 def _put_facts(db: sqlite3.Connection, rows: Sequence[FactRow], numbers: _Numbers) -> None:

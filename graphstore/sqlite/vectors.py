@@ -10,6 +10,7 @@ from qrmem.graphstore.sqlite.lookup import (
     execute_in,
     namespace_number,
     next_number,
+    pick,
     relation_numbers,
     required_namespace,
     rows_in,
@@ -33,6 +34,12 @@ _OWNERS: Mapping[str, str] = {
     " CROSS JOIN vector_owner o ON o.ns = d.ns AND o.kind = 'segment' AND o.owner = s.num"
     " WHERE d.ns = ? ORDER BY d.id, s.idx",
     "relation": "SELECT num, key FROM relation WHERE ns = ? ORDER BY key",
+}
+_PICKED: Mapping[str, str] = {
+    "segment": "SELECT s.num, s.id FROM picked CROSS JOIN segment s USING (num)"
+    " CROSS JOIN vector_owner o ON o.ns = s.ns AND o.kind = 'segment' AND o.owner = s.num"
+    " CROSS JOIN document d ON d.num = s.document ORDER BY d.id, s.idx",
+    "relation": "SELECT num, key FROM picked CROSS JOIN relation USING (num) ORDER BY key",
 }
 
 
@@ -241,11 +248,10 @@ def _ordered(
     db: sqlite3.Connection, ns: int, kind: VectorKind, owners: Sequence[str] | None
 ) -> list[tuple[int, str]]:
     """Return number and id of the owners that have vectors, in order."""
-    rows: list[tuple[int, str]] = db.execute(_OWNERS[kind], (ns,)).fetchall()
     if owners is None:
-        return rows
-    wanted = set(owners)
-    return [row for row in rows if row[1] in wanted]
+        return db.execute(_OWNERS[kind], (ns,)).fetchall()
+    pick(db, _owner_numbers(db, ns, kind, owners).values())
+    return db.execute(_PICKED[kind]).fetchall()
 
 
 def _blocks_of(

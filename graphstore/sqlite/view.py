@@ -86,10 +86,19 @@ def _forms(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, int], ...]]:
 
 def list_entities(db: sqlite3.Connection, ns: str, limit: int) -> list[EntityCount]:
     """Return entities by falling number of segments, then key."""
+    # Two names may share a segment; one name, as most have, needs no comparing.
     rows = db.execute(
-        "SELECT e.key, e.name, e.type, count(DISTINCT m.segment) AS segments"
-        " FROM entity e CROSS JOIN name n ON n.entity = e.num CROSS JOIN mention m"
-        " ON m.name = n.num WHERE e.ns = ? GROUP BY e.num ORDER BY segments DESC, e.key LIMIT ?",
+        """
+        SELECT e.key, e.name, e.type, CASE
+            WHEN (SELECT count(*) FROM name n WHERE n.entity = e.num) = 1 THEN (
+                SELECT count(*) FROM name n CROSS JOIN mention m ON m.name = n.num
+                WHERE n.entity = e.num)
+            ELSE (
+                SELECT count(DISTINCT m.segment) FROM name n CROSS JOIN mention m ON m.name = n.num
+                WHERE n.entity = e.num)
+            END AS segments
+        FROM entity e WHERE e.ns = ? ORDER BY segments DESC, e.key LIMIT ?
+        """,
         (namespace_number(db, ns), max(limit, 0)),
     )
     return [EntityCount(*row) for row in rows]

@@ -28,6 +28,13 @@ class SearchContract(Contract):
         assert found["two"].counts.tolist() == [2, 1]
         assert found["three"].numbers.tolist() == catalog.numbers[1:].tolist()
 
+    async def test_a_segment_without_words_is_in_the_catalog(self, store: GraphStore) -> None:
+        _, (segment,) = given = text("d", "")
+        await add(store, "n", given)
+        assert list((await store.catalog("n")).segment_ids) == [segment.id]
+        await apply(store, "n", Change(clear=[segment.id]))
+        assert list((await store.catalog("n")).segment_ids) == []
+
     async def test_large_counts_are_kept(self, store: GraphStore) -> None:
         document, segments = text("d", "a ", "b ", "c ")
         await store.create_namespace("n", INFO)

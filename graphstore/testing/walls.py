@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.protocol import Change, GraphStore, IndexRow
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, add, apply, contents, text
@@ -60,6 +60,14 @@ class WallsContract(Contract):
             pair = document, [replace(s, id=f"{word}{s.id}") for s in segments]
             given.append(pair)
             await store.put_document("n", *pair)
+        rows = [
+            IndexRow(s.id, 1, {word: 1})
+            for word, (_, ids) in zip(ODD_NAMES, given, strict=True)
+            for s in ids
+        ]
+        await apply(store, "n", Change(index=rows))
+        assert sorted((await store.catalog("n")).segment_ids) == sorted(r.segment_id for r in rows)
+        assert list(await store.postings("n", ODD_NAMES)) == list(ODD_NAMES)
         for document, segments in given:
             assert await store.document("n", document.id or "") == document
             assert list(await store.segments("n", [s.id for s in segments])) == segments
