@@ -1,10 +1,14 @@
 """JSON that breaks off in the middle: closed after its last whole item, so that no half is kept."""
 
 _CLOSERS = {"{": "}", "[": "]"}
+DEEPEST = 12
+"""Nesting beyond which a text is no reply to any prompt, and costs a repairer its time."""
 
 
 def completed(text: str) -> str:
     """Return the text cut after its last whole item and closed; unchanged if it does not break off.
+
+    A text that is nested too deeply becomes "".
 
     A name or sentence that was cut in half would look like a name or a sentence of the document.
     """
@@ -21,6 +25,8 @@ def completed(text: str) -> str:
             continue
         if char in "{[":
             stack.append(_CLOSERS[char])
+            if len(stack) > DEEPEST:
+                return ""
         elif char in "}]" and stack and stack[-1] == char:
             stack.pop()
             last = (at + 1, "".join(reversed(stack)))
@@ -58,4 +64,4 @@ def _may_close(text: str, at: int) -> bool:
     return text[at + 1 : at + 21].lstrip()[:1] in {"", ",", ":", "}", "]"}
 
 
-__all__ = ["completed"]
+__all__ = ["DEEPEST", "completed"]

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from qrmem.errors import ModelOutputError
-from qrmem.models.cutoff import completed
+from qrmem.models.cutoff import DEEPEST, completed
 from qrmem.models.fitting import Fit, Misfit, fit
 from qrmem.models.schemas import inlined
 
@@ -22,12 +22,14 @@ M = TypeVar("M", bound=BaseModel)
 
 _LONGEST = 200_000
 """Characters of a reply that are read; the rest of a longer one is left out."""
+_REPAIRED = 8_000
+"""Characters up to which the repairer is tried; its time grows with the square of them."""
 _STARTS = 40
 """Places in a reply where a JSON value is looked for."""
 _REASONING = r"think|thinking|thought|reasoning|reflection|scratchpad"
-_CLOSED_BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_LAST_CLOSE = re.compile(rf".*</({_REASONING})>", re.DOTALL | re.IGNORECASE)
-_OPEN_BLOCK = re.compile(rf"<({_REASONING})>.*", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(rf"<(/?)(?:{_REASONING})>", re.IGNORECASE)
+_OPENING = re.compile(r"[{\[]")
+_TRAILING = re.compile(r",\s*+([}\]])")
 _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -107,10 +109,19 @@ def is_clean(text: str) -> bool:
 
 def without_reasoning(text: str) -> str:
     """Return a reply without the blocks in which a model thinks aloud."""
-    text = _CLOSED_BLOCK.sub("", text[:_LONGEST])
-    # Some chat templates swallow the opening tag, and a cut-off block never closes.
-    text = _LAST_CLOSE.sub("", text)
-    return _OPEN_BLOCK.sub("", text).strip()
+    kept: list[str] = []
+    position, is_inside = 0, False
+    for tag in _TAG.finditer(text[:_LONGEST]):
+        if tag.group(1):
+            if not is_inside:
+                kept.clear()  # some chat templates swallow the opening tag
+            position, is_inside = tag.end(), False
+        elif not is_inside:
+            kept.append(text[position : tag.start()])
+            is_inside = True
+    if not is_inside:
+        kept.append(text[position:_LONGEST])
+    return "".join(kept).strip()
 
 
 # --- finding JSON --------------------------------------------------------------------------------
@@ -139,43 +150,62 @@ def _candidates(text: str) -> Iterator[_Candidate]:
     for piece in reversed(fenced):
         if (value := _loaded(piece)) is not _NOTHING:
             yield _Candidate(value)
-    for value in reversed(list(_embedded(answer))):
+    whole, inner = _embedded(answer)
+    for value in reversed(whole):
         yield _Candidate(value)
     for piece in [*reversed(fenced), answer]:
-        whole = completed(piece)
-        if (value := _repaired(whole)) is not _NOTHING:
-            yield _Candidate(value, loss="" if whole == piece else "the reply breaks off")
+        closed = completed(piece)
+        if (value := _repaired(closed)) is not _NOTHING:
+            yield _Candidate(value, loss="" if closed == piece else "the reply breaks off")
+    for value in reversed(inner):
+        yield _Candidate(value, loss="only a part of the reply is JSON")
 
 
-def _embedded(text: str) -> Iterator[Any]:
-    """Yield the outermost JSON objects and lists that stand in a text."""
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
-    position = 0
+def _embedded(text: str) -> tuple[list[Any], list[Any]]:
+    """Return the JSON objects and lists that stand in a text, and those after a broken one.
+
+    What comes after a bracket that opens no JSON may be a part of what was meant.
+    """
+    decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+    whole: list[Any] = []
+    inner: list[Any] = []
+    position, is_broken = 0, False
     for _ in range(_STARTS):
-        match = re.compile(r"[{\[]").search(text, position)
+        match = _OPENING.search(text, position)
         if match is None:
-            return
+            break
         try:
             value, position = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            position = match.end()
+            position, is_broken = match.end(), True
             continue
         if value:
-            yield value
+            (inner if is_broken else whole).append(value)
+    return whole, inner
 
 
 def _repaired(text: str) -> Any:
     """Return what the repairer makes of a text from its first bracket on."""
-    match = re.compile(r"[{\[]").search(text)
+    match = _OPENING.search(text)
     if match is None:
+        return _NOTHING
+    text = text[match.start() :]
+    if isinstance(value := _loaded(_TRAILING.sub(r"\1", text)), dict | list):
+        return value
+    if len(text) > _REPAIRED or _openings(text) > DEEPEST:
         return _NOTHING
     import json_repair
 
     try:
-        value = json_repair.loads(text[match.start() :], skip_json_loads=True)
+        value = json_repair.loads(text, skip_json_loads=True)
     except Exception:  # whatever it stumbles over, the reply is just not JSON
         return _NOTHING
     return value if isinstance(value, dict | list) and value else _NOTHING
+
+
+def _openings(text: str) -> int:
+    """Return how many brackets are never closed, in quotes or out of them."""
+    return sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
 
 
 _NOTHING = object()

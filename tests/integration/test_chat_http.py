@@ -56,8 +56,12 @@ async def chatting(
         waits.append(seconds)
         await asyncio.sleep(0)
 
-    given = Settings(**{"model": "test", "base_url": server.url, "timeout": 5.0} | settings)
-    listener = events.append if events is not None else None
+    given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
+
+    def listener(event: Event) -> None:
+        if events is not None:
+            events.append(event)
+
     async with open_chat(given, listener, sleep=sleep) as chat:
         chat.waits = waits  # type: ignore[attr-defined]
         yield chat
