@@ -2,11 +2,15 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from qrmem.ports import ChatReply, ChatRequest
+from qrmem.errors import WindowTooSmall
+from qrmem.ports import AskContext, ChatReply, ChatRequest, Passage, Reading, Verdict
+from qrmem.records import Contribution, Fact, Mention, Segment, Statement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,3 +85,126 @@ class HashEmbedder:
             total += np.frombuffer(repeated, dtype=np.uint8)[: self.dimension] / 127.5 - 1
         unit: NDArray[np.float64] = total / np.linalg.norm(total)
         return unit
+
+
+class ScriptedReasoner:
+    """Reads by one fixed rule and judges as it is told; may be slow, or fail, at chosen calls.
+
+    An entity is a capitalised word, neighbours in a sentence are related, and each pair is asked
+    about. The second reading adds a statement per question about the segment's longest lower-case
+    word. What it does depends on what it is given alone, never on when.
+    """
+
+    is_local = False
+
+    def __init__(
+        self,
+        judge: Callable[[AskContext, Sequence[Passage], bool], Verdict] | None = None,
+        *,
+        fail: Callable[[str, str], Exception | None] = lambda stage, what: None,
+        delay: Callable[[str, str], float] = lambda stage, what: 0.0,
+        room: int = 1000,
+    ) -> None:
+        self._judge = judge or (lambda context, passages, force: Verdict(is_answerable=force))
+        self._fail = fail
+        self._delay = delay
+        self._room = room
+        self.calls: list[tuple[str, str]] = []
+        self.judged: list[list[str]] = []
+        self.revisions: list[list[str]] = []
+        self.elaborated: str = ""
+        self.in_flight = self.most_in_flight = 0
+
+    @property
+    def name(self) -> str:
+        return "scripted"
+
+    async def _call(self, stage: str, what: str) -> None:
+        self.calls.append((stage, what))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self._delay(stage, what))
+            error = self._fail(stage, what)
+            if error is not None:
+                raise error
+        finally:
+            self.in_flight -= 1
+
+    async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
+        await self._call("summarise", segments[0].document_id)
+        return f"{title}: {segments[0].text[:40]}"
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        await self._call("extract", segment.id)
+        names = list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+\b", segment.text)))
+        pairs = list(pairwise(names))
+        focus = f" for {reading.question}" if reading.question else ""
+        return Contribution(
+            segment.id,
+            "extraction",
+            mentions=tuple(
+                Mention(name, "PERSON", (name,), segment.text.count(name)) for name in names
+            ),
+            statements=tuple(Statement(a, b, f"{a} meets {b}{focus}") for a, b in pairs),
+            questions=tuple(f"What has {a} got to do with {b} here?" for a, b in pairs),
+        )
+
+    async def supplement(
+        self,
+        segment: Segment,
+        reading: Reading,
+        known: Contribution,
+        questions: Sequence[str],
+    ) -> Contribution:
+        await self._call("supplement", segment.id)
+        ends = [mention.name for mention in known.mentions]
+        word = max(re.findall(r"\b[a-z]+\b", segment.text), key=len)
+        return Contribution(
+            segment.id,
+            "supplement",
+            mentions=(Mention(word, "", (word,), 1, questions[0]),),
+            statements=tuple(Statement(ends[0], word, f"asked: {q}", q) for q in questions),
+            asked=tuple(questions),
+        )
+
+    async def fold(self, first: Fact, second: Fact, summary: str) -> str:
+        await self._call("fold", f"{first.segment_id}+{second.segment_id}")
+        return f"{first.description} / {second.description}"
+
+    async def query_entities(self, context: AskContext) -> Sequence[str]:
+        await self._call("query", context.question)
+        return re.findall(r"\b[A-Z][a-z]+\b", context.question)[1:]
+
+    def room(self, context: AskContext, *, extra: str = "") -> int:
+        if self._room <= 0:
+            raise WindowTooSmall("no room")
+        return self._room
+
+    def size(self, passage: Passage) -> int:
+        return passage.segment.tokens
+
+    async def judge(
+        self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
+    ) -> Verdict:
+        await self._call("force" if force else "judge", context.question)
+        self.judged.append([passage.segment.text for passage in passages])
+        return self._judge(context, passages, force)
+
+    async def revise(
+        self,
+        context: AskContext,
+        *,
+        current: Sequence[str],
+        candidates: Sequence[tuple[str, int]],
+        reason: str,
+        passages: Sequence[Passage],
+    ) -> Sequence[str]:
+        await self._call("revise", reason)
+        return self.revisions.pop(0) if self.revisions else list(current)
+
+    async def elaborate(
+        self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
+    ) -> str:
+        await self._call("elaborate", context.question)
+        return self.elaborated
