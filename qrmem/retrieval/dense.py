@@ -72,11 +72,12 @@ async def embed_texts(
 
 
 def windows(embedder: "Embedder", segment: "Segment", title: str = "") -> list[str]:
-    """Return the texts that stand for a segment: what its encoder reads whole, under its title.
+    """Return the texts that stand for a segment: what its encoder reads whole.
 
-    A title says what a passage without its subject's name is about, so it heads every window.
+    Its title heads the first of them: it says what a passage is about that doesn't name its
+    subject. Heading the others too would push their ends out of the encoder's window.
     """
-    return [f"{title}\n{part}" if title else part for part in embedder.windows(segment.text)]
+    return list(embedder.windows(f"{title}\n{segment.text}" if title else segment.text))
 
 
 async def embed_segments(

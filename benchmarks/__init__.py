@@ -1,0 +1,1 @@
+"""Measurements, each one command; none of them is part of the tests."""
