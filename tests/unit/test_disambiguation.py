@@ -1,0 +1,241 @@
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.memory.disambiguation import NameUse, Resolution, resolve
+from qrmem.records import MergeDecision
+from qrmem.text.names import differ_in_number, name_key, split_key
+
+
+def use(surface: str, type: str = "", count: int = 1) -> NameUse:
+    return NameUse(name_key(surface, type), surface, count)
+
+
+def are_one(found: Resolution, *names: NameUse) -> bool:
+    return len({found.names[name.key] for name in names}) == 1
+
+
+RANIERI = use("Ranieri", "PERSON", 9)
+CLAUDIO = use("Claudio Ranieri", "PERSON", 3)
+MARY = use("Mary", "PERSON", 30)
+MARY_BENNET = use("Mary Bennet", "PERSON", 4)
+MARY_KING = use("Mary King", "PERSON", 2)
+MR_DARCY = use("Mr. Darcy", "PERSON", 270)
+FITZWILLIAM = use("Fitzwilliam Darcy", "PERSON", 2)
+
+
+def test_an_untyped_name_joins_the_only_typed_one() -> None:
+    paris, place = use("Paris"), use("Paris", "PLACE")
+    found = resolve([paris, place])
+    assert are_one(found, paris, place)
+    assert [(m.name, m.into, m.reason) for m in found.merges] == [("Paris", "Paris", "exact")]
+
+
+def test_equal_names_of_two_known_types_stay_apart_and_an_untyped_one_stays_its_own() -> None:
+    names = [use("Paris"), use("Paris", "PLACE"), use("Paris", "PERSON")]
+    assert len(resolve(names).entities) == 3
+
+
+def test_a_surname_joins_the_only_full_name() -> None:
+    found = resolve([RANIERI, CLAUDIO])
+    assert are_one(found, RANIERI, CLAUDIO)
+    (entity,) = found.entities.values()
+    assert (entity.key, entity.name, entity.type) == (CLAUDIO.key, "Claudio Ranieri", "PERSON")
+
+
+def test_a_first_name_that_fits_two_people_is_left_apart() -> None:
+    assert are_one(resolve([MARY, MARY_BENNET]), MARY, MARY_BENNET)
+    assert len(resolve([MARY, MARY_BENNET, MARY_KING]).entities) == 3
+
+
+def test_a_surname_with_a_title_joins_the_only_fitting_person() -> None:
+    found = resolve([MR_DARCY, FITZWILLIAM, use("Georgiana Wickham", "PERSON")])
+    assert are_one(found, MR_DARCY, FITZWILLIAM)
+    elizabeth = use("Elizabeth Darcy", "PERSON")
+    found = resolve([MR_DARCY, FITZWILLIAM, elizabeth])
+    assert are_one(found, MR_DARCY, FITZWILLIAM)
+    assert not are_one(found, MR_DARCY, elizabeth)
+
+
+def test_titles_of_two_people_do_not_meet_in_a_name_that_fits_both() -> None:
+    miss = use("Miss Darcy", "PERSON", 20)
+    assert not are_one(resolve([MR_DARCY, FITZWILLIAM, miss]), MR_DARCY, miss)
+
+
+def test_husband_and_wife_stay_two_and_their_bare_surname_a_third() -> None:
+    names = [use("Mr. Bennet", "PERSON"), use("Mrs. Bennet", "PERSON"), use("Bennet", "PERSON")]
+    assert len(resolve(names).entities) == 3
+
+
+def test_aliases_are_a_star_and_never_a_chain() -> None:
+    middle = use("John Smith", "PERSON")
+    names = [
+        use("Smith", "PERSON"),
+        middle,
+        use("John Adam Smith", "PERSON"),
+        use("John Brian Smith", "PERSON"),
+    ]
+    found = resolve(names)
+    assert len(found.entities) == 4
+    found = resolve(names[:3])
+    assert {found.names[n.key] for n in names[:3]} == {names[2].key}
+    assert {m.into for m in found.merges} == {"John Adam Smith"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (use("7 kilometres"), use("77 kilometres")),
+        (use("Henry IV", "PERSON"), use("Henry V", "PERSON")),
+        (use("Henry", "PERSON"), use("Henry V", "PERSON")),
+        (use("Apollo 11", "WORK"), use("Apollo 13", "WORK")),
+        (use("May", "DATE"), use("May 1990", "DATE")),
+        (use("York", "PLACE"), use("New York", "PLACE")),
+        (use("Wyoming"), use("Wyoming State Senate")),
+        (use("Nigeria", "PLACE"), use("Lagos, Nigeria", "PLACE")),
+        (use("Lincoln", "PERSON"), use("Lincoln Park", "PLACE")),
+        (use("18th"), use("18")),
+    ],
+)
+def test_different_things_stay_apart(first: NameUse, second: NameUse) -> None:
+    assert not are_one(resolve([first, second]), first, second)
+    alike = [(first.key, second.key, 0.99)]
+    if differ_in_number(first.surface, second.surface):
+        assert not are_one(resolve([first, second], similar=alike), first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (use("BBC", "ORGANISATION"), use("British Broadcasting Corporation", "ORGANISATION")),
+        (use("USA"), use("United States of America", "PLACE")),
+        (use("J. R. Whitlow", "PERSON"), use("John Robert Whitlow", "PERSON")),
+        (use("Zoë"), use("Zoe")),
+        (use("U.S. Navy"), use("US Navy")),
+        (use("Acme", "ORGANISATION"), use("Acme Inc.", "ORGANISATION")),
+        (use("Мария", "PERSON"), use("Мария Иванова", "PERSON")),
+    ],
+)
+def test_names_of_one_thing_meet(first: NameUse, second: NameUse) -> None:
+    assert are_one(resolve([first, second]), first, second)
+
+
+def test_two_types_that_fit_one_untyped_name_do_not_meet_in_it() -> None:
+    person, place, fuller = use("Lincoln", "PERSON"), use("Lincoln", "PLACE"), use("Mr. Lincoln")
+    found = resolve([person, place, fuller])
+    assert not are_one(found, person, place)
+
+
+def test_the_canonical_name_is_the_longest_unless_it_is_rare() -> None:
+    long = use("Captain Ahab Peleg", "PERSON", 1)
+    found = resolve([use("Ahab", "PERSON", 40), long])
+    assert [e.name for e in found.entities.values()] == ["Captain Ahab Peleg"]
+    found = resolve([use("Ahab", "PERSON", 400), long])
+    assert [e.name for e in found.entities.values()] == ["Ahab"]
+
+
+def test_a_users_word_unites_what_no_rule_would() -> None:
+    dick, whale = use("Moby Dick"), use("the White Whale")
+    found = resolve([dick, whale], [MergeDecision("Moby Dick", "White Whale", same=True)])
+    assert are_one(found, dick, whale)
+    assert [m.reason for m in found.merges] == ["user"]
+
+
+def test_a_users_word_keeps_apart_what_a_rule_would_unite() -> None:
+    apart = [MergeDecision("Claudio Ranieri", "Ranieri", same=False)]
+    assert not are_one(resolve([RANIERI, CLAUDIO], apart), RANIERI, CLAUDIO)
+    typed, untyped = use("Paris", "PLACE"), use("Paris")
+    apart = [MergeDecision(typed.key, untyped.key, same=False)]
+    assert not are_one(resolve([typed, untyped], apart), typed, untyped)
+
+
+def test_a_refused_alias_is_not_pushed_to_another_name() -> None:
+    refused = [MergeDecision("Mary", "Mary Bennet", same=False)]
+    found = resolve([MARY, MARY_BENNET, MARY_KING], refused)
+    assert len(found.entities) == 3
+
+
+def test_what_the_user_united_takes_aliases_of_either_name() -> None:
+    fuller = use("Fitzwilliam Darcy", "PERSON")
+    lover = use("Elizabeth's lover")
+    found = resolve(
+        [MR_DARCY, fuller, lover], [MergeDecision("Elizabeth's lover", "Mr. Darcy", same=True)]
+    )
+    assert are_one(found, MR_DARCY, fuller, lover)
+
+
+def test_similar_names_meet_once_around_the_most_used_one() -> None:
+    names = [use("Kyiv", "PLACE", 9), use("Kiev", "PLACE", 5), use("Kijów", "PLACE", 2)]
+    kyiv, kiev, kijow = (name.key for name in names)
+    found = resolve(names, similar=[(kyiv, kiev, 0.9), (kijow, kyiv, 0.88)])
+    assert len(found.entities) == 1
+    chained = resolve(names, similar=[(kyiv, kiev, 0.9), (kijow, kiev, 0.88)])
+    assert not are_one(chained, names[0], names[2])
+    assert {m.reason for m in chained.merges} == {"similar"}
+
+
+def test_similar_names_of_other_types_stay_apart() -> None:
+    names = [use("Kyiv", "PLACE"), use("Kiev", "WORK")]
+    found = resolve(names, similar=[(names[0].key, names[1].key, 0.99)])
+    assert len(found.entities) == 2
+
+
+WORDS = st.sampled_from(
+    ["Mary", "John", "Smith", "Bennet", "Mr.", "Miss", "Dr.", "II", "7", "77", "Paris", "J.", "New"]
+)
+TYPES = st.sampled_from(["", "PERSON", "PLACE", "NUMBER"])
+USES = st.lists(
+    st.builds(
+        use, st.lists(WORDS, min_size=1, max_size=4).map(" ".join), TYPES, st.integers(1, 300)
+    ),
+    max_size=14,
+)
+DECISIONS = st.lists(
+    st.builds(
+        MergeDecision,
+        WORDS,
+        st.lists(WORDS, min_size=1, max_size=2).map(" ".join),
+        same=st.booleans(),
+    ),
+    max_size=3,
+)
+
+
+@given(USES, DECISIONS, st.randoms())
+def test_order_of_arrival_does_not_matter(
+    names: list[NameUse], decisions: list[MergeDecision], rng: Random
+) -> None:
+    shuffled, decided = names[:], decisions[:]
+    rng.shuffle(shuffled)
+    rng.shuffle(decided)
+    assert resolve(shuffled, decided) == resolve(names, decisions)
+
+
+@given(USES)
+def test_every_name_has_one_entity_and_numbers_never_meet(names: list[NameUse]) -> None:
+    found = resolve(names)
+    assert found.names.keys() == {name.key for name in names}
+    assert set(found.names.values()) == found.entities.keys()
+    assert all(found.names[key] == key for key in found.entities)
+    for merge in found.merges:
+        assert not differ_in_number(merge.name, merge.into)
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for key, entity in found.names.items():
+        norm, kind = split_key(key)
+        kinds.setdefault((entity, norm), set()).add(kind)
+    assert all(len(found_kinds - {""}) <= 1 for found_kinds in kinds.values())
+
+
+@given(USES, st.data())
+def test_a_users_separation_always_holds(names: list[NameUse], data: st.DataObject) -> None:
+    keys = sorted({name.key for name in names})
+    if len(keys) < 2:
+        return
+    first = data.draw(st.sampled_from(keys))
+    second = data.draw(st.sampled_from([key for key in keys if key != first]))
+    found = resolve(names, [MergeDecision(first, second, same=False)])
+    assert found.names[first] != found.names[second]
+    found = resolve(names, [MergeDecision(first, second, same=True)])
+    assert found.names[first] == found.names[second]
