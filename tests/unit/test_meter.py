@@ -1,0 +1,381 @@
+"""Counting calls, caps, the cache and the limiter, without a server."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fakes import ScriptedModel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.errors import CapReached, ModelUnavailable, UsageError
+from qrmem.models.caching import CachedChat, cache_key
+from qrmem.models.caps import Amount, Caps, Price, Purse
+from qrmem.models.exchange import Exchange, Transient
+from qrmem.models.limiter import Limiter
+from qrmem.models.meter import Meter, usage
+from qrmem.ports import CallRecord, ChatReply, ChatRequest, Event, Message
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+    "required": ["names"],
+}
+
+
+class Words:
+    """Counts words."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def cut(self, text: str, limit: int) -> str:
+        return " ".join(text.split()[:limit])
+
+
+class Server:
+    """A chat model that honours `max_tokens` and remembers what it was asked."""
+
+    name = "server"
+
+    def __init__(self, tokens_out: int = 10, fails: int = 0) -> None:
+        self.tokens_out = tokens_out
+        self.fails = fails
+        self.calls = 0
+        self.tokens = 0
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.calls <= self.fails:
+            raise ModelUnavailable("down")
+        tokens_in = sum(len(m.content.split()) for m in request.messages)
+        tokens_out = min(self.tokens_out, request.max_tokens)
+        self.tokens += tokens_in + tokens_out
+        return ChatReply("fine", tokens_in=tokens_in, tokens_out=tokens_out, model="server")
+
+
+def request(text: str = "one two three", **changes: Any) -> ChatRequest:
+    return ChatRequest(messages=(Message("user", text),), **{"max_tokens": 20} | changes)
+
+
+def metered(chat: Any, **changes: Any) -> Meter:
+    given: dict[str, Any] = {"run": "r1", "phase": "construction", "tokenizer": Words()}
+    return Meter(chat, **given | changes)
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+async def test_a_call_is_recorded_with_all_that_it_was_about() -> None:
+    sent: list[CallRecord] = []
+    events: list[Event] = []
+    meter = metered(
+        Server(),
+        sink=sent.append,
+        listener=lambda event: events.append(event),
+        price=Price(input=1.0, output=2.0),
+    )
+    await meter.complete(request(stage="read", prompt="read.v1", segment_id="s1"))
+    (record,) = sent
+    assert (record.run, record.phase, record.stage) == ("r1", "construction", "read")
+    assert (record.prompt, record.model, record.segment_id) == ("read.v1", "server", "s1")
+    assert (record.tokens_in, record.tokens_out, record.attempts) == (3, 10, 1)
+    assert record.outcome == "ok"
+    assert record.cost == pytest.approx(23e-6)
+    assert events[0].kind == "call"
+    assert events[0].data["tokens_in"] == 3
+
+
+async def test_tokens_are_counted_here_where_the_server_does_not() -> None:
+    meter = metered(ScriptedModel("four words came back"))
+    await meter.complete(request())
+    assert (meter.usage().tokens_in, meter.usage().tokens_out) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('{"names": ["Ahab"]}', "ok"),
+        ('```\n{"names": ["Ahab"]}\n```', "repaired"),
+        ("no", "unparsable"),
+    ],
+)
+async def test_the_outcome_tells_how_the_reply_could_be_read(text: str, outcome: str) -> None:
+    meter = metered(ScriptedModel(text))
+    await meter.complete(request(schema=SCHEMA))
+    assert meter.records[0].outcome == outcome
+
+
+async def test_a_failed_call_is_recorded_under_its_error() -> None:
+    meter = metered(Server(fails=1))
+    with pytest.raises(ModelUnavailable):
+        await meter.complete(request())
+    assert meter.records[0].outcome == "ModelUnavailable"
+
+
+def test_sums_are_made_by_stage_and_phase() -> None:
+    def call(stage: str, phase: Any, outcome: str = "ok") -> CallRecord:
+        return CallRecord("r", stage, phase, "p", "m", tokens_in=5, tokens_out=2, outcome=outcome)
+
+    records = [
+        call("read", "construction"),
+        call("read", "construction"),
+        call("judge", "online"),
+        call("judge", "online", "cached"),
+    ]
+    paid = usage(records)
+    assert paid.construction["read"].calls == 2
+    assert paid.construction["read"].tokens_in == 10
+    assert paid.online["judge"].calls == 1
+    assert paid.calls == 3
+    assert usage(records, with_cached=True).online["judge"].calls == 2
+
+
+# --- caps ----------------------------------------------------------------------------------------
+
+
+@given(
+    cap=st.integers(1, 400),
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=12),
+    reply=st.integers(0, 60),
+    in_flight=st.integers(1, 6),
+)
+def test_a_cap_on_tokens_is_never_exceeded(
+    cap: int, sizes: list[int], reply: int, in_flight: int
+) -> None:
+    async def run() -> None:
+        server = Server(tokens_out=reply)
+        meter = metered(server, caps=Caps(tokens=cap))
+        places = asyncio.Semaphore(in_flight)
+
+        async def one(size: int) -> None:
+            async with places:
+                await meter.complete(request(" ".join(["w"] * size)))
+
+        results = await asyncio.gather(*map(one, sizes), return_exceptions=True)
+        assert server.tokens <= cap
+        assert all(r is None or isinstance(r, CapReached) for r in results)
+
+    asyncio.run(run())
+
+
+async def test_a_cap_on_calls_is_reached_exactly_and_then_holds() -> None:
+    server = Server()
+    meter = metered(server, caps=Caps(calls=3))
+    results = await asyncio.gather(
+        *(meter.complete(request()) for _ in range(8)), return_exceptions=True
+    )
+    assert server.calls == 3
+    assert sum(isinstance(r, CapReached) for r in results) == 5
+    with pytest.raises(CapReached, match="cap of 3 calls"):
+        await meter.complete(request())
+
+
+async def test_a_reservation_that_is_given_back_lets_a_waiting_call_go() -> None:
+    server = Server(tokens_out=1)
+    meter = metered(server, caps=Caps(tokens=60))  # one reservation at a time
+    await asyncio.gather(*(meter.complete(request()) for _ in range(5)))
+    assert server.calls == 5
+
+
+async def test_a_cap_on_money_needs_a_price_and_holds() -> None:
+    with pytest.raises(UsageError, match="price"):
+        metered(Server(), caps=Caps(cost=1.0))
+    server = Server(tokens_out=20)
+    price = Price(input=0.0, output=1_000_000.0)
+    meter = metered(server, caps=Caps(cost=50.0), price=price)
+    for _ in range(2):
+        await meter.complete(request())
+    with pytest.raises(CapReached, match="money"):
+        await meter.complete(request())
+    assert meter.used.cost == 40.0
+
+
+async def test_a_cap_on_time_ends_a_call_that_hangs() -> None:
+    class Hanging(Server):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+    meter = metered(Hanging(), caps=Caps(seconds=0.05))
+    with pytest.raises(CapReached, match="seconds"):
+        await meter.complete(request())
+    assert meter.records[0].outcome == "CapReached"
+
+
+async def test_a_request_of_unknown_fate_counts_in_full() -> None:
+    class Lost(Server):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            raise Transient("no answer", cause="timeout")
+
+    meter = metered(Lost())
+    with pytest.raises(ModelUnavailable):
+        await meter.complete(request())
+    assert meter.used.tokens >= 23
+    meter = metered(Server(fails=1))
+    with pytest.raises(ModelUnavailable):
+        await meter.complete(request())
+    assert meter.used == Amount(calls=1)
+
+
+async def test_an_excess_that_the_server_causes_is_told() -> None:
+    events: list[Event] = []
+    reply = ChatReply("much", tokens_in=5000, tokens_out=5000)
+    meter = metered(ScriptedModel(reply), listener=lambda event: events.append(event))
+    await meter.complete(request())
+    assert events[0].data["what"] == "excess"
+
+
+def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
+    assert Price(10.0, 0.0, cached=1.0).of(1_000_000, 0, 400_000) == pytest.approx(6.4)
+    assert Price(10.0, 0.0).of(1_000_000, 0, 400_000) == pytest.approx(10.0)
+
+
+async def test_time_left_falls() -> None:
+    now = [0.0]
+    purse = Purse(Caps(seconds=10), clock=lambda: now[0])
+    now[0] = 4.0
+    assert purse.seconds_left() == 6.0
+    now[0] = 11.0
+    with pytest.raises(CapReached, match="10 seconds"):
+        await purse.reserve(Amount(1))
+
+
+# --- the cache -----------------------------------------------------------------------------------
+
+
+class Kept:
+    """A store of replies."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Mapping[str, Any]] = {}
+        self.segments: list[str] = []
+
+    async def get(self, key: str) -> Mapping[str, Any] | None:
+        return self.values.get(key)
+
+    async def put(self, key: str, value: Mapping[str, Any], segment_id: str) -> None:
+        self.values[key] = value
+        self.segments.append(segment_id)
+
+
+async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
+    kept, server = Kept(), Server()
+    meter = metered(CachedChat(server, kept.get, kept.put), price=Price(1.0, 1.0))
+    first = await meter.complete(request(segment_id="s1"))
+    second = await meter.complete(request(segment_id="s1"))
+    assert server.calls == 1
+    assert not first.from_cache
+    assert second.from_cache
+    assert second.text == first.text
+    assert [record.outcome for record in meter.records] == ["ok", "cached"]
+    assert [record.attempts for record in meter.records] == [1, 0]
+    assert meter.records[1].cost == 0.0
+    assert meter.usage().calls == 1
+    assert kept.segments == ["s1"]
+
+
+async def test_a_reply_that_cannot_be_read_is_not_kept() -> None:
+    kept = Kept()
+    chat = CachedChat(ScriptedModel("", "no", "fine"), kept.get, kept.put)
+    await chat.complete(request())
+    await chat.complete(request(schema=SCHEMA))
+    assert kept.values == {}
+    await chat.complete(request())
+    assert len(kept.values) == 1
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"messages": (Message("user", "other"),)},
+    {"messages": (Message("system", "one two three"),)},
+    {"schema": SCHEMA},
+    {"schema_name": "n"},
+    {"temperature": 0.7},
+    {"top_p": 0.9},
+    {"max_tokens": 21},
+    {"attempt": 1},
+]
+
+
+def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None:
+    def key(changed: ChatRequest, **where: str) -> str:
+        given = {"model": "m", "address": "http://a/v1", "form": "text"} | where
+        return cache_key(changed, **given)
+
+    def changed(change: dict[str, Any]) -> ChatRequest:
+        base: dict[str, Any] = {"messages": (Message("user", "one two three"),), "max_tokens": 20}
+        return ChatRequest(**base | change)
+
+    keys = [key(request())]
+    keys += [key(changed(change)) for change in CHANGES]
+    keys += [key(request(), model="n"), key(request(), address="b"), key(request(), form="x")]
+    assert len(set(keys)) == len(keys)
+    assert key(request(stage="judge", prompt="p", segment_id="s")) == keys[0]
+
+
+# --- the limiter ---------------------------------------------------------------------------------
+
+
+class Line:
+    """A layer that counts who is inside and fails when told to."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.most = 0
+        self.fails = False
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        await asyncio.sleep(0)
+        self.inside -= 1
+        if self.fails:
+            raise Transient("busy", cause="busy")
+        return ChatReply("fine")
+
+
+async def send_many(limiter: Limiter, count: int) -> None:
+    await asyncio.gather(
+        *(limiter.send(Exchange(request())) for _ in range(count)), return_exceptions=True
+    )
+
+
+async def test_fewer_calls_are_in_flight_after_an_overload_and_more_again_later() -> None:
+    now = [0.0]
+    line = Line()
+    limiter = Limiter(line, most=8, clock=lambda: now[0])
+    await send_many(limiter, 20)
+    assert line.most == 8
+    line.fails = True
+    await send_many(limiter, 8)
+    assert limiter.limit == 4  # one overload, however many calls it met
+    now[0] = 5.0
+    await send_many(limiter, 4)
+    assert limiter.limit == 2
+    line.fails, line.most = False, 0
+    await send_many(limiter, 2)
+    assert line.most == 2
+    await send_many(limiter, 60)
+    assert limiter.limit == 8
+
+
+async def test_a_cancelled_wait_gives_its_place_away() -> None:
+    gate = asyncio.Event()
+
+    class Held(Line):
+        async def send(self, exchange: Exchange) -> ChatReply:
+            await gate.wait()
+            return await super().send(exchange)
+
+    limiter = Limiter(Held(), most=1)
+    tasks = [asyncio.create_task(limiter.send(Exchange(request()))) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(r, ChatReply) for r in results] == [True, False, True]
+    assert (await limiter.send(Exchange(request()))).text == "fine"
