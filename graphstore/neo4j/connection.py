@@ -1,0 +1,132 @@
+"""The driver, and transactions on one namespace."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
+
+from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
+
+from qrmem.errors import NotFound, StoreUnavailable
+from qrmem.graphstore.neo4j.batches import batches
+from qrmem.graphstore.neo4j.errors import translated
+from qrmem.graphstore.neo4j.keys import short
+from qrmem.graphstore.neo4j.statements import statement
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Row = list[Any]
+
+MAX_WRITERS = 4
+"""Transactions of this process that may write at once; more only wait for each other's locks."""
+
+
+class Work:
+    """One transaction on one namespace; every statement gets its short name as `$ns`."""
+
+    def __init__(self, tx: AsyncManagedTransaction, ns: str) -> None:
+        self._tx = tx
+        self.ns = ns
+
+    async def rows(self, name: str, **values: Any) -> list[Row]:
+        """Run a named statement; return its rows."""
+        result = await self._tx.run(_text(name), ns=short(self.ns), **values)
+        return [list(record) async for record in result]
+
+    async def row(self, name: str, **values: Any) -> Row | None:
+        """Run a named statement; return its first row."""
+        return next(iter(await self.rows(name, **values)), None)
+
+    async def run(self, name: str, **values: Any) -> None:
+        """Run a named statement for its effect."""
+        result = await self._tx.run(_text(name), ns=short(self.ns), **values)
+        await result.consume()
+
+    async def each(self, name: str, rows: Iterable[Any], **values: Any) -> list[Row]:
+        """Run a named statement on `$rows`, cut into batches; return all rows that come back."""
+        found: list[Row] = []
+        for batch in batches(rows):
+            found += await self.rows(name, rows=batch, **values)
+        return found
+
+    async def lock(self) -> None:
+        """Keep other writers off the namespace until the transaction ends.
+
+        All writers take this lock first, so that they never wait for each other in a circle.
+
+        Raises:
+            NotFound: there is no such namespace.
+        """
+        if not await self.rows("namespaces.lock"):
+            raise NotFound(f"there is no namespace {self.ns!r} in this memory")
+
+
+class Connection:
+    """A driver on one database; every call is one transaction, repeated where that may help."""
+
+    def __init__(self, driver: AsyncDriver, database: str | None, location: str) -> None:
+        from neo4j import AsyncGraphDatabase
+
+        self.location = location
+        self._driver = driver
+        self._database = database
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        self._writers = asyncio.Semaphore(MAX_WRITERS)
+        self._is_closed = False
+
+    def use(self, database: str | None) -> None:
+        """Choose the database of all calls that follow."""
+        self._database = database
+
+    async def read(
+        self,
+        work: Callable[Concatenate[Work, P], Awaitable[R]],
+        ns: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Run work in a transaction that only reads."""
+        with translated(self.location):
+            async with self._session(default_access_mode=READ_ACCESS) as session:
+                return await session.execute_read(lambda tx: work(Work(tx, ns), *args, **kwargs))
+
+    async def write(
+        self,
+        work: Callable[Concatenate[Work, P], Awaitable[R]],
+        ns: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Run work in a transaction that writes."""
+        with translated(self.location):
+            async with self._writers, self._session() as session:
+                return await session.execute_write(lambda tx: work(Work(tx, ns), *args, **kwargs))
+
+    async def outside(self, text: str, **values: Any) -> list[Row]:
+        """Run a statement that no transaction may hold (schema, deleting in portions)."""
+        async with self._session() as session:
+            result = await session.run(Query(text), **values)
+            return [list(record) async for record in result]
+
+    async def home(self) -> tuple[str, str | None]:
+        """Return the server's name and version, and the database that a call goes to."""
+        with translated(self.location):
+            info = await self._driver.get_server_info()
+            async with self._session() as session:
+                summary = await (await session.run("RETURN 1")).consume()
+        return info.agent, summary.database
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        self._is_closed = True
+        await self._driver.close()
+
+    def _session(self, **options: Any) -> AsyncSession:
+        if self._is_closed:
+            raise StoreUnavailable(f"{self.location} is closed")
+        return self._driver.session(
+            database=self._database, bookmark_manager=self._bookmarks, **options
+        )
+
+
+def _text(name: str) -> LiteralString:
+    return statement(name)

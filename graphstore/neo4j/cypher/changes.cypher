@@ -1,0 +1,158 @@
+// :: names
+UNWIND $rows AS key
+MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
+RETURN n.key, coalesce(e.full, e.key), n.forms, n.mentions
+
+// :: known_entities
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+RETURN key
+
+// :: mentions
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
+RETURN key, m.name, m.forms
+
+// :: drop_mentions
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})-[m:MENTIONS]->(:Entity) WHERE m.name = row[1]
+DELETE m
+
+// :: drop_facts
+UNWIND $rows AS row
+MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row[0]}]->(:Entity) WHERE r.n = row[1]
+DELETE r
+
+// :: stated
+UNWIND $rows AS key
+MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
+RETURN key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)
+
+// :: clear_mentions
+UNWIND $rows AS key
+MATCH (:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
+DELETE m
+
+// :: clear_facts
+UNWIND $rows AS key
+MATCH (:Entity)-[r:RELATES {ns: $ns, segment: key}]->(:Entity)
+DELETE r
+
+// :: clear_questions
+UNWIND $rows AS key
+MATCH (:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+DETACH DELETE q
+
+// :: clear_digests
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})
+REMOVE s.merged
+
+// :: add_entities
+UNWIND $rows AS row
+CREATE (:Entity {ns: $ns, key: row[0], full: row[1], name: row[2], type: row[3], mentions: row[4]})
+
+// :: update_entities
+UNWIND $rows AS row
+MATCH (e:Entity {ns: $ns, key: row[0]})
+SET e.name = row[2], e.type = row[3]
+
+// :: add_names
+UNWIND $rows AS row
+MATCH (e:Entity {ns: $ns, key: row[2]})
+CREATE (:Name {ns: $ns, key: row[0], full: row[1], forms: row[3], mentions: row[4],
+  surface: row[5], count: row[6]})-[:NAMES]->(e)
+
+// :: update_names
+UNWIND $rows AS row
+MATCH (n:Name {ns: $ns, key: row[0]})
+SET n.forms = row[3], n.mentions = row[4], n.surface = row[5], n.count = row[6]
+
+// :: drop_names
+UNWIND $rows AS row
+MATCH (n:Name {ns: $ns, key: row[0]})
+DETACH DELETE n
+
+// :: drop_facts_of_names
+UNWIND $rows AS row
+MATCH (e:Entity {ns: $ns, key: row[1]})-[r:RELATES]-(:Entity)
+WHERE r.head = row[0] OR r.tail = row[0]
+WITH DISTINCT r
+DELETE r
+
+// :: move_names
+UNWIND $rows AS row
+MATCH (n:Name {ns: $ns, key: row[0]})-[old:NAMES]->(:Entity)
+MATCH (e:Entity {ns: $ns, key: row[2]})
+DELETE old
+CREATE (n)-[:NAMES]->(e)
+
+// :: move_mentions
+UNWIND $rows AS row
+MATCH (:Entity {ns: $ns, key: row[1]})<-[old:MENTIONS]-(s:Segment) WHERE old.name = row[0]
+MATCH (e:Entity {ns: $ns, key: row[2]})
+CREATE (s)-[new:MENTIONS]->(e)
+SET new = properties(old)
+DELETE old
+
+// :: move_heads
+UNWIND $rows AS row
+MATCH (:Entity {ns: $ns, key: row[1]})-[old:RELATES]->(t:Entity) WHERE old.head = row[0]
+MATCH (e:Entity {ns: $ns, key: row[2]})
+CREATE (e)-[new:RELATES]->(t)
+SET new = properties(old)
+DELETE old
+
+// :: move_tails
+UNWIND $rows AS row
+MATCH (:Entity {ns: $ns, key: row[1]})<-[old:RELATES]-(h:Entity) WHERE old.tail = row[0]
+MATCH (e:Entity {ns: $ns, key: row[2]})
+CREATE (h)-[new:RELATES]->(e)
+SET new = properties(old)
+DELETE old
+
+// :: add_mentions
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})
+MATCH (e:Entity {ns: $ns, key: row[2]})
+CREATE (s)-[:MENTIONS {name: row[1], forms: row[3], question: row[4]}]->(e)
+
+// :: add_facts
+UNWIND $rows AS row
+MATCH (h:Entity {ns: $ns, key: row[4]})
+MATCH (t:Entity {ns: $ns, key: row[5]})
+CREATE (h)-[:RELATES {ns: $ns, segment: row[0], n: row[1], head: row[2], tail: row[3],
+  description: row[6], question: row[7]}]->(t)
+
+// :: questions
+UNWIND $rows AS key
+MATCH (:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+RETURN key, q.text, q.n
+
+// :: put_questions
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})
+MERGE (q:Question {ns: $ns, key: row[1]})
+SET q.n = row[2], q.text = row[3], q.kind = row[4]
+MERGE (q)-[:ASKED_OF]->(s)
+
+// :: put_digests
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})
+SET s.merged = row[1]
+
+// :: recount
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+CALL (e) {
+  MATCH (e)<-[:NAMES]-(n:Name)
+  RETURN count(n) AS names, sum(n.count) AS mentions
+}
+SET e.mentions = mentions
+WITH e, names WHERE names = 0
+RETURN coalesce(e.full, e.key), e.name
+
+// :: drop_entities
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+DETACH DELETE e

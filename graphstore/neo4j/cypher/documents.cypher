@@ -1,0 +1,83 @@
+// :: exists
+MATCH (d:Document {ns: $ns, key: $key}) RETURN 1
+
+// :: put
+MERGE (d:Document {ns: $ns, key: $key})
+ON CREATE SET d.full = $full, d.summary = ''
+SET d.title = $title, d.metadata = $metadata, d.parts = $parts, d.characters = $characters,
+  d.digest = $digest, d.text = $text
+
+// :: taken
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key}) WHERE s.document <> $document
+RETURN coalesce(s.full, s.key)
+
+// :: segment_ids
+MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+RETURN coalesce(s.full, s.key)
+
+// :: add_segments
+UNWIND $rows AS row
+WITH row[0] AS key, row[1] AS full, row[2] AS index, row[3] AS start, row[4] AS stop,
+  row[5] AS text, row[6] AS tokens, row[7] AS part
+MATCH (d:Document {ns: $ns, key: $document_key})
+CREATE (d)-[:HAS]->(:Segment {ns: $ns, key: key, full: full, document: $document, index: index,
+  start: start, stop: stop, text: text, tokens: tokens, part: part, state: 'pending'})
+
+// :: update_segments
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})
+SET s.index = row[2], s.start = row[3], s.stop = row[4], s.text = row[5], s.tokens = row[6],
+  s.part = row[7]
+
+// :: unchain
+MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
+DELETE next
+
+// :: chain
+UNWIND $rows AS row
+MATCH (a:Segment {ns: $ns, key: row[0]})
+MATCH (b:Segment {ns: $ns, key: row[1]})
+CREATE (a)-[:NEXT]->(b)
+
+// :: get
+MATCH (d:Document {ns: $ns, key: $key})
+RETURN d.title, d.metadata, d.parts, d.text
+
+// :: texts
+MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+RETURN s.index, s.text
+
+// :: all
+MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL
+CALL (d) {
+  MATCH (d)-[:HAS]->(s:Segment)
+  WITH s.state AS state, count(*) AS number
+  RETURN collect([state, number]) AS states
+}
+RETURN coalesce(d.full, d.key), d.title, d.metadata, d.characters, d.summary, states
+
+// :: digests
+MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL
+RETURN coalesce(d.full, d.key), d.digest
+
+// :: set_summary
+MATCH (d:Document {ns: $ns, key: $key}) SET d.summary = $summary RETURN 1
+
+// :: drop
+MATCH (d:Document {ns: $ns, key: $key}) DETACH DELETE d
+
+// :: segments
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})
+RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
+
+// :: segments_of
+MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
+
+// :: drop_segments
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})
+OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
+DETACH DELETE c, s

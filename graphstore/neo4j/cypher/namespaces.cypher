@@ -1,0 +1,44 @@
+// :: all
+MATCH (n:Namespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
+
+// :: get
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL
+RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision
+
+// :: create
+MERGE (n:Namespace {ns: $ns, key: 'namespace'})
+ON CREATE SET n.full = $full, n.tokenizer = $tokenizer, n.segment_tokens = $segment_tokens,
+  n.embedder = $embedder, n.dimension = $dimension, n.revision = 0, n.numbers = 0, n.arrivals = 0
+
+// :: lock
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL
+SET n.locked = true
+RETURN 1
+
+// :: raise_revision
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+SET n.revision = n.revision + 1
+RETURN n.revision
+
+// :: take_numbers
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+SET n.numbers = n.numbers + $count
+RETURN n.numbers
+
+// :: take_arrivals
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+SET n.arrivals = n.arrivals + $count
+RETURN n.arrivals
+
+// :: set_embedder
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+SET n.embedder = $embedder, n.dimension = $dimension
+
+// :: doom
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) SET n.deleting = true RETURN 1
+
+// :: is_doomed
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting RETURN 1
+
+// :: drop
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) DETACH DELETE n

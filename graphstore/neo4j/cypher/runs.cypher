@@ -1,0 +1,79 @@
+// :: put_trail
+MERGE (t:Trail {ns: $ns, key: $key})
+SET t.full = $full, t.question = $question, t.strategy = $strategy, t.status = $status,
+  t.answer = $answer, t.created = $created, t.body = $body, t.arrival = coalesce($arrival, t.arrival)
+
+// :: drop_steps
+MATCH (:Trail {ns: $ns, key: $key})-[:STEP]->(s:Step)
+DETACH DELETE s
+
+// :: put_steps
+UNWIND $rows AS row
+MATCH (t:Trail {ns: $ns, key: $key})
+CREATE (t)-[:STEP]->(:Step {ns: $ns, key: row[0], n: row[1], action: row[2], entities: row[3],
+  verdict: row[4], reason: row[5], tokens: row[6]})
+
+// :: chain_steps
+MATCH (t:Trail {ns: $ns, key: $key})-[:STEP]->(a:Step)
+MATCH (t)-[:STEP]->(b:Step) WHERE b.n = a.n + 1
+CREATE (a)-[:THEN]->(b)
+
+// :: put_read
+UNWIND $rows AS row
+MATCH (p:Step {ns: $ns, key: row[0]})
+MATCH (s:Segment {ns: $ns, key: row[1]})
+CREATE (p)-[:READ {score: row[2], tokens: row[3], n: row[4]}]->(s)
+
+// :: put_dropped
+UNWIND $rows AS row
+MATCH (p:Step {ns: $ns, key: row[0]})
+MATCH (s:Segment {ns: $ns, key: row[1]})
+CREATE (p)-[:DROPPED {score: row[2], tokens: row[3], n: row[4]}]->(s)
+
+// :: entity_keys
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND (e.name IN $words OR e.key IN $words)
+RETURN e.key, e.name
+
+// :: put_expanded
+UNWIND $rows AS row
+MATCH (p:Step {ns: $ns, key: row[0]})
+MATCH (e:Entity {ns: $ns, key: row[1]})
+CREATE (p)-[:EXPANDED {score: row[2], description: row[3], taken: row[4], n: row[5]}]->(e)
+
+// :: put_at
+UNWIND $rows AS row
+MATCH (p:Step {ns: $ns, key: row[0]})
+MATCH (e:Entity {ns: $ns, key: row[1]})
+MERGE (p)-[:AT]->(e)
+
+// :: trail
+MATCH (t:Trail {ns: $ns, key: $key}) RETURN t.body
+
+// :: trails
+MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
+RETURN t.body ORDER BY t.created DESC, t.arrival DESC LIMIT $limit
+
+// :: all_trails
+MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL RETURN t.body
+
+// :: has_trails
+MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL RETURN 1 LIMIT 1
+
+// :: put_calls
+UNWIND $rows AS row
+CREATE (:Call {ns: $ns, key: row[0], stage: row[1], body: row[2]})
+
+// :: calls
+MATCH (c:Call) WHERE c.ns = $ns AND c.key IS NOT NULL
+RETURN c.body ORDER BY c.key
+
+// :: cached
+MATCH (r:Reply {ns: $ns, key: $key}) RETURN r.value
+
+// :: put_cached
+MERGE (r:Reply {ns: $ns, key: $key})
+SET r.value = $value, r.segments = $segments
+
+// :: drop_cached
+MATCH (r:Reply) WHERE r.ns = $ns AND r.key IS NOT NULL AND any(s IN r.segments WHERE s IN $segments)
+DELETE r

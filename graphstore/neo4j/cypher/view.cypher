@@ -1,0 +1,75 @@
+// :: merged
+MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment) WHERE s.merged IS NOT NULL
+RETURN s.index, coalesce(s.full, s.key), s.merged
+
+// :: names
+MATCH (n:Name)-[:NAMES]->(e:Entity) WHERE n.ns = $ns AND n.key IS NOT NULL
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)
+
+// :: entities
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+CALL (e) {
+  MATCH (e)<-[m:MENTIONS]-(s:Segment)
+  RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question]) AS mentions
+}
+CALL (e) {
+  MATCH (e)<-[:NAMES]-(n:Name)
+  RETURN collect(n.forms) AS forms
+}
+RETURN coalesce(e.full, e.key), e.name, e.type, forms, mentions
+
+// :: list
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
+MATCH (e)<-[:MENTIONS]-(s:Segment)
+WITH e, count(DISTINCT s) AS segments
+ORDER BY segments DESC
+RETURN coalesce(e.full, e.key), e.name, e.type, segments
+
+// :: entities_in
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})
+CALL (s) {
+  MATCH (s)-[:MENTIONS]->(e:Entity)
+  RETURN collect(DISTINCT coalesce(e.full, e.key)) AS entities
+}
+RETURN coalesce(s.full, s.key), entities
+
+// :: segments_with
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+CALL (e) {
+  MATCH (e)<-[:MENTIONS]-(s:Segment)
+  WITH DISTINCT s
+  RETURN collect([s.document, s.index, coalesce(s.full, s.key)]) AS segments
+}
+RETURN coalesce(e.full, e.key), segments
+
+// :: facts
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})-[r:RELATES]-(:Entity)
+WITH DISTINCT r
+MATCH (s:Segment {ns: $ns, key: r.segment})
+WITH r, s, startNode(r) AS h, endNode(r) AS t
+RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key), r.description,
+  coalesce(s.full, s.key), r.question
+
+// :: questions
+MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
+MATCH (q)-[:ASKED_OF]->(s:Segment)
+RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
+
+// :: questions_of
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
+
+// :: counts
+RETURN
+  COUNT { MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL } AS documents,
+  COUNT { MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL } AS segments,
+  COUNT { MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL } AS entities,
+  COUNT { MATCH (:Entity)-[r:RELATES]->(:Entity) WHERE r.ns = $ns AND r.segment IS NOT NULL }
+    AS facts,
+  COUNT { MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL } AS questions,
+  COUNT { MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL } AS trails

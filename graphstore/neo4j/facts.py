@@ -1,0 +1,71 @@
+"""What was read out of segments, how far each one is, and the user's word on names."""
+
+import json
+from collections.abc import Sequence
+
+from qrmem.errors import NotFound
+from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.neo4j.connection import Work
+from qrmem.graphstore.neo4j.keys import joined, short, shortened
+from qrmem.graphstore.neo4j.runs import add_calls
+from qrmem.ports import CallRecord
+from qrmem.records import Contribution, LedgerRow, MergeDecision
+
+
+async def record(
+    work: Work,
+    rows: Sequence[tuple[LedgerRow, Contribution | None]],
+    calls: Sequence[CallRecord] = (),
+) -> None:
+    """Write ledger rows, what the segments added and what it cost."""
+    await work.lock()
+    ids = shortened({row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c})
+    known = {key for (key,) in await work.each("facts.known_segments", sorted(ids))}
+    if missing := sorted(ids[key] for key in ids.keys() - known):
+        raise NotFound(f"segment {missing[0]!r} is not in the memory; was its document deleted?")
+    latest = {row.segment_id: row for row, _ in rows}
+    await work.each(
+        "facts.put_ledger",
+        [[short(r.segment_id), r.state, r.reason, r.reasoner] for r in latest.values()],
+    )
+    passes = {_key(c): c for _, c in rows if c}
+    await work.each(
+        "facts.put_contributions",
+        [[short(c.segment_id), key, c.kind, dumps(c)] for key, c in sorted(passes.items())],
+    )
+    await add_calls(work, calls)
+
+
+def _key(contribution: Contribution) -> str:
+    return joined(contribution.segment_id, contribution.kind, json.dumps(contribution.asked))
+
+
+async def ledger(work: Work, document_id: str | None) -> list[LedgerRow]:
+    """Return the ledger rows of one document, or of all; what has none yet is `pending`."""
+    if document_id is None:
+        rows = await work.rows("facts.ledger")
+    else:
+        rows = await work.rows("facts.ledger_of", key=short(document_id))
+    return [LedgerRow(*row[2:]) for row in sorted(rows)]
+
+
+async def contributions(work: Work, document_id: str, kinds: Sequence[str]) -> list[Contribution]:
+    """Return a document's contributions by segment index, then kind, then `asked`."""
+    rows = await work.rows("facts.contributions", key=short(document_id), kinds=list(kinds))
+    found = [(index, loads(body, Contribution)) for index, body in rows]
+    found.sort(key=lambda pair: (pair[0], pair[1].kind, pair[1].asked))
+    return [contribution for _, contribution in found]
+
+
+async def decide(work: Work, decision: MergeDecision) -> None:
+    """Keep a user's word on two names."""
+    await work.lock()
+    first, second = sorted((decision.first, decision.second))
+    await work.run(
+        "facts.decide", key=joined(first, second), first=first, second=second, same=decision.same
+    )
+
+
+async def decisions(work: Work) -> list[MergeDecision]:
+    """Return the user's words, sorted by names."""
+    return [MergeDecision(*row) for row in sorted(await work.rows("facts.decisions"))]

@@ -1,0 +1,44 @@
+"""Keys as the database can index them.
+
+A range index takes values of up to about 8,000 bytes, and a name may be longer. A node's `key` is
+therefore the id itself, or its beginning with a digest where it is long; then `full` keeps all.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+MAX_BYTES = 1500
+"""Longest key that is kept as it is, in UTF-8."""
+
+_HEAD = 200
+
+V = TypeVar("V")
+
+
+def short(key: str) -> str:
+    """Return what stands in an indexed property for an id."""
+    if len(key) * 4 <= MAX_BYTES or len(key.encode()) <= MAX_BYTES:
+        return key
+    return f"{key[:_HEAD]}…{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def full(key: str) -> str | None:
+    """Return the id if it is too long to be its own key: the value of `full`."""
+    return None if short(key) == key else key
+
+
+def shortened(keys: Iterable[str]) -> dict[str, str]:
+    """Return short key to id, for asking about ids and knowing them again."""
+    return {short(key): key for key in keys}
+
+
+def joined(*parts: str) -> str:
+    """Return one key for several parts that may hold any character."""
+    sizes = ",".join(str(len(part)) for part in parts)
+    return short("|".join((*parts, sizes)))
+
+
+def in_order(ids: Sequence[str], found: dict[str, V]) -> list[V]:
+    """Return what was found in the order of the ids asked for."""
+    return [found[id_] for id_ in ids if id_ in found]

@@ -1,0 +1,82 @@
+"""From an address and settings to a store that is ready: reached, let in, of the right version."""
+
+from urllib.parse import urlsplit
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
+
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.graphstore.neo4j import schema
+from qrmem.graphstore.neo4j.connection import MAX_WRITERS, Connection
+from qrmem.graphstore.neo4j.errors import is_too_old, too_old, translated
+from qrmem.graphstore.neo4j.store import Neo4jStore
+
+CONNECT_SECONDS = 10.0
+RETRY_SECONDS = 30.0
+"""How long a transaction is tried again when the server goes away, restarts or sees a deadlock."""
+
+
+async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> Neo4jStore:
+    """Open a Neo4j database as a store.
+
+    Args:
+        uri: `neo4j://HOST[:PORT]`, `bolt://…`, with `+s` for TLS, `+ssc` for TLS whose certificate
+            nobody vouches for; without user and password.
+        create: make what is missing (constraints, an index).
+
+    Raises:
+        UsageError: the address is not one.
+        AccessRefused: user or password are wrong.
+        MissingError: the server is too old, or has no such database.
+        NotFound: the database holds no memory and none is to be made.
+        StoreUnavailable: nothing answers there, or not over (or not without) TLS.
+    """
+    location = _location(uri)
+    with translated(location):
+        driver = _driver(uri, settings)
+    connection = Connection(driver, settings.neo4j_database or None, location)
+    try:
+        agent, database = await connection.home()
+        if is_too_old(agent):
+            raise too_old(location, agent)
+        connection.use(database)
+        await schema.prepare(connection, create=create)
+    except BaseException:
+        await connection.close()
+        raise
+    return Neo4jStore(connection)
+
+
+def _location(uri: str) -> str:
+    """Return the address for messages.
+
+    Raises:
+        UsageError: it holds a secret, or no host.
+    """
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port
+    except ValueError as exc:
+        raise UsageError(f"not an address of a Neo4j server: {exc}") from exc
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            "user and password do not belong into the address: set NEO4J_USERNAME and"
+            " NEO4J_PASSWORD"
+        )
+    if not host:
+        raise UsageError(f"{uri}: the host is missing; write {parts.scheme}://HOST:7687")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}:{port or 7687}"
+
+
+def _driver(uri: str, settings: Settings) -> AsyncDriver:
+    password = settings.neo4j_password.reveal()
+    return AsyncGraphDatabase.driver(
+        uri,
+        auth=(settings.neo4j_user, password) if password else None,
+        connection_timeout=CONNECT_SECONDS,
+        max_transaction_retry_time=RETRY_SECONDS,
+        max_connection_pool_size=4 * MAX_WRITERS,
+        notifications_min_severity=NotificationMinimumSeverity.OFF,
+        user_agent="qrmem",
+    )

@@ -1,0 +1,157 @@
+"""What runs leave behind: trails, calls, kept replies.
+
+A trail is kept whole in `body`; its steps are drawn as nodes beside it, for people.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.neo4j.connection import Row, Work
+from qrmem.graphstore.neo4j.keys import full, joined, short
+from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.ports import CallRecord
+from qrmem.records import Step, Trail
+
+_FIELD = 4_000
+"""Characters of a drawn step's or trail's text; `body` has all of it."""
+
+
+async def put_trail(work: Work, trail: Trail) -> None:
+    """Write a trail; one of the same id is replaced."""
+    await work.lock()
+    await _write(work, trail, await _arrivals(work, 1))
+
+
+async def _write(work: Work, trail: Trail, arrival: int | None) -> None:
+    key = short(trail.id)
+    await work.run(
+        "runs.put_trail",
+        key=key,
+        full=full(trail.id),
+        question=trail.question[:_FIELD],
+        strategy=trail.strategy,
+        status=trail.status,
+        answer=trail.answer[:_FIELD],
+        created=trail.created,
+        body=dumps(trail),
+        arrival=arrival,
+    )
+    await work.run("runs.drop_steps", key=key)
+    await _draw(work, trail, key)
+
+
+async def _draw(work: Work, trail: Trail, key: str) -> None:
+    steps = {joined(trail.id, str(step.n), str(at)): step for at, step in enumerate(trail.steps)}
+    rows = [
+        [k, s.n, s.action, list(s.entities), s.verdict, s.reason[:_FIELD], s.tokens]
+        for k, s in steps.items()
+    ]
+    await work.each("runs.put_steps", rows, key=key)
+    await work.run("runs.chain_steps", key=key)
+    await work.each("runs.put_read", _segments(steps, "read"))
+    await work.each("runs.put_dropped", _segments(steps, "dropped"))
+    found = await work.rows("runs.entity_keys", words=sorted(_words(trail)))
+    entities = {word: k for k, name in found for word in (name, k)}
+    await work.each("runs.put_at", _at(steps, entities))
+    await work.each("runs.put_expanded", _expanded(steps, entities))
+
+
+def _words(trail: Trail) -> set[str]:
+    words = {word for step in trail.steps for word in step.entities}
+    return words | {end for step in trail.steps for e in step.edges for end in (e.head, e.tail)}
+
+
+def _segments(steps: Mapping[str, Step], field: str) -> Iterator[Row]:
+    for key, step in steps.items():
+        for n, scored in enumerate(getattr(step, field), 1):
+            yield [key, short(scored.segment_id), float(scored.score), scored.tokens, n]
+
+
+def _at(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Row]:
+    for key, step in steps.items():
+        for word in dict.fromkeys(step.entities):
+            if word in entities:
+                yield [key, entities[word]]
+
+
+def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Row]:
+    for key, step in steps.items():
+        for n, edge in enumerate(step.edges, 1):
+            for end in dict.fromkeys((edge.head, edge.tail)):
+                if end in entities:
+                    text = edge.description[:_FIELD]
+                    yield [key, entities[end], float(edge.score), text, edge.taken, n]
+
+
+async def trail(work: Work, trail_id: str | None) -> Trail | None:
+    """Return a trail, or the newest."""
+    if trail_id is None:
+        return next(iter(await trails(work, 1)), None)
+    row = await work.row("runs.trail", key=short(trail_id))
+    return loads(row[0], Trail) if row else None
+
+
+async def trails(work: Work, limit: int) -> list[Trail]:
+    """Return trails, newest first."""
+    rows = await work.rows("runs.trails", limit=max(limit, 0))
+    return [loads(body, Trail) for (body,) in rows]
+
+
+async def has_trails(work: Work) -> bool:
+    """Say whether any run was recorded."""
+    return bool(await work.rows("runs.has_trails"))
+
+
+async def blank_trails(work: Work, removal: Removal) -> None:
+    """Blank the words of removed segments in all trails."""
+    for (body,) in await work.rows("runs.all_trails"):
+        before = loads(body, Trail)
+        after = blanked(before, removal)
+        if after is not before:
+            await _write(work, after, None)
+
+
+async def put_calls(work: Work, calls: Sequence[CallRecord]) -> None:
+    """Append calls."""
+    await work.lock()
+    await add_calls(work, calls)
+
+
+async def add_calls(work: Work, calls: Sequence[CallRecord]) -> None:
+    """Append calls in a transaction that holds the lock."""
+    if calls:
+        last = await _arrivals(work, len(calls))
+        numbered = enumerate(calls, last - len(calls) + 1)
+        await work.each("runs.put_calls", [[f"{n:015d}", c.stage, dumps(c)] for n, c in numbered])
+
+
+async def _arrivals(work: Work, count: int) -> int:
+    """Return the last of `count` numbers that rise with time."""
+    row = await work.row("namespaces.take_arrivals", count=count)
+    return int(row[0]) if row else 0
+
+
+async def calls(work: Work) -> list[CallRecord]:
+    """Return all calls in the order in which they were written."""
+    return [loads(body, CallRecord) for (body,) in await work.rows("runs.calls")]
+
+
+async def cached(work: Work, key: str) -> Mapping[str, Any] | None:
+    """Return what was kept under a key."""
+    row = await work.row("runs.cached", key=short(key))
+    return json.loads(row[0]) if row else None
+
+
+async def put_cached(
+    work: Work, key: str, value: Mapping[str, Any], segments: Collection[str]
+) -> None:
+    """Keep a value until one of the segments goes."""
+    await work.lock()
+    await work.run("runs.put_cached", key=short(key), value=dumps(value), segments=sorted(segments))
+
+
+async def drop_cached(work: Work, segments: Collection[str]) -> None:
+    """Drop what was kept until one of the segments goes."""
+    await work.run("runs.drop_cached", segments=sorted(segments))

@@ -1,0 +1,217 @@
+"""The store's face: every method is one transaction, but for deleting a namespace."""
+
+# ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
+from qrmem.graphstore.neo4j.connection import Connection
+from qrmem.graphstore.protocol import (
+    Catalog,
+    Change,
+    EntityCount,
+    NameRow,
+    NamespaceInfo,
+    Postings,
+    VectorKind,
+    Vectors,
+)
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Contribution,
+    Document,
+    DocumentInfo,
+    Entity,
+    Fact,
+    LedgerRow,
+    MergeDecision,
+    Question,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Neo4jStore:
+    """A database of memories; what each method does is said in `GraphStore`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._db = connection
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+    @property
+    def location(self) -> str:
+        return self._db.location
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    # --- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self) -> Sequence[str]:
+        return await self._db.read(documents.namespaces, "")
+
+    async def namespace(self, ns: str) -> NamespaceInfo | None:
+        return await self._db.read(documents.namespace, ns)
+
+    async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+        found = await self.namespace(ns)
+        if found is not None:
+            return found
+        if await self._db.read(removal.is_doomed, ns):
+            await removal.delete_namespace(self._db, ns)
+        return await self._db.write(documents.create_namespace, ns, info)
+
+    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
+        await self._db.write(vectors.set_embedder, ns, embedder, dimension)
+
+    async def delete_namespace(self, ns: str) -> None:
+        await removal.delete_namespace(self._db, ns)
+
+    # --- facts --------------------------------------------------------------------------------
+
+    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+        await self._db.write(documents.put_document, ns, document, segments)
+
+    async def document(self, ns: str, document_id: str) -> Document | None:
+        return await self._db.read(documents.document, ns, document_id)
+
+    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
+        return await self._db.read(documents.documents, ns)
+
+    async def document_texts(self, ns: str) -> Mapping[str, str]:
+        return await self._db.read(documents.document_texts, ns)
+
+    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
+        await self._db.write(documents.set_summary, ns, document_id, summary)
+
+    async def delete_document(self, ns: str, document_id: str) -> None:
+        await self._db.write(documents.delete_document, ns, document_id)
+
+    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
+        return await self._db.read(documents.segments, ns, ids)
+
+    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
+        return await self._db.read(documents.segments_of, ns, document_id)
+
+    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
+        return await self._db.read(facts.ledger, ns, document_id)
+
+    async def record(
+        self,
+        ns: str,
+        row: LedgerRow,
+        contribution: Contribution | None = None,
+        calls: Sequence[CallRecord] = (),
+    ) -> None:
+        await self._db.write(facts.record, ns, [(row, contribution)], calls)
+
+    async def record_all(
+        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+    ) -> None:
+        await self._db.write(facts.record, ns, rows)
+
+    async def contributions(
+        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+    ) -> Sequence[Contribution]:
+        return await self._db.read(facts.contributions, ns, document_id, kinds)
+
+    async def decide(self, ns: str, decision: MergeDecision) -> None:
+        await self._db.write(facts.decide, ns, decision)
+
+    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
+        return await self._db.read(facts.decisions, ns)
+
+    # --- the view -----------------------------------------------------------------------------
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        return await self._db.write(changes.apply, ns, revision, change)
+
+    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
+        return await self._db.read(view.merged_segments, ns, document_id)
+
+    async def names(self, ns: str) -> Sequence[NameRow]:
+        return await self._db.read(view.names, ns)
+
+    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
+        return await self._db.read(view.entities, ns, keys)
+
+    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
+        return await self._db.read(view.list_entities, ns, limit)
+
+    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return await self._db.read(view.entities_in, ns, segment_ids)
+
+    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return await self._db.read(view.segments_with, ns, keys)
+
+    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
+        return await self._db.read(view.facts, ns, keys)
+
+    async def questions(
+        self, ns: str, segment_ids: Sequence[str] | None = None
+    ) -> Sequence[Question]:
+        return await self._db.read(view.questions, ns, segment_ids)
+
+    async def counts(self, ns: str) -> Mapping[str, int]:
+        return await self._db.read(view.counts, ns)
+
+    # --- search -------------------------------------------------------------------------------
+
+    async def catalog(self, ns: str) -> Catalog:
+        return await self._db.read(words.catalog, ns)
+
+    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
+        return await self._db.read(words.postings, ns, terms)
+
+    async def put_vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
+    ) -> None:
+        await self._db.write(vectors.put, ns, kind, owners, matrix)
+
+    async def vectors(
+        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
+    ) -> Vectors:
+        return await self._db.read(vectors.read, ns, kind, owners)
+
+    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
+        return await self._db.read(vectors.owners, ns, kind)
+
+    # --- what runs leave behind ---------------------------------------------------------------
+
+    async def put_trail(self, ns: str, trail: Trail) -> None:
+        await self._db.write(runs.put_trail, ns, trail)
+
+    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
+        return await self._db.read(runs.trail, ns, trail_id)
+
+    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
+        return await self._db.read(runs.trails, ns, limit)
+
+    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
+        await self._db.write(runs.put_calls, ns, calls)
+
+    async def calls(self, ns: str) -> Sequence[CallRecord]:
+        return await self._db.read(runs.calls, ns)
+
+    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
+        return await self._db.read(runs.cached, ns, key)
+
+    async def put_cached(
+        self,
+        ns: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        segment_id: str = "",
+        segments: Sequence[str] = (),
+    ) -> None:
+        ties = {*segments, segment_id} - {""}
+        await self._db.write(runs.put_cached, ns, key, value, ties)

@@ -1,0 +1,88 @@
+"""Reading the view: names, entities, facts, questions; one round trip each."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from qrmem.graphstore.neo4j.connection import Row, Work
+from qrmem.graphstore.neo4j.keys import in_order, short
+from qrmem.graphstore.neo4j.tallies import Tally, unpacked
+from qrmem.graphstore.protocol import EntityCount, NameRow
+from qrmem.records import Entity, Fact, Question
+
+_COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
+
+
+async def merged_segments(work: Work, document_id: str) -> Mapping[str, str]:
+    """Return segment id to digest, in order."""
+    rows = await work.rows("view.merged", key=short(document_id))
+    return {id_: digest for _, id_, digest in sorted(rows)}
+
+
+async def names(work: Work) -> list[NameRow]:
+    """Return every name, by key."""
+    return [NameRow(*row) for row in sorted(await work.rows("view.names"))]
+
+
+async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:
+    """Return entities in the order of the keys."""
+    rows = await work.each("view.entities", sorted({short(key) for key in keys}))
+    return in_order(keys, {row[0]: _entity(*row) for row in rows})
+
+
+def _entity(
+    key: str, name: str, type_: str, forms: Sequence[str], mentions: Sequence[Row]
+) -> Entity:
+    counts: Counter[str] = Counter()
+    for kept in forms:
+        counts.update(unpacked(kept))
+    ordered = sorted(mentions)
+    return Entity(
+        key=key,
+        name=name,
+        type=type_,
+        forms=tuple(Tally(forms=counts).ranked),
+        segments=tuple(dict.fromkeys(segment for *_, segment, _ in ordered)),
+        questions=tuple(dict.fromkeys(question for *_, question in ordered if question)),
+    )
+
+
+async def list_entities(work: Work, limit: int) -> list[EntityCount]:
+    """Return entities by falling number of segments, then key."""
+    counts = [EntityCount(*row) for row in await work.rows("view.list")]
+    return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
+
+
+async def entities_in(work: Work, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return segment id to the keys of its entities, sorted."""
+    rows = await work.each("view.entities_in", sorted({short(id_) for id_ in segment_ids}))
+    found = {id_: tuple(sorted(keys)) for id_, keys in rows}
+    return {id_: found[id_] for id_ in segment_ids if id_ in found}
+
+
+async def segments_with(work: Work, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return entity key to the ids of its segments, in order."""
+    rows = await work.each("view.segments_with", sorted({short(key) for key in keys}))
+    found = {key: tuple(id_ for _, _, id_ in sorted(places)) for key, places in rows}
+    return {key: found[key] for key in keys if key in found}
+
+
+async def facts(work: Work, keys: Sequence[str]) -> list[Fact]:
+    """Return the facts with an end in `keys`, in order."""
+    rows = await work.each("view.facts", sorted({short(key) for key in keys}))
+    unique = {(document, index, n): rest for document, index, n, *rest in rows}
+    return [Fact(*unique[place]) for place in sorted(unique)]
+
+
+async def questions(work: Work, segment_ids: Sequence[str] | None) -> list[Question]:
+    """Return accepted questions of the given segments, or all, in order."""
+    if segment_ids is None:
+        rows = await work.rows("view.questions")
+    else:
+        rows = await work.each("view.questions_of", sorted({short(id_) for id_ in segment_ids}))
+    return [Question(*row[3:]) for row in sorted(rows)]
+
+
+async def counts(work: Work) -> Mapping[str, int]:
+    """Return how much there is of each kind."""
+    (row,) = await work.rows("view.counts")
+    return dict(zip(_COUNTED, row, strict=True))
