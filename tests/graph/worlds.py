@@ -1,0 +1,117 @@
+"""Small memories made by hand, with the graph as a test wants it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakes import ScriptedReasoner
+
+from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    IndexRow,
+    MentionRow,
+    NamespaceInfo,
+)
+from qrmem.ports import AskContext, Event, Passage, Quote, Verdict
+from qrmem.records import Document, LedgerRow, Segment
+from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.text.names import name_key
+from qrmem.text.words import terms
+
+
+@dataclass(frozen=True)
+class Part:
+    """A segment: its text, and its facts as (head, description, tail); ends are its entities."""
+
+    text: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+    names: tuple[str, ...] = ()
+    document: str = "doc"
+
+
+async def memory(*parts: Part) -> MemoryStore:
+    """A memory whose n-th segment is `s<n>`, of ten tokens."""
+    store = MemoryStore()
+    await store.create_namespace("ns", NamespaceInfo("ns", "t", 600))
+    segments: dict[str, list[Segment]] = {}
+    for n, part in enumerate(parts):
+        of = segments.setdefault(part.document, [])
+        start = of[-1].end if of else 0
+        end = start + len(part.text)
+        of.append(Segment(f"s{n}", part.document, len(of), start, end, part.text, 10))
+    for document, of in segments.items():
+        text = "".join(segment.text for segment in of)
+        await store.put_document("ns", Document(text, f"Title of {document}", document), of)
+        await store.record_all("ns", [(LedgerRow(segment.id, "ok"), None) for segment in of])
+    await store.apply("ns", 0, _change(parts))
+    return store
+
+
+def _change(parts: Sequence[Part]) -> Change:
+    mentions, facts, index = [], [], []
+    names: set[str] = set()
+    for n, part in enumerate(parts):
+        ends = [end for head, _, tail in part.facts for end in (head, tail)]
+        inside = dict.fromkeys((*ends, *part.names))
+        names |= inside.keys()
+        mentions += [MentionRow(f"s{n}", name_key(name, ""), ((name, 1),)) for name in inside]
+        facts += [
+            FactRow(f"s{n}", at, name_key(head, ""), name_key(tail, ""), said)
+            for at, (head, said, tail) in enumerate(part.facts)
+        ]
+        words = Counter(terms(part.text))
+        index.append(IndexRow(f"s{n}", words.total(), words))
+    return Change(
+        mentions=mentions,
+        facts=facts,
+        index=index,
+        names={name_key(name, ""): name_key(name, "") for name in names},
+        entities=[EntityRow(name_key(name, ""), name, "") for name in names],
+    )
+
+
+async def ask(
+    store: MemoryStore,
+    reasoner: ScriptedReasoner,
+    question: str,
+    strategy: str = "reflection",
+    *,
+    choices: tuple[str, ...] = (),
+    heard: list[Event] | None = None,
+    **options: Any,
+) -> Outcome:
+    """Answer by a strategy with a real searcher and scorer."""
+    deps = AskDeps(
+        store=store,
+        ns="ns",
+        reasoner=reasoner,
+        searcher=Searcher(store, "ns"),
+        scorer=EdgeScorer(store, "ns"),
+        listener=heard.append if heard is not None else lambda event: None,
+    )
+    context = AskContext(question, choices)
+    return await run_strategy(deps, context, strategy, AskOptions(**options))
+
+
+def answers_with(
+    words: str, answer: str
+) -> Callable[[AskContext, Sequence[Passage], bool], Verdict]:
+    """Judge answerable as soon as a passage holds some words; quote them."""
+
+    def judge(context: AskContext, passages: Sequence[Passage], force: bool) -> Verdict:
+        for passage in passages:
+            if words in passage.segment.text:
+                return Verdict(
+                    True, answer, None, "It is said.", (Quote(passage.label, words),), 50
+                )
+        return Verdict(
+            is_answerable=force, answer="a guess" if force else "", reason="Not said.", tokens=50
+        )
+
+    return judge
