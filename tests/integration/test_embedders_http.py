@@ -1,0 +1,92 @@
+"""Embeddings from a server, over real HTTP on loopback."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer, serving
+
+from qrmem.config import Secret, Settings
+from qrmem.errors import AccessRefused, ModelUnavailable
+from qrmem.models.embedders import open_embedder
+from qrmem.models.remote_embedder import RemoteEmbedder
+
+
+def embedder(server: OpenAIServer, **settings: Any) -> RemoteEmbedder:
+    given = Settings(base_url=server.url, timeout=5.0).with_(**settings)
+    opened = open_embedder("openai:small", given)
+    assert isinstance(opened, RemoteEmbedder)
+    return opened
+
+
+async def test_texts_come_back_in_their_order_in_batches() -> None:
+    texts = [f"text number {n}" for n in range(150)]
+    async with serving() as server:
+        encoder = embedder(server)
+        rows = await encoder.embed(texts)
+        assert server.stats.requests == 3
+        alone = await encoder.embed([texts[149]])
+    assert rows.shape == (150, 32)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    assert np.array_equal(rows[149:], alone)
+    assert encoder.dimension == 32
+    assert encoder.name == "openai:small"
+
+
+async def test_the_dimension_is_asked_for_when_nothing_was_embedded_yet() -> None:
+    from servers.openai_server import in_thread
+
+    with in_thread(OpenAIServer()) as server:
+        encoder = embedder(server)
+        assert encoder.dimension == 32
+        assert encoder.dimension == 32
+        assert server.stats.requests == 1
+        assert (await encoder.embed([])).shape == (0, 32)
+
+
+async def test_an_empty_text_does_no_harm() -> None:
+    async with serving() as server:
+        assert (await embedder(server).embed(["", "a"])).shape == (2, 32)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("nan", "NaN"), ("zeros", "zeros"), ("wrong-dimension", "31 numbers; the ones before had 32")],
+)
+async def test_vectors_that_are_none_are_refused(fault: str, words: str) -> None:
+    async with serving(faults=Faults(script={2: fault})) as server:
+        encoder = embedder(server)
+        await encoder.embed(["first"])
+        with pytest.raises(ModelUnavailable, match=words):
+            await encoder.embed(["second"])
+
+
+async def test_a_failure_that_may_pass_is_tried_again() -> None:
+    async with serving(faults=Faults(script={1: "429-after:0.01", 2: "cut-body"})) as server:
+        assert (await embedder(server).embed(["a"])).shape == (1, 32)
+        assert server.stats.requests == 3
+
+
+async def test_a_refused_key_is_told_at_once() -> None:
+    async with serving(key="sk-right") as server:
+        with pytest.raises(AccessRefused, match="401"):
+            await embedder(server, api_key=Secret("sk-wrong")).embed(["a"])
+
+
+async def test_the_first_failing_batch_ends_the_others() -> None:
+    faults = Faults(script={n: "403" for n in range(2, 20)})
+    async with serving(faults=faults) as server:
+        with pytest.raises(AccessRefused):
+            await embedder(server).embed([str(n) for n in range(400)])
+
+
+async def test_a_long_text_is_cut_into_windows_without_loss() -> None:
+    text = "The whale was white. " * 3000
+    async with serving() as server:
+        windows = embedder(server).windows(text)
+        assert embedder(server).windows("short") == ["short"]
+        assert embedder(server).windows("") == [""]
+    assert len(windows) > 1
+    assert "".join(windows) == text

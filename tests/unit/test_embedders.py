@@ -1,0 +1,94 @@
+"""Choosing an embedder, and what a vector must be, without a model."""
+
+import importlib.util
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError, ModelUnavailable, UsageError
+from qrmem.models.embedders import default_embedder, open_embedder
+from qrmem.models.encoder import _spans
+from qrmem.models.vectors import unit_rows
+
+
+def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+
+    def find(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == "sentence_transformers" else real(name, package)
+
+    monkeypatch.setattr("qrmem.models.embedders.find_spec", find)
+
+
+def test_none_is_no_embedder() -> None:
+    assert open_embedder("none", Settings()) is None
+
+
+@pytest.mark.parametrize("name", ["locale", "openai:", "sentence-transformers:", "", "openai"])
+def test_an_unknown_embedder_is_refused_with_the_choices(name: str) -> None:
+    with pytest.raises(UsageError, match="sentence-transformers:NAME"):
+        open_embedder(name, Settings())
+
+
+def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without_the_extra(monkeypatch)
+    assert default_embedder() == "none"
+    for name in ("local", "sentence-transformers:some/model"):
+        with pytest.raises(MissingError, match=r"pip install 'qrmem\[local\]'"):
+            open_embedder(name, Settings())
+
+
+def test_choosing_an_embedder_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from qrmem.models.embedders import default_embedder, open_embedder\n"
+        "default_embedder()\n"
+        "heavy = {'torch', 'sentence_transformers', 'transformers', 'openai', 'pydantic'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_rows_become_unit_length_float32() -> None:
+    rows = unit_rows([[3.0, 4.0], [0.0, -2.0]], count=2, dimension=2, name="e")
+    assert rows.dtype == np.float32
+    assert rows.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0.0, -1.0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[1.0, float("nan")]], "NaN"),
+        ([[1.0, float("inf")]], "infinity"),
+        ([[0.0, 0.0]], "zeros"),
+        ([[1.0, 2.0, 3.0]], "3 numbers; the ones before had 2"),
+        ([[1.0, 2.0], [1.0, 2.0]], r"shape \(2, 2\) for 1 texts"),
+        ([], r"shape \(0,\) for 1 texts"),
+        ([["a", "b"]], "no lists of numbers"),
+        ([[1.0], [1.0, 2.0]], "no lists of numbers"),
+    ],
+)
+def test_what_is_no_vector_is_refused_in_clear_words(rows: list[list[float]], words: str) -> None:
+    with pytest.raises(ModelUnavailable, match=words):
+        unit_rows(rows, count=1, dimension=2, name="e")
+
+
+@pytest.mark.parametrize("total", [1, 9, 10, 11, 25, 99])
+@pytest.mark.parametrize("length", [1, 3, 40])
+def test_windows_cover_every_piece_and_cut_no_word_that_fits(total: int, length: int) -> None:
+    words = [at // length for at in range(total)]
+    spans = list(_spans(words, 10, 4))
+    assert spans[0][0] == 0
+    assert spans[-1][1] == total
+    assert all(0 < end - start <= 10 for start, end in spans)
+    assert all(b[0] <= a[1] and a[0] < b[0] for a, b in pairwise(spans))
+    if length < 10:
+        assert all(words[end - 1] != words[end] for _, end in spans[:-1])
