@@ -147,7 +147,7 @@ class ScriptedReasoner:
                 Mention(name, "PERSON", (name,), segment.text.count(name)) for name in names
             ),
             statements=tuple(Statement(a, b, f"{a} meets {b}{focus}") for a, b in pairs),
-            questions=tuple(f"What has {a} got to do with {b} here?" for a, b in pairs),
+            questions=tuple(f"{a}, {b}?" for a, b in pairs),
         )
 
     async def supplement(

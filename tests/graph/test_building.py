@@ -1,0 +1,324 @@
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from fakes import HashEmbedder, ScriptedReasoner
+
+from qrmem.agents import BuildDeps, build_document, build_documents
+from qrmem.errors import (
+    AccessRefused,
+    CapReached,
+    ModelOutputError,
+    ModelUnavailable,
+    WindowTooSmall,
+)
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.ports import Event
+from qrmem.records import Document, Mention, Segment
+
+PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
+
+
+def text(n: int) -> str:
+    a, b, c = (PEOPLE[(n * k + k) % len(PEOPLE)] for k in (1, 2, 3))
+    return f"{a} saw {b} near the {'abcdefghij'[n % 10]}bridge. Later {c} came, and it rained. "
+
+
+async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> MemoryStore:
+    """A store with one document per size, of so many segments, none of them read."""
+    store = MemoryStore()
+    dimension = embedder.dimension if embedder else 0
+    name = embedder.name if embedder else "none"
+    await store.create_namespace("ns", NamespaceInfo("ns", "t", 600, name, dimension))
+    for d, size in enumerate(sizes):
+        parts = [text(n + 7 * d) for n in range(size)]
+        document = Document("".join(parts), f"Title {d}", f"d{d}")
+        segments, at = [], 0
+        for n, part in enumerate(parts):
+            segments.append(Segment(f"d{d}s{n}", f"d{d}", n, at, at + len(part), part, 20))
+            at += len(part)
+        await store.put_document("ns", document, segments)
+    return store
+
+
+def deps(store: MemoryStore, reasoner: ScriptedReasoner, **chosen: Any) -> BuildDeps:
+    return BuildDeps(store=store, ns="ns", reasoner=reasoner, **chosen)
+
+
+async def dump(store: MemoryStore) -> dict[str, Any]:
+    """Everything that a memory is made of, but for vectors and revisions."""
+    ids = [info.id for info in await store.documents("ns")]
+    keys = [entity.key for entity in await store.list_entities("ns", 10_000)]
+    return {
+        "documents": [
+            (info.id, info.summary, dict(info.states)) for info in await store.documents("ns")
+        ],
+        "contributions": [c for id in ids for c in await store.contributions("ns", id)],
+        "ledger": await store.ledger("ns"),
+        "entities": await store.entities("ns", sorted(keys)),
+        "facts": await store.facts("ns", keys),
+        "questions": await store.questions("ns"),
+    }
+
+
+async def built(*sizes: int, **chosen: Any) -> dict[str, Any]:
+    store = await store_with(*sizes)
+    await build_documents(
+        deps(store, ScriptedReasoner(), **chosen), [f"d{d}" for d in range(len(sizes))]
+    )
+    return await dump(store)
+
+
+async def test_every_segment_ends_ok_and_brings_entities_relations_and_questions() -> None:
+    store = await store_with(5)
+    reasoner = ScriptedReasoner()
+    outcome = await build_document(deps(store, reasoner), "d0")
+    assert (outcome.read, outcome.states, outcome.problems) == (5, {"ok": 5}, ())
+    graph = await dump(store)
+    assert {entity.name for entity in graph["entities"]} >= {"Ann", "Bob"}
+    assert graph["facts"]
+    accepted = graph["questions"]
+    assert accepted
+    # What a question added is tied to it.
+    added = {fact.question for fact in graph["facts"]} - {""}
+    assert added == {question.text for question in accepted}
+
+
+async def test_a_document_of_one_segment_costs_no_summary() -> None:
+    store = await store_with(1, 3)
+    reasoner = ScriptedReasoner()
+    await build_documents(deps(store, reasoner), ["d0", "d1"])
+    assert [what for stage, what in reasoner.calls if stage == "summarise"] == ["d1"]
+    assert [info.summary != "" for info in await store.documents("ns")] == [False, True]
+
+
+async def test_at_most_three_calls_a_segment_and_one_a_document() -> None:
+    store = await store_with(6)
+    reasoner = ScriptedReasoner()
+    await build_document(deps(store, reasoner), "d0")
+    assert len(reasoner.calls) <= 6 * 2 + 1
+
+
+async def test_building_again_asks_nothing_and_changes_nothing() -> None:
+    store = await store_with(5, 2)
+    await build_documents(deps(store, ScriptedReasoner()), ["d0", "d1"])
+    before = await dump(store)
+    reasoner = ScriptedReasoner()
+    outcome = await build_documents(deps(store, reasoner), ["d0", "d1"])
+    assert (outcome.read, reasoner.calls) == (0, [])
+    assert await dump(store) == before
+
+
+@pytest.mark.parametrize("concurrency", [2, 16])
+async def test_order_of_arrival_does_not_change_the_graph(concurrency: int) -> None:
+    dice = random.Random(concurrency)
+    reasoner = ScriptedReasoner(delay=lambda stage, what: dice.random() / 200)
+    store = await store_with(12, 3)
+    await build_documents(deps(store, reasoner, concurrency=concurrency), ["d0", "d1"])
+    assert reasoner.most_in_flight == min(concurrency, 15)
+    assert await dump(store) == await built(12, 3, concurrency=1)
+
+
+class Stopped(ScriptedReasoner):
+    """Stops the run at its n-th call: by an error, or as Ctrl-C does, by cancelling it."""
+
+    def __init__(self, at: int, error: Exception | None) -> None:
+        super().__init__(fail=self._stop)
+        self._at = at
+        self._error = error
+        self.run: asyncio.Task[Any] | None = None
+
+    def _stop(self, stage: str, what: str) -> Exception | None:
+        self._at -= 1
+        if self._at == 0 and self._error is None and self.run is not None:
+            self.run.cancel()
+        return self._error if self._at == 0 else None
+
+
+@pytest.mark.parametrize("at", [1, 2, 4, 9, 11, 14])
+@pytest.mark.parametrize("error", [AccessRefused("no"), CapReached("cap"), None])
+async def test_a_run_that_was_stopped_anywhere_is_resumed_for_what_is_missing(
+    at: int, error: Exception | None
+) -> None:
+    undisturbed = ScriptedReasoner()
+    store = await store_with(8)
+    await build_document(deps(store, undisturbed), "d0")
+    expected = await dump(store)
+
+    store = await store_with(8)
+    first = Stopped(at, error)
+    run = asyncio.create_task(build_document(deps(store, first, concurrency=2), "d0"))
+    first.run = run
+    with pytest.raises(type(error) if error else asyncio.CancelledError):
+        await run
+    second = ScriptedReasoner()
+    await build_document(deps(store, second, concurrency=2), "d0")
+    assert await dump(store) == expected
+    # Paid twice is at most what was in flight.
+    assert len(first.calls) + len(second.calls) <= len(undisturbed.calls) + 2
+
+
+async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_go_on() -> None:
+    def fail(stage: str, what: str) -> Exception | None:
+        if (stage, what) == ("extract", "d0s2"):
+            return ModelOutputError("no JSON", raw="gibberish")
+        if (stage, what) == ("supplement", "d0s4"):
+            return ModelOutputError("cut off", raw="{")
+        return None
+
+    store = await store_with(6)
+    outcome = await build_document(deps(store, ScriptedReasoner(fail=fail)), "d0")
+    assert outcome.states == {"ok": 4, "failed": 1, "partial": 1}
+    assert outcome.problems == (("d0", 2, "no JSON"), ("d0", 4, "cut off"))
+    assert await store.cached("ns", "raw:d0s2:failed") == {"raw": "gibberish"}
+
+    # The next run tries what failed again, and ends where an undisturbed one does.
+    reasoner = ScriptedReasoner()
+    outcome = await build_document(deps(store, reasoner), "d0")
+    assert outcome.states == {"ok": 6}
+    assert ("extract", "d0s2") in reasoner.calls
+    assert ("extract", "d0s0") not in reasoner.calls
+    expected, found = await built(6), await dump(store)
+    for part in ("entities", "facts", "questions"):
+        assert found[part] == expected[part]
+
+
+async def test_a_refused_key_stops_everything_at_once() -> None:
+    store = await store_with(50)
+    reasoner = ScriptedReasoner(
+        fail=lambda stage, what: AccessRefused("401") if stage == "extract" else None
+    )
+    with pytest.raises(AccessRefused):
+        await build_document(deps(store, reasoner, concurrency=4), "d0")
+    assert len(reasoner.calls) <= 1 + 4
+    assert {row.state for row in await store.ledger("ns")} == {"pending"}
+
+
+async def test_a_dead_server_ends_the_run_and_leaves_the_rest_pending() -> None:
+    store = await store_with(20)
+    reached: list[str] = []
+
+    def fail(stage: str, what: str) -> Exception | None:
+        if stage == "extract":
+            reached.append(what)
+            return ModelUnavailable("no route") if len(reached) > 6 else None
+        return None
+
+    with pytest.raises(ModelUnavailable):
+        await build_document(deps(store, ScriptedReasoner(fail=fail), concurrency=2), "d0")
+    states = [row.state for row in await store.ledger("ns")]
+    assert states.count("extracted") == 6
+    assert states.count("pending") == 14
+    # What was read can be asked already.
+    assert await store.list_entities("ns")
+    await build_document(deps(store, ScriptedReasoner()), "d0")
+    assert await dump(store) == await built(20)
+
+
+async def test_one_bad_spell_of_a_server_does_not_end_the_run() -> None:
+    store = await store_with(20)
+    reached: list[str] = []
+
+    def fail(stage: str, what: str) -> Exception | None:
+        reached.append(what)
+        return ModelUnavailable("busy") if len(reached) in (8, 15, 30) else None
+
+    outcome = await build_document(deps(store, ScriptedReasoner(fail=fail), concurrency=2), "d0")
+    assert outcome.states == {"ok": 20}
+    assert await dump(store) == await built(20)
+
+
+async def test_a_window_too_small_for_a_segment_stops_the_run() -> None:
+    store = await store_with(3)
+    reasoner = ScriptedReasoner(
+        fail=lambda stage, what: WindowTooSmall("small") if stage == "extract" else None
+    )
+    with pytest.raises(WindowTooSmall):
+        await build_document(deps(store, reasoner), "d0")
+
+
+class Tagger:
+    name = "fixed"
+
+    def __init__(self, *found: Mention, error: Exception | None = None) -> None:
+        self._found = found
+        self._error = error
+
+    async def tag(self, text: str) -> list[Mention]:
+        if self._error:
+            raise self._error
+        return [m for m in self._found if m.name in text]
+
+
+async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
+    tagger = Tagger(Mention("Later", "DATE", ("Later",)), Mention("Bob", "PLACE", ("Bob",)))
+    store = await store_with(1)
+    await build_document(deps(store, ScriptedReasoner(), tagger=tagger), "d0")
+    (made, *_) = await store.contributions("ns", "d0")
+    types = {mention.name: mention.type for mention in made.mentions}
+    assert made.tagger == "fixed"
+    # The reasoner's type stands where both found a name.
+    assert types["Later"] == "PERSON"
+    assert len(types) == len(made.mentions)
+
+
+async def test_a_tagger_that_fails_costs_its_entities_only() -> None:
+    tagger = Tagger(error=RuntimeError("server gone"))
+    store = await store_with(2)
+    outcome = await build_document(deps(store, ScriptedReasoner(), tagger=tagger), "d0")
+    assert outcome.states == {"ok": 2}
+    assert {
+        made.tagger for made in await store.contributions("ns", "d0", kinds=["extraction"])
+    } == {"!fixed"}
+
+
+async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
+    store = await store_with(3)
+    tagger = Tagger(Mention("Bob", "PERSON", ("Bob",)))
+    await build_document(
+        deps(store, ScriptedReasoner(), tagger=tagger, open_entity=False, graph_update=False), "d0"
+    )
+    assert {entity.name for entity in (await dump(store))["entities"]} == {"Bob"}
+
+
+async def test_without_the_graph_update_no_question_is_accepted() -> None:
+    store = await store_with(3)
+    reasoner = ScriptedReasoner()
+    outcome = await build_document(deps(store, reasoner, graph_update=False), "d0")
+    assert outcome.states == {"ok": 3}
+    assert "supplement" not in {stage for stage, _ in reasoner.calls}
+
+
+async def test_the_user_s_question_is_in_every_reading_and_in_the_pool() -> None:
+    store = await store_with(2)
+    asked = "Bob, Cid?"
+    await build_documents(deps(store, ScriptedReasoner()), ["d0"], question=asked)
+    graph = await dump(store)
+    assert all(
+        asked in statement.description
+        for made in graph["contributions"]
+        if made.kind == "extraction"
+        for statement in made.statements
+    )
+    assert asked not in {question.text for question in graph["questions"]}
+
+
+async def test_segments_are_embedded_in_batches_that_a_second_run_skips() -> None:
+    embedder = HashEmbedder()
+    store = await store_with(4, embedder=embedder)
+    await build_document(deps(store, ScriptedReasoner(), embedder=embedder), "d0")
+    assert set(await store.owners("ns", "segment")) == {f"d0s{n}" for n in range(4)}
+    embedder.embedded.clear()
+    await build_document(deps(store, ScriptedReasoner(), embedder=embedder), "d0")
+    assert embedder.embedded == []
+
+
+async def test_progress_counts_each_segment_once() -> None:
+    store = await store_with(5)
+    heard: list[Event] = []
+    await build_document(deps(store, ScriptedReasoner(), listener=heard.append), "d0")
+    assert sum(e.data["count"] for e in heard if e.kind == "segment") == 5
+    phases = [e.data["phase"] for e in heard if e.kind == "phase"]
+    assert phases == ["summarising", "reading", "questioning", "merging"]
