@@ -1,7 +1,7 @@
 """How fast the SQLite store is, beside a plain `executemany` of rows of the same size.
 
-Run: `python benchmarks/store_speed.py [--segments 20000]`. Prints one line per measure; times are of
-one run on one machine, ratios are what to compare.
+Run: `python benchmarks/store_speed.py [--segments 20000]`. Prints one line per measure; times are
+of one run on one machine, ratios are what to compare.
 """
 
 import argparse
@@ -158,7 +158,7 @@ def _skewed(chance: random.Random, size: int) -> int:
 
 
 def _plain_inserts(path: Path, change: Change) -> float:
-    """Return the seconds of one transaction that writes the view rows into tables without an index."""
+    """Return the seconds of one transaction that writes the view rows, without any index."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")

@@ -174,8 +174,8 @@ def _version(db: sqlite3.Connection) -> int:
 def _statements(script: str) -> list[str]:
     """Cut a script at statement ends (`executescript` would commit the transaction)."""
     found, current = [], ""
-    for line in script.splitlines():
-        current += line + "\n"
+    for piece in script.split(";"):
+        current += piece + ";"
         if sqlite3.complete_statement(current):
             found.append(current)
             current = ""

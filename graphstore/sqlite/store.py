@@ -18,7 +18,7 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.graphstore.sqlite import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.sqlite.connection import Opening, Worker
-from qrmem.graphstore.sqlite.errors import read_only
+from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.ports import CallRecord
 from qrmem.records import (
     Contribution,
@@ -81,7 +81,7 @@ class SqliteStore:
         **kwargs: P.kwargs,
     ) -> R:
         if self.is_read_only:
-            raise read_only(self.location)
+            raise refused_write(self.location)
         return await self._worker.write(work, *args, **kwargs)
 
     # --- namespaces ---------------------------------------------------------------------------

@@ -43,11 +43,13 @@ def add(db: sqlite3.Connection, ns: int, rows: Sequence[tuple[int, IndexRow]]) -
             for n, (segment, row) in zip(numbers, latest.items(), strict=True)
         ),
     )
-    rows = list(latest.values())
-    sizes = [len(row.terms) for row in rows]
-    terms = _term_column(db, ns, rows, sum(sizes))
+    indexed = list(latest.values())
+    sizes = [len(row.terms) for row in indexed]
+    terms = _term_column(db, ns, indexed, sum(sizes))
     db.executemany("INSERT INTO forward VALUES (?, ?)", _forward(latest, sizes, terms))
-    db.executemany("INSERT INTO posting VALUES (?, ?, ?, ?)", _blocks(numbers, rows, sizes, terms))
+    db.executemany(
+        "INSERT INTO posting VALUES (?, ?, ?, ?)", _blocks(numbers, indexed, sizes, terms)
+    )
     _compact(db, set(terms.tolist()))
 
 

@@ -36,6 +36,13 @@ def text(
     return Document("".join(pieces), title=title, id=id_, metadata=metadata or {}), segments
 
 
+def series(writer: str) -> list[Text]:
+    """Return twelve small texts that share names with those of every other writer."""
+    return [
+        text(f"{writer}{n}", f"Ann met {writer.title()} ", f"Bob saw Cy {n} ") for n in range(12)
+    ]
+
+
 def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
     """Return what a very plain reader makes of segments.
 

@@ -16,7 +16,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
 )
 from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
+from qrmem.graphstore.testing.samples import INFO, Text, add, apply, change, contents, text
 from qrmem.records import Entity, Fact, Question
 
 
@@ -235,11 +235,11 @@ class ViewContract(Contract):
             seen.append(await contents(store, f"n{number}"))
         assert all(found == seen[0] for found in seen)
 
-    async def _two_segments(self, store: GraphStore) -> "tuple[object, list]":  # type: ignore[type-arg]
+    async def _two_segments(self, store: GraphStore) -> Text:
         document, segments = text("d", "one ", "two ")
         await store.create_namespace("n", INFO)
         await store.put_document("n", document, segments)
-        return document, list(segments)
+        return document, segments
 
 
 def _entity(key: str, name: str) -> EntityRow:

@@ -1,0 +1,334 @@
+"""What a SQLite file does besides the contract: opening, locks, full disks, other processes."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
+from qrmem.graphstore import SCHEMA_VERSION, Change, GraphStore, open_store
+from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite.schema import MIGRATIONS, migrate
+from qrmem.graphstore.testing.samples import INFO, add, contents, series, text
+from qrmem.records import LedgerRow
+
+PROCESS = Path(__file__).with_name("store_process.py")
+NOBODY = 65534
+
+
+def _start(task: str, path: Path, argument: str = "", user: int = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, str(PROCESS), task, str(path), argument, str(user)]
+    root = str(PROCESS.parents[2])
+    environ = {**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
+
+
+async def _open(path: Path, *, create: bool = True) -> GraphStore:
+    return await open_store(str(path), Settings(), create=create)
+
+
+async def _filled(path: Path) -> None:
+    store = await _open(path)
+    await add(store, "n", text("d", "Ann met Bob "))
+    await store.close()
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uri", ["{}", "sqlite://{}"])
+async def test_a_memory_is_found_again_by_path(tmp_path: Path, uri: str) -> None:
+    path = tmp_path / "a b?c#d%20é.db" if uri == "{}" else tmp_path / "plain.db"
+    await _filled(path)
+    store = await open_store(uri.format(path), Settings(), create=False)
+    assert [row.key for row in await store.names("n")] == ["Ann", "Bob"]
+    assert store.location == str(path)
+    assert not store.is_read_only
+    await store.close()
+    assert _names(tmp_path) == [path.name]
+
+
+async def test_a_missing_memory_is_not_made_unless_asked(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        await _open(tmp_path / "missing.db", create=False)
+    with pytest.raises(NotFound):
+        await open_store(f"sqlite://{tmp_path}/missing.db?mode=ro", Settings())
+    with pytest.raises(UsageError, match="no folder"):
+        await _open(tmp_path / "no" / "folder.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(NotFound):
+        await _open(tmp_path / "empty.db", create=False)
+    assert _names(tmp_path) == ["empty.db"]
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+async def test_an_empty_file_becomes_a_memory(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    await _filled(tmp_path / "empty.db")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "sqlite://", "mongodb://host/x", "sqlite://a.db?mode=rwx", "sqlite://a.db?cache=shared"],
+)
+async def test_an_address_that_makes_no_sense_is_refused(uri: str) -> None:
+    with pytest.raises(UsageError):
+        await open_store(uri, Settings())
+
+
+async def test_what_is_no_memory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("This is a text, and a rather long one. " * 200)
+    (tmp_path / "short.db").write_bytes(b"\x00")
+    (tmp_path / "folder.db").mkdir()
+    foreign = sqlite3.connect(tmp_path / "foreign.db")
+    foreign.execute("CREATE TABLE bookmarks (url TEXT)")
+    foreign.close()
+    for name in ("text.db", "short.db", "folder.db", "foreign.db"):
+        path = tmp_path / name
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(UsageError) as caught:
+            await _open(path)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert (path.read_bytes() if path.is_file() else None) == before
+    assert len(_names(tmp_path)) == 4
+
+
+async def test_a_damaged_file_is_told_from_an_absent_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 50_000)
+    with pytest.raises(QrmemError) as caught:
+        await _open(path)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(MissingError, match="newer qrmem; upgrade"):
+        await _open(path)
+    assert path.read_bytes() == before
+
+
+def test_migrations_are_applied_once_and_whole() -> None:
+    assert len(MIGRATIONS) == SCHEMA_VERSION
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(db)
+    more = [*MIGRATIONS, "CREATE TABLE added (x INTEGER); INSERT INTO added VALUES (1);"]
+    broken = [*more, "CREATE TABLE half (x INTEGER); INSERT INTO nowhere VALUES (1);"]
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(db, broken)
+    assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+    assert not db.execute("SELECT 1 FROM sqlite_master WHERE name IN ('added', 'half')").fetchall()
+    migrate(db, more)
+    migrate(db, more)
+    assert db.execute("SELECT x FROM added").fetchall() == [(1,)]
+    assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION + 1,)
+    db.close()
+
+
+async def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = await _open(tmp_path / "a.db")
+    await store.close()
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.namespaces()
+
+
+def test_opening_and_listing_load_no_heavy_package(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from qrmem.config import Settings\n"
+        "from qrmem.graphstore import open_store\n"
+        "async def main():\n"
+        f"    store = await open_store({str(tmp_path / 'a.db')!r}, Settings())\n"
+        "    await store.documents('n'); await store.list_entities('n'); await store.close()\n"
+        "asyncio.run(main())\n"
+        "heavy = {'numpy', 'networkx', 'neo4j', 'pydantic', 'langgraph', 'openai', 'scipy'}\n"
+        "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()\n"
+    )
+    root = str(PROCESS.parents[2])
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": root})
+
+
+# --- read-only -----------------------------------------------------------------------------------
+
+
+async def test_a_memory_opened_for_reading_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    before = path.read_bytes()
+    store = await open_store(f"sqlite://{path}?mode=ro", Settings())
+    assert store.is_read_only
+    everything = await contents(store, "n")
+    assert everything["counts"]["entities"] == 2
+    assert await store.create_namespace("n", INFO) == await store.namespace("n")
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await store.create_namespace("m", INFO)
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await store.apply("n", 1, Change())
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await store.delete_document("n", "d")
+    assert await contents(store, "n") == everything
+    await store.close()
+    assert path.read_bytes() == before
+
+
+async def test_a_reader_sees_what_a_writer_commits_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    writer = await _open(path)
+    reader = await open_store(f"sqlite://{path}?mode=ro", Settings())
+    await add(writer, "n", text("e", "Cy ran "))
+    assert [row.key for row in await reader.names("n")] == ["Ann", "Bob", "Cy"]
+    await reader.close()
+    await writer.close()
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode"), [(0o444, 0o755), (0o644, 0o555), (0o444, 0o555)]
+)
+async def test_a_file_or_folder_that_may_not_be_written_is_read(
+    open_folder: Path, file_mode: int, folder_mode: int
+) -> None:
+    path = open_folder / "a.db"
+    await _filled(path)
+    _protect(path, file_mode, folder_mode)
+    process = _start("look", path, user=0 if os.geteuid() else NOBODY)
+    out, _ = process.communicate()
+    assert out.split() == ["True", "Ann,Bob", "StoreUnavailable"]
+    assert _names(open_folder) == ["a.db"]
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Yield a folder that every user of the machine may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+def _protect(path: Path, file_mode: int, folder_mode: int) -> None:
+    path.chmod(file_mode)
+    path.parent.chmod(folder_mode)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+# --- other connections and processes -------------------------------------------------------------
+
+
+async def test_a_lock_that_stays_names_who_holds_it_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    store = await SqliteStore.open(path, Opening(timeout=0.05))
+    before = await contents(store, "n")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match=f"locked by (process {os.getpid()}|another)"):
+        await store.delete_document("n", "d")
+    assert await contents(store, "n") == before
+    other.execute("ROLLBACK")
+    other.close()
+    await store.delete_document("n", "d")
+    assert (await store.counts("n"))["documents"] == 0
+    await store.close()
+
+
+async def test_the_event_loop_runs_while_a_write_waits_for_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    store = await _open(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    write = asyncio.create_task(store.delete_document("n", "d"))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not write.done()
+    other.execute("ROLLBACK")
+    other.close()
+    await write
+    await store.close()
+
+
+async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    writers = ("dee", "eve", "fay")
+    processes = [_start("add", path, writer) for writer in writers]
+    for process in processes:
+        process.communicate()
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    store = await _open(path, create=False)
+    alone = await open_store("memory://", Settings())
+    given = [each for writer in writers for each in series(writer)]
+    await add(alone, "n", *given)
+    found, expected = await contents(store, "n"), await contents(alone, "n")
+    for part in (
+        "documents",
+        "segments",
+        "names",
+        "entities",
+        "facts",
+        "index",
+        "counts",
+        "merged",
+    ):
+        assert found[part] == expected[part], part
+    assert {row.state for row in found["ledger"]} == {"ok"}
+    info = await store.namespace("n")
+    assert info is not None
+    assert info.revision == len(given)
+    await store.close()
+
+
+async def test_what_was_recorded_outlives_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    process = _start("record", path)
+    assert process.stdout is not None
+    said = [process.stdout.readline().strip() for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    said += process.communicate()[0].split()
+    store = await _open(path, create=False)
+    rows = {row.segment_id: row.state for row in await store.ledger("n")}
+    assert {rows[id_] for id_ in said[:-1]} == {"ok"}
+    found = {row.segment_id for row in await store.contributions("n", "d")}
+    assert found == {id_ for id_, state in rows.items() if state == "ok"}
+    await store.close()
+
+
+# --- no space ------------------------------------------------------------------------------------
+
+
+async def test_a_full_disk_stops_a_write_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    pages = path.stat().st_size // 8192
+    small = await SqliteStore.open(path, Opening(pragmas={"max_page_count": pages + 10}))
+    before = await contents(small, "n")
+    big = text("big", *[f"piece {n} " * 500 for n in range(100)])
+    with pytest.raises(StoreUnavailable, match="no space left"):
+        await small.put_document("n", *big)
+    assert await contents(small, "n") == before
+    await small.record("n", LedgerRow((await small.ledger("n"))[0].segment_id, "ok"))
+    await small.close()
+    store = await _open(path)
+    await store.put_document("n", *big)
+    assert [row.state for row in await store.ledger("n", "d")] == ["ok"]
+    await store.close()

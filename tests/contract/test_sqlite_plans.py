@@ -1,0 +1,85 @@
+"""No statement of the SQLite store walks through a table that grows with the memory.
+
+The store never runs ANALYZE: joins are ordered by CROSS JOIN, and plans do not hang on statistics.
+"""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.sqlite import changes, documents, facts, runs, vectors, view, words
+from qrmem.graphstore.sqlite.connection import Opening, connect
+from qrmem.graphstore.testing.samples import INFO, change, text
+from qrmem.records import LedgerRow
+
+SMALL = ("picked", "namespace", "k", "(subquery-1)")
+"""What may be walked through: what was picked, the list of namespaces, what was just computed."""
+
+
+def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:
+    db, _ = connect(tmp_path / "a.db", Opening())
+    ids = _fill(db)
+    seen: list[str] = []
+    db.set_trace_callback(seen.append)
+    _use(db, ids)
+    db.set_trace_callback(None)
+    statements = {
+        s for s in seen if s.lstrip()[:6].upper() in ("SELECT", "DELETE", "UPDATE", "INSERT")
+    }
+    assert len(statements) > 30
+    walked = {
+        f"{row[3]}: {statement}"
+        for statement in statements
+        for row in db.execute(f"EXPLAIN QUERY PLAN {statement}")
+        if row[3].startswith("SCAN ") and row[3].split()[1] not in SMALL
+    }
+    assert not walked
+    db.close()
+
+
+def _fill(db: sqlite3.Connection) -> list[str]:
+    documents.create_namespace(db, "n", INFO)
+    document, segments = text("d", *[f"Ann{n % 9} met Bob{n % 7} why? " for n in range(200)])
+    documents.put_document(db, "n", document, segments)
+    changes.apply(db, "n", 0, change(segments))
+    rows = np.ones((200, 3), dtype=np.float32)
+    ids = [segment.id for segment in segments]
+    vectors.put(db, "n", "segment", ids, rows)
+    vectors.put(db, "n", "relation", [f"r{n}" for n in range(200)], rows)
+    return ids
+
+
+def _use(db: sqlite3.Connection, ids: list[str]) -> None:
+    few = ids[:3]
+    documents.namespace(db, "n")
+    documents.documents(db, "n")
+    documents.document(db, "n", "d")
+    documents.segments(db, "n", few)
+    documents.segments_of(db, "n", "d")
+    facts.ledger(db, "n", None)
+    facts.contributions(db, "n", "d", ("extraction",))
+    facts.record(db, "n", [(LedgerRow(ids[0], "ok"), None)])
+    view.names(db, "n")
+    view.entities(db, "n", ["Ann1", "Bob1"])
+    view.entities_in(db, "n", few)
+    view.segments_with(db, "n", ["Ann1"])
+    view.facts(db, "n", ["Ann1", "Bob1"])
+    view.questions(db, "n", few)
+    view.questions(db, "n", None)
+    view.list_entities(db, "n", 10)
+    view.counts(db, "n")
+    view.merged_segments(db, "n", "d")
+    words.catalog(db, "n")
+    words.postings(db, "n", ["met", "ann1"])
+    vectors.read(db, "n", "segment", few)
+    vectors.read(db, "n", "segment", None)
+    vectors.read(db, "n", "relation", ["r1", "r2"])
+    vectors.owners(db, "n", "segment")
+    runs.trails(db, "n", 1)
+    runs.calls(db, "n")
+    runs.put_cached(db, "n", "k", {}, {ids[0]})
+    runs.cached(db, "n", "k")
+    changes.apply(db, "n", 1, Change(clear=few, names={"Ann1": "Ann2"}))
+    documents.put_document(db, "n", *text("d", "Ann1 met Bob1 why? "))
