@@ -115,8 +115,12 @@ def _named(
     graph: "Graph", question: str, size: int
 ) -> "tuple[NDArray[np.float64], frozenset[int]]":
     """Return how surely the question names each segment's document, and all names in it."""
-    spots = graph.table.spots(words_of(question), needs_capital=False, skip=STOP_WORDS)
-    names = dict.fromkeys(spot.name for spot in spots)
+    words = words_of(question)
+    names = dict.fromkeys(
+        name
+        for known in (graph.titled, graph.entities_of_name)
+        for name in graph.table.spots(words, needs_capital=False, skip=STOP_WORDS, only=known)
+    )
     result = np.zeros(size)
     for name in names:
         meant: Sequence[tuple[int, float]] = graph.titled.get(name, ())

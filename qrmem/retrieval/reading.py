@@ -1,6 +1,6 @@
 """What a search takes from a segment's text: its sentences, their words, and the names in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,11 @@ def read(text: str, graph: "Graph") -> Sequence[Sentence]:
 
 
 def _sentence(text: str, graph: "Graph") -> Sentence:
-    found = graph.table.spots(words_of(text), needs_capital=True, skip=STOP_WORDS)
-    names: Iterable[int] = dict.fromkeys(spot.name for spot in found)
+    """Titles and entities are looked for apart: one may stand inside the other."""
+    words = words_of(text)
+    names = dict.fromkeys(
+        name
+        for known in (graph.titled, graph.entities_of_name)
+        for name in graph.table.spots(words, needs_capital=True, skip=STOP_WORDS, only=known)
+    )
     return Sentence(text, frozenset(terms(text)), tuple(names))

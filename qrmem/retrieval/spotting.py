@@ -1,7 +1,8 @@
 """Finding known names in a text: titles of documents and names of entities, longest first."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 _WORD = re.compile(r"[^\W_]+")
@@ -35,11 +36,20 @@ def words_of(text: str) -> Words:
         word, start = match.group(), match.start()
         if word in "sS" and start and text[start - 1] in _POSSESSIVE:
             continue
-        words.append(word.lower())
+        words.append(_folded(word.lower()))
         starts.append(start)
         ends.append(match.end())
         marked.append(not word[0].islower())
     return Words(words, starts, ends, marked)
+
+
+def _folded(word: str) -> str:
+    """Drop the marks on Latin letters: `Émile` and `Emile` are one name."""
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFD", word)
+    plain = "".join(char for char in parts if not unicodedata.combining(char))
+    return plain if plain.isascii() else word
 
 
 def plain(name: str) -> str:
@@ -50,32 +60,29 @@ def plain(name: str) -> str:
 def title_forms(title: str) -> Iterator[tuple[str, float]]:
     """Yield the names that a title goes by, with how surely each means it.
 
-    The title itself, without what is in brackets, before the comma, and without its article.
+    The title itself, without what is in brackets, before the comma, and without its article; a
+    rank that follows a comma ("John, King of England") may go before the name.
     """
     yield plain(title), 1.0
     short = _BRACKET.sub(" ", title).strip()
     if short != title:
         yield plain(short), 0.8
-    before = short.split(",", 1)[0]
-    if before != short:
+    before, comma, after = short.partition(",")
+    if comma:
         yield plain(before), 0.6
+        rank, _, place = plain(after).partition(" of ")
+        if place and " " not in rank:
+            yield f"{rank} {plain(before)}", 0.6
+            yield f"{rank} {plain(before)} of {place}", 0.8
+            yield f"{plain(before)} of {place}", 0.8
     for form in (plain(short), plain(before)):
         for article in _ARTICLES:
             if form.startswith(article):
                 yield form.removeprefix(article), 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A known name in a text: its number in the table, and its words' places."""
-
-    name: int
-    first: int
-    last: int
-
-
 class NameTable:
-    """Known names by their words."""
+    """Known names by their words, in numbered order."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -86,7 +93,7 @@ class NameTable:
         return len(self.names)
 
     def add(self, name: str) -> int:
-        """Return the number of a name (lower-cased words), new or known; -1 for an empty one."""
+        """Return the number of a name (lower-cased words), new or known; -1 for no name."""
         number = self._numbers.get(name)
         if number is not None:
             return number
@@ -100,37 +107,41 @@ class NameTable:
             self._lengths[words[0]] = tuple(sorted({*known, len(words)}, reverse=True))
         return number
 
-    def find(self, name: str) -> int | None:
-        """Return the number of a name, or `None`."""
-        return self._numbers.get(name)
-
     def spots(
-        self, text: Words, *, needs_capital: bool, skip: Iterable[str] = ()
-    ) -> Iterator[Spot]:
+        self,
+        text: Words,
+        *,
+        needs_capital: bool,
+        skip: Collection[str] = (),
+        only: Container[int] | None = None,
+    ) -> Iterator[int]:
         """Yield the names in a text from left to right, the longest at each place.
 
         Args:
             text: where to look.
             needs_capital: whether a name's first and last word must start with a capital; without
-                it one capital is enough for a name of one word, and none for a longer one.
-            skip: names of one word that are none (stop words).
+                it, only a name of one word needs one.
+            skip: words that are no name when they stand alone (stop words).
+            only: look for these names only.
         """
-        words, marked, skipped = text.words, text.marked, frozenset(skip)
         place = 0
-        while place < len(words):
-            step = 1
-            for length in self._lengths.get(words[place], ()):
+        while place < len(text.words):
+            found = -1
+            for length in self._lengths.get(text.words[place], ()):
                 last = place + length - 1
-                if last >= len(words):
-                    continue
-                is_free = not needs_capital and length > 1
-                if not (is_free or (marked[place] and marked[last])):
-                    continue
-                if length == 1 and words[place] in skipped:
-                    continue
-                number = self._numbers.get(" ".join(words[place : last + 1]))
-                if number is not None:
-                    yield Spot(number, place, last)
-                    step = length
-                    break
-            place += step
+                if self._may_be(text, place, last, needs_capital=needs_capital, skip=skip):
+                    found = self._numbers.get(" ".join(text.words[place : last + 1]), -1)
+                    if found >= 0 and (only is None or found in only):
+                        yield found
+                        place = last
+                        break
+            place += 1
+
+    @staticmethod
+    def _may_be(
+        text: Words, first: int, last: int, *, needs_capital: bool, skip: Collection[str]
+    ) -> bool:
+        if last >= len(text.words) or (first == last and text.words[first] in skip):
+            return False
+        is_free = last > first and not needs_capital
+        return is_free or (text.marked[first] and text.marked[last])
