@@ -6,6 +6,7 @@ Each is installed into an empty environment of its own; byte-code, pip and setup
 counted. Import time is the median of seven fresh interpreters, less that of an idle one.
 """
 
+import math
 import statistics
 import subprocess
 import sys
@@ -28,7 +29,7 @@ NOT_COUNTED = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an install takes: megabytes (10^6 bytes) without byte-code, packages, seconds to import."""
+    """What an install takes: megabytes (10^6 bytes), packages, seconds to import."""
 
     name: str
     megabytes: float
@@ -64,7 +65,9 @@ def packages(site: Path) -> int:
 
 
 def import_seconds(python: Path, module: str) -> float:
-    """Return the median time of an import, less an empty interpreter's."""
+    """Return the median time of an import, less an empty interpreter's; nan if it fails."""
+    if subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode:
+        return math.nan
 
     def median(code: str) -> float:
         times = []
