@@ -332,3 +332,20 @@ async def test_a_full_disk_stops_a_write_and_loses_nothing(tmp_path: Path) -> No
     await store.put_document("n", *big)
     assert [row.state for row in await store.ledger("n", "d")] == ["ok"]
     await store.close()
+
+
+async def test_a_deleted_document_leaves_no_word_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = await _open(path)
+    secret = text("secret", *[f"Zanzibarius met Quillfeather{n} " for n in range(50)])
+    await add(store, "n", text("d", "Ann met Bob "), secret)
+    await store.put_cached("n", "k", {"reply": "Zanzibarius"}, segment_id=secret[1][0].id)
+    await store.close()
+    assert b"Zanzibarius" in path.read_bytes()
+    store = await _open(path)
+    await store.delete_document("n", "secret")
+    await store.close()
+    found = path.read_bytes().lower()
+    assert b"zanzibarius" not in found
+    assert b"quillfeather" not in found
+    assert _names(tmp_path) == ["a.db"]

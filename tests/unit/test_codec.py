@@ -1,0 +1,77 @@
+"""Records come back from JSON as they were, also when a record has changed since."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qrmem.graphstore.codec import dumps, from_plain, loads, to_plain
+from qrmem.ports import CallRecord
+from qrmem.records import (
+    Citation,
+    Contribution,
+    Document,
+    Part,
+    ScoredEdge,
+    ScoredSegment,
+    StageUsage,
+    Step,
+    Trail,
+    Usage,
+)
+
+
+@pytest.mark.parametrize("kind", [Trail, Contribution, Document, CallRecord])
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_record_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
+    record = data.draw(st.from_type(kind))
+    assert dumps(loads(dumps(record), kind)) == dumps(record)  # NaN differs from itself
+
+
+def test_a_record_with_all_that_it_can_hold_comes_back_equal() -> None:
+    edge = ScoredEdge("a|b", "a", "b", "a \ud800 b", 0.25, taken=True)
+    step = Step(1, "read", ("a",), (edge,), (ScoredSegment("s", 0.5, 3),), reason="日本")
+    usage = Usage(online={"judge": StageUsage(1, 2, 3, cost=0.5)})
+    cited = (Citation("d", "s", 0, 1, "a", whole=True),)
+    trail = Trail("t", "q", "reflection", 9, "forced", "a", (step,), usage, cited, ("x", "y"))
+    assert loads(dumps(trail), Trail) == trail
+    document = Document("a", "T", "d", {"a": 1, "b": True, "c": 0.5, "d": "e"}, (Part(0, "i"),))
+    assert loads(dumps(document), Document) == document
+
+
+def test_what_holds_its_default_is_left_out() -> None:
+    assert to_plain(Contribution("s", "extraction", tagger="rules")) == {
+        "segment_id": "s",
+        "kind": "extraction",
+        "tagger": "rules",
+    }
+
+
+def test_an_older_or_newer_record_can_be_read() -> None:
+    assert from_plain({"segment_id": "s", "kind": "oriented", "mood": 1}, Contribution) == (
+        Contribution("s", "oriented")
+    )
+    with pytest.raises(TypeError):
+        from_plain({"kind": "oriented"}, Contribution)
+
+
+def test_numpy_scalars_are_kept_as_numbers() -> None:
+    scored = ScoredSegment("s", np.float32(0.5), 3)  # type: ignore[arg-type]
+    assert json.loads(dumps(scored)) == {"segment_id": "s", "score": 0.5, "tokens": 3}
+    assert loads(dumps(scored), ScoredSegment) == replace(scored, score=0.5)
+
+
+def test_a_type_that_has_no_json_form_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        inside: set[int]
+
+    with pytest.raises(TypeError):
+        from_plain({"inside": [1]}, Odd)
+    with pytest.raises(TypeError):
+        dumps(Odd({1}))
