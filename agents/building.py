@@ -20,7 +20,8 @@ from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader, Task
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.memory.questions import accept_in_order
+from qrmem.memory.merging import merge_documents
+from qrmem.memory.view import Decide, decided
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
 
@@ -82,11 +83,9 @@ class BuildRun:
         row = self.reader.rows.get(segment_id)
         return row.state if row else "pending"
 
-    def decide(self, extractions: Sequence[Contribution]) -> list[tuple[str, ...]]:
+    def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
-        if not self.deps.graph_update:
-            return [()] * len(extractions)
-        return accept_in_order(extractions, seeds_of(extractions))
+        return _deciding(self.deps)(extractions)
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise one document and keep the summary."""
@@ -159,11 +158,6 @@ def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, Build
         graph.add_edge(before.__name__, after.__name__)
     graph.add_edge("embed", END)
     return graph.compile()
-
-
-def seeds_of(extractions: Sequence[Contribution]) -> tuple[str, ...]:
-    """Return the user's question if it shaped first readings: it is in the pool from the start."""
-    return tuple(dict.fromkeys(question for made in extractions for question in made.asked))
 
 
 # --- nodes ---------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from qrmem.agents.state import AskDeps
 from qrmem.memory.folding import folded
-from qrmem.memory.overlay import Overlay
 from qrmem.ports import Passage
 from qrmem.records import Fact, Relation, Segment
 from qrmem.text.names import split_key
+
+if TYPE_CHECKING:
+    from qrmem.memory.overlay import Overlay
 
 
 @dataclass(slots=True)
@@ -22,7 +25,7 @@ class MemoryGraph:
 
     deps: AskDeps
     documents: frozenset[str] | None = None
-    overlay: Overlay = field(default_factory=Overlay)
+    overlay: "Overlay | None" = None
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
     _places: dict[str, list[str]] = field(default_factory=dict)
@@ -52,8 +55,7 @@ class MemoryGraph:
         """Return the keys of each segment's entities."""
         found = await self.deps.store.entities_in(self.deps.ns, segment_ids)
         return {
-            id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
-            for id in segment_ids
+            id: list(dict.fromkeys((*found.get(id, ()), *self._added_in(id)))) for id in segment_ids
         }
 
     async def places(self, keys: Sequence[str]) -> dict[str, list[str]]:
@@ -62,7 +64,7 @@ class MemoryGraph:
         if missing:
             found = await self.deps.store.segments_with(self.deps.ns, missing)
             for key in missing:
-                ids = dict.fromkeys((*found.get(key, ()), *self.overlay.segments_with(key)))
+                ids = dict.fromkeys((*found.get(key, ()), *self._added_to(key)))
                 self._places[key] = await self._within(list(ids))
         return {key: self._places[key] for key in keys}
 
@@ -71,7 +73,7 @@ class MemoryGraph:
         missing = [key for key in keys if key not in self._relations]
         if missing:
             facts = [*await self.deps.store.facts(self.deps.ns, missing)]
-            facts += self.overlay.facts(missing)
+            facts += self.overlay.facts(missing) if self.overlay else ()
             await self._fold(missing, facts)
         return {edge.key: edge for key in keys for edge in self._relations[key]}
 
@@ -90,6 +92,12 @@ class MemoryGraph:
     def known_names(self, edges: Iterable[Relation]) -> Mapping[str, str]:
         """Return a name for each end of some edges."""
         return {end: self.name(end) for edge in edges for end in (edge.head, edge.tail)}
+
+    def _added_in(self, segment_id: str) -> Sequence[str]:
+        return self.overlay.entities_in(segment_id) if self.overlay else ()
+
+    def _added_to(self, key: str) -> Sequence[str]:
+        return self.overlay.segments_with(key) if self.overlay else ()
 
     async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
         stated = await self._within([fact.segment_id for fact in facts])
