@@ -48,23 +48,23 @@ NAMES = st.lists(LETTERS | st.integers(0, 99999).map(str), min_size=1, max_size=
         ("---", ""),
     ],
 )
-def test_normalised_names(name: str, expected: str):
+def test_normalised_names(name: str, expected: str) -> None:
     assert normalise_name(name) == expected
 
 
 @given(st.text() | NAMES)
-def test_normalising_a_name_twice_changes_nothing(name: str):
+def test_normalising_a_name_twice_changes_nothing(name: str) -> None:
     assert normalise_name(normalise_name(name)) == normalise_name(name)
 
 
 @given(st.text())
-def test_a_name_with_a_letter_or_digit_is_never_empty(name: str):
+def test_a_name_with_a_letter_or_digit_is_never_empty(name: str) -> None:
     if any(map(str.isalnum, name)):
         assert normalise_name(name)
 
 
 @given(NAMES)
-def test_no_letter_of_any_script_is_lost(name: str):
+def test_no_letter_of_any_script_is_lost(name: str) -> None:
     assume(not name.lower().startswith("the ") and "ŉ" not in name)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     kept = unicodedata.normalize("NFKC", normalise_name(name))
@@ -72,13 +72,13 @@ def test_no_letter_of_any_script_is_lost(name: str):
 
 
 @given(NAMES, NAMES)
-def test_names_with_other_digits_are_never_equal(first: str, second: str):
+def test_names_with_other_digits_are_never_equal(first: str, second: str) -> None:
     if re.sub(r"\D", "", first) != re.sub(r"\D", "", second):
         assert normalise_name(first) != normalise_name(second)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), LETTERS)
-def test_names_that_differ_in_a_number_differ_and_are_no_aliases(a: int, b: int, word: str):
+def test_names_that_differ_in_a_number_differ_and_are_no_aliases(a: int, b: int, word: str) -> None:
     assume(a != b)
     for form in (f"{a} {word}", f"{word} {a}", f"{word}-{a}"):
         other = form.replace(str(a), str(b), 1)
@@ -108,7 +108,7 @@ def test_names_that_differ_in_a_number_differ_and_are_no_aliases(a: int, b: int,
         ("٣ رجال", "٤ رجال"),
     ],
 )
-def test_names_that_differ_in_number(first: str, second: str):
+def test_names_that_differ_in_number(first: str, second: str) -> None:
     assert differ_in_number(first, second)
     assert differ_in_number(second, first)
     assert not is_alias(first, second)
@@ -128,7 +128,7 @@ def test_names_that_differ_in_number(first: str, second: str):
         ("Mary Smith", "Mary Jones"),
     ],
 )
-def test_names_that_do_not_differ_in_number(first: str, second: str):
+def test_names_that_do_not_differ_in_number(first: str, second: str) -> None:
     assert not differ_in_number(first, second)
 
 
@@ -169,7 +169,7 @@ def test_names_that_do_not_differ_in_number(first: str, second: str):
         ("Alexander", "Alexander the Great"),
     ],
 )
-def test_aliases(short: str, long: str):
+def test_aliases(short: str, long: str) -> None:
     assert is_alias(short, long)
 
 
@@ -212,18 +212,18 @@ def test_aliases(short: str, long: str):
         ("", "Ranieri"),
     ],
 )
-def test_names_that_are_no_aliases(short: str, long: str):
+def test_names_that_are_no_aliases(short: str, long: str) -> None:
     assert not is_alias(short, long)
 
 
 @given(st.text(max_size=12) | NAMES, st.text(max_size=20) | NAMES)
-def test_any_two_names_can_be_compared(first: str, second: str):
+def test_any_two_names_can_be_compared(first: str, second: str) -> None:
     assert isinstance(is_alias(first, second), bool)
     assert differ_in_number(first, second) == differ_in_number(second, first)
     assert not differ_in_number(first, first)
 
 
-def test_a_key_gives_back_what_it_was_made_of():
+def test_a_key_gives_back_what_it_was_made_of() -> None:
     assert name_key("The Sea|Wall", "PLACE") == "sea wall|PLACE"
     assert split_key("sea wall|PLACE") == ("sea wall", "PLACE")
     assert split_key(name_key("Ahab", "")) == ("ahab", "")
@@ -241,7 +241,7 @@ def test_a_key_gives_back_what_it_was_made_of():
         ("हिन्दी", "वह हिन्दी बोलता है"),
     ],
 )
-def test_a_name_that_occurs(name: str, text: str):
+def test_a_name_that_occurs(name: str, text: str) -> None:
     assert occurs_in(name, text)
 
 
@@ -249,5 +249,5 @@ def test_a_name_that_occurs(name: str, text: str):
     ("name", "text"),
     [("Ann", "Anna came"), ("Ahab", "Ahabs"), ("", "text"), ("Moby Dick", "Moby and Dick")],
 )
-def test_a_name_that_does_not_occur(name: str, text: str):
+def test_a_name_that_does_not_occur(name: str, text: str) -> None:
     assert not occurs_in(name, text)

@@ -48,22 +48,22 @@ def split(text: str) -> list[str]:
         "**Note.**| This holds.",
     ],
 )
-def test_sentences_end_where_a_reader_ends_them(text: str):
+def test_sentences_end_where_a_reader_ends_them(text: str) -> None:
     expected = [piece.strip() for piece in text.split("|")]
     assert split(text.replace("|", "")) == expected
 
 
-def test_leading_white_space_belongs_to_the_first_sentence():
+def test_leading_white_space_belongs_to_the_first_sentence() -> None:
     assert sentences("\n\n  One.  Two.\n") == [(0, 10), (10, 15)]
 
 
-def test_white_space_alone_is_one_span_and_nothing_is_none():
+def test_white_space_alone_is_one_span_and_nothing_is_none() -> None:
     assert sentences(" \n\n ") == [(0, 4)]
     assert sentences("") == []
 
 
 @given(PIECES | st.text())
-def test_spans_partition_the_text(text: str):
+def test_spans_partition_the_text(text: str) -> None:
     spans = sentences(text)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(start < end for start, end in spans)
@@ -71,7 +71,7 @@ def test_spans_partition_the_text(text: str):
 
 
 @given(PIECES | st.text())
-def test_every_sentence_of_a_text_with_letters_has_something_in_it(text: str):
+def test_every_sentence_of_a_text_with_letters_has_something_in_it(text: str) -> None:
     if text.strip():
         assert all(text[start:end].strip() for start, end in sentences(text))
 
@@ -79,6 +79,6 @@ def test_every_sentence_of_a_text_with_letters_has_something_in_it(text: str):
 @pytest.mark.parametrize(
     "run", [".", "a.", ".)", " ", "\n", "\n ", "a", ". ", "。", "- ", "J.", ".'"]
 )
-def test_a_long_run_takes_linear_time(run: str):
+def test_a_long_run_takes_linear_time(run: str) -> None:
     text = run * (400_000 // len(run)) + "x"
     assert sentences(text)[-1][1] == len(text)

@@ -3,6 +3,7 @@
 import builtins
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,12 +31,14 @@ def hugging_face_file(tmp_path: Path) -> Path:
     return tmp_path / "tokenizer.json"
 
 
-def test_the_offline_counter_is_known_by_setting_and_by_recorded_name():
+def test_the_offline_counter_is_known_by_setting_and_by_recorded_name() -> None:
     assert open_tokenizer("builtin").name == "builtin-v1"
     assert open_tokenizer("builtin-v1").name == "builtin-v1"
 
 
-def test_a_hugging_face_file_counts_without_specials_truncation_or_padding(hugging_face_file: Path):
+def test_a_hugging_face_file_counts_without_specials_truncation_or_padding(
+    hugging_face_file: Path,
+) -> None:
     tokenizer = open_tokenizer(f"hf:{hugging_face_file}")
     assert tokenizer.name == f"hf:{hugging_face_file}"
     assert tokenizer.count("") == 0
@@ -50,12 +53,12 @@ def test_a_hugging_face_file_counts_without_specials_truncation_or_padding(huggi
 @pytest.mark.parametrize(
     "name", ["", "gpt2", "tiktoken:", "hf:", "tiktoken:none_such", "builtin-v0"]
 )
-def test_an_unknown_name_is_refused_with_the_choices(name: str):
+def test_an_unknown_name_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(UsageError, match="choose"):
         open_tokenizer(name)
 
 
-def test_a_file_that_is_missing_or_no_tokenizer_is_refused(tmp_path: Path):
+def test_a_file_that_is_missing_or_no_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such tokenizer file"):
         open_tokenizer(f"hf:{tmp_path / 'none.json'}")
     (tmp_path / "bad.json").write_text("{}")
@@ -63,21 +66,23 @@ def test_a_file_that_is_missing_or_no_tokenizer_is_refused(tmp_path: Path):
         open_tokenizer(f"hf:{tmp_path / 'bad.json'}")
 
 
-def test_tiktoken_without_its_file_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
+def test_tiktoken_without_its_file_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     import tiktoken.registry
 
-    def no_file() -> object:
+    def no_file() -> dict[str, Any]:
         raise OSError("no route to host")
 
     monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
     tiktoken.list_encoding_names()
-    monkeypatch.setitem(tiktoken.registry.ENCODING_CONSTRUCTORS, "r50k_base", no_file)
+    constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
+    assert constructors is not None
+    monkeypatch.setitem(constructors, "r50k_base", no_file)
     with pytest.raises(MissingError, match="TIKTOKEN_CACHE_DIR") as caught:
         open_tokenizer("tiktoken:r50k_base")
     assert "\n" not in str(caught.value)
 
 
-def test_tiktoken_counts_special_tokens_as_text(monkeypatch: pytest.MonkeyPatch):
+def test_tiktoken_counts_special_tokens_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     import tiktoken
 
     letters = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
@@ -96,7 +101,7 @@ def test_tiktoken_counts_special_tokens_as_text(monkeypatch: pytest.MonkeyPatch)
 )
 def test_without_the_extra_the_message_says_how_to_get_it(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     real = builtins.__import__
 
     def refuse(module: str, *rest: object, **more: object) -> object:
@@ -111,13 +116,13 @@ def test_without_the_extra_the_message_says_how_to_get_it(
 
 
 @given(st.text(st.sampled_from("ab é\n"), max_size=300), st.integers(0, 30))
-def test_a_cut_is_the_longest_prefix_within_the_limit(text: str, limit: int):
+def test_a_cut_is_the_longest_prefix_within_the_limit(text: str, limit: int) -> None:
     tokenizer = LibraryTokenizer("own", lambda piece: -(-len(piece) // 3))
     cut = tokenizer.cut(text, limit)
     assert cut == text[: 3 * limit]
 
 
-def test_a_long_text_is_counted_in_chunks():
+def test_a_long_text_is_counted_in_chunks() -> None:
     longest: list[int] = []
 
     def count(piece: str) -> int:

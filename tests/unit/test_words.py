@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.tokenizers import DefaultTokenizer
+from rouge_score.tokenizers import DefaultTokenizer  # type: ignore[import-untyped]
 
 from qrmem.text.scripts import LATIN, MARKS
 from qrmem.text.words import terms, tokens
@@ -15,20 +15,20 @@ ASCII = st.text(st.characters(max_codepoint=127))
 ACCENTED = st.text("abcXYZ089 éÉüßœñÅçİ\u0301\u0308.,'-_\n")
 
 
-def test_terms_are_stemmed_lower_cased_and_free_of_stop_words():
+def test_terms_are_stemmed_lower_cased_and_free_of_stop_words() -> None:
     assert terms("The whales were chasing the Whale's ships") == ["whale", "chase", "whale", "ship"]
 
 
-def test_terms_leave_nothing_of_a_question_without_content():
+def test_terms_leave_nothing_of_a_question_without_content() -> None:
     assert terms("Who is it, and why don't they?") == ["don"]
 
 
-def test_thousands_separators_do_not_split_a_number():
+def test_thousands_separators_do_not_split_a_number() -> None:
     assert terms("1,250 men") == terms("1250 men")
     assert terms("rooms 1, 2 and 3") == ["room", "1", "2", "3"]
 
 
-def test_accents_do_not_keep_a_name_from_being_found():
+def test_accents_do_not_keep_a_name_from_being_found() -> None:
     assert terms("Zoë Brontë") == terms("Zoe Bronte")
 
 
@@ -42,22 +42,22 @@ def test_accents_do_not_keep_a_name_from_being_found():
         ("ภาษาไทย", ["ภ", "า", "ษ", "า", "ไ", "ท", "ย"]),
     ],
 )
-def test_words_of_any_script_are_kept_whole(text: str, expected: list[str]):
+def test_words_of_any_script_are_kept_whole(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
     assert [w for w in terms(text, "none") if w != "in"] == [w for w in expected if w != "in"]
 
 
-def test_a_language_without_a_stemmer_is_not_stemmed():
+def test_a_language_without_a_stemmer_is_not_stemmed() -> None:
     assert terms("houses", "none") == ["houses"]
 
 
 @given(ASCII | ACCENTED)
-def test_tokens_of_latin_text_are_those_of_rouge_score(text: str):
+def test_tokens_of_latin_text_are_those_of_rouge_score(text: str) -> None:
     assert tokens(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
 
 
 @given(st.text())
-def test_no_letter_outside_latin_is_lost(text: str):
+def test_no_letter_outside_latin_is_lost(text: str) -> None:
     def kept(char: str) -> bool:
         latin = char.isascii() or re.match(f"[{LATIN}]", char)
         return char.isalnum() and not latin
@@ -66,7 +66,7 @@ def test_no_letter_outside_latin_is_lost(text: str):
     assert [c for c in text.lower() if kept(c)] == [c for c in joined if kept(c)]
 
 
-def test_the_class_of_marks_holds_every_mark_of_this_python():
+def test_the_class_of_marks_holds_every_mark_of_this_python() -> None:
     marks = re.compile(f"[{MARKS}]")
     for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
         char = chr(code)

@@ -1,0 +1,118 @@
+"""From bytes to text: which encoding a file is in, and whether it is text at all."""
+
+import codecs
+import re
+
+from qrmem.errors import BadDocument
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_DECLARED = re.compile(
+    rb"<(?:meta[^>]{1,200}charset|\?xml[^>]{1,100}encoding)=[\"']?([\w:.-]{2,40})"
+)
+_SAMPLE = 200_000
+_BINARY = 0.01
+_FEW = 4
+
+
+def decode(data: bytes, name: str) -> tuple[str, str]:
+    """Return the text of a file and the encoding that it was read in.
+
+    Tried in order: byte-order mark, UTF-16 and UTF-32 without one, UTF-8, what an HTML page
+    declares, and what the bytes look like. A few broken bytes in a UTF-8 file become U+FFFD, and
+    the encoding says so.
+
+    Raises:
+        BadDocument: empty, binary, or in no encoding that can be told.
+    """
+    if not data.strip():
+        raise BadDocument(f"{name} is empty")
+    text, encoding = _decoded(data, name)
+    if _binary_share(text) > _BINARY:
+        raise _no_text(name)
+    return text, encoding
+
+
+def _decoded(data: bytes, name: str) -> tuple[str, str]:
+    for mark, encoding in _BOMS:
+        if data.startswith(mark) and (text := _strict(data, encoding)) is not None:
+            return text, encoding
+    if (wide := _wide(data)) is not None:
+        return wide
+    if (text := _strict(data, "utf-8")) is not None:
+        return text, "utf-8"
+    if (declared := _DECLARED.search(data[:2048])) is not None:
+        encoding = declared[1].decode("ascii", "replace").lower()
+        if (text := _strict(data, encoding)) is not None:
+            return text, encoding
+    return _mended(data) or _guessed(data, name)
+
+
+def _strict(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeError, LookupError):
+        return None
+
+
+def _wide(data: bytes) -> tuple[str, str] | None:
+    """Read two or four bytes a character without a mark: every second byte or more is often 0."""
+    sample = data[:_SAMPLE]
+    if sample.count(0) * 4 < len(sample):
+        return None
+    readings = [(text, encoding) for encoding in _WIDE if (text := _strict(data, encoding))]
+    plain = [reading for reading in readings if _binary_share(reading[0]) <= _BINARY]
+    return max(plain, key=lambda reading: _ascii_share(reading[0]), default=None)
+
+
+def _mended(data: bytes) -> tuple[str, str] | None:
+    """Read UTF-8 in which few bytes are broken, against many characters that are whole."""
+    text = data.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    whole = sum(not char.isascii() for char in text[:_SAMPLE]) - text[:_SAMPLE].count("\ufffd")
+    if whole < _FEW * text[:_SAMPLE].count("\ufffd") or whole < _FEW:
+        return None
+    return text, f"utf-8, {broken} broken"
+
+
+def _guessed(data: bytes, name: str) -> tuple[str, str]:
+    from charset_normalizer import from_bytes
+
+    sample = data[:_SAMPLE]
+    if len(data) > _SAMPLE:
+        sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
+    found = from_bytes(sample)
+    best = found.best()
+    if best is None:
+        raise _no_text(name)
+    western = next((match for match in found if match.encoding == "cp1252"), best)
+    if (western.chaos, -western.coherence) <= (best.chaos, -best.coherence):
+        best = western
+    text = _strict(data, best.encoding)
+    if text is None:
+        raise _no_text(name)
+    return text, best.encoding
+
+
+def _binary_share(text: str) -> float:
+    sample = text[:_SAMPLE]
+    return len(_CONTROL.findall(sample)) / max(1, len(sample))
+
+
+def _ascii_share(text: str) -> float:
+    sample = text[:_SAMPLE]
+    return sum(map(str.isascii, sample)) / max(1, len(sample))
+
+
+def _no_text(name: str) -> BadDocument:
+    return BadDocument(
+        f"{name} is not text, or in an encoding that cannot be told: save it as UTF-8, or give a "
+        ".txt, .md, .html, .pdf, .docx or .epub file"
+    )

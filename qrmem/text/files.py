@@ -1,0 +1,178 @@
+"""Files into documents: which kind a file is, its text, its title, its parts."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+
+from qrmem.errors import BadDocument
+from qrmem.records import Document, Part
+from qrmem.text.decoding import decode
+from qrmem.text.headings import headings
+from qrmem.text.hypertext import read_html
+from qrmem.text.normalise import normalise
+
+KINDS = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".epub": "epub",
+}
+"""Suffix, in lower case, to kind; the last three need the extra `files`."""
+
+_MARKDOWN_TITLE = re.compile(r"^# +(\S.*?)[ \t#]*$", re.MULTILINE)
+_GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
+_HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype html|<html)", re.IGNORECASE)
+_HEADER = 5_000
+
+
+def read(path: str | Path) -> Document:
+    """Read one file into a document without an id; its `source` is the path as given.
+
+    Raises:
+        BadDocument: no such file, a folder, not readable, empty, binary, broken or encrypted.
+        MissingError: the kind of file needs the extra `files`.
+    """
+    place = Path(path)
+    shown = normalise(str(path))
+    if place.is_dir():
+        raise BadDocument(f"{shown} is a folder, not a file")
+    try:
+        data = place.read_bytes()
+    except FileNotFoundError:
+        raise BadDocument(f"no such file: {shown}") from None
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or "not a path"
+        raise BadDocument(f"{shown} cannot be read: {reason}") from exc
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, name: str) -> Document:
+    """Read the content of a file; the suffix of its name tells the kind, else what it begins with.
+
+    Raises:
+        BadDocument: empty, binary, broken or encrypted.
+        MissingError: the kind of file needs the extra `files`.
+    """
+    shown = normalise(name)
+    kind = KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
+    if not data:
+        raise BadDocument(f"{shown} is empty")
+    if kind in ("pdf", "docx", "epub"):
+        from qrmem.text.packed import read_packed
+
+        text, title, parts, extra = read_packed(kind, data, shown)
+    else:
+        text, title, parts, extra = _read_text(kind, data, shown)
+    if not text.strip():
+        raise BadDocument(f"{shown} holds no text")
+    return Document(
+        text=text,
+        title=title or unicodedata.normalize("NFC", normalise(PurePath(name).stem)) or shown,
+        metadata={"source": shown, **extra},
+        parts=parts,
+    )
+
+
+def _read_text(
+    kind: str, data: bytes, name: str
+) -> tuple[str, str, tuple[Part, ...], dict[str, str]]:
+    decoded, encoding = decode(data, name)
+    extra = {"encoding": encoding}
+    if kind == "html" or (not kind and _HTML.match(decoded)):
+        return *read_html(decoded), extra
+    text = normalise(decoded)
+    return text, _title(kind, text), tuple(headings(text)), extra
+
+
+def _title(kind: str, text: str) -> str:
+    if kind == "markdown" and (heading := _MARKDOWN_TITLE.search(text)):
+        return heading[1]
+    head = text[:_HEADER]
+    if "Project Gutenberg" in head and (line := _GUTENBERG_TITLE.search(head)):
+        return line[1].strip()
+    return ""
+
+
+def _kind(data: bytes) -> str:
+    """Return the kind that content without a known suffix begins like, "" for text."""
+    if data.startswith(b"%PDF-"):
+        return "pdf"
+    if data.startswith(b"PK\x03\x04"):
+        return "epub" if b"application/epub+zip" in data[:200] else "docx"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Files to read, in order, and how many were passed over.
+
+    Attributes:
+        paths: sorted by their path below each argument.
+        skipped: files with a suffix that is not read, or not matched by the glob; hidden ones not.
+    """
+
+    paths: tuple[Path, ...]
+    skipped: int = field(default=0)
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self.paths)
+
+
+def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
+    """Return the files of files and folders; folders are searched to the bottom.
+
+    Hidden files and folders are passed over, links to folders too. A file given by itself is always
+    kept.
+
+    Args:
+        paths: files and folders.
+        glob: pattern for what lies in a folder, by name (`*.txt`) or path (`letters/*.md`); without
+            it, every suffix that can be read.
+
+    Raises:
+        BadDocument: no such file or folder.
+    """
+    kept: list[Path] = []
+    skipped = 0
+    for path in map(Path, paths):
+        if not path.exists():
+            raise BadDocument(f"no such file or folder: {normalise(str(path))}")
+        if not path.is_dir():
+            kept.append(path)
+            continue
+        below = sorted(_files(path), key=lambda file: file.relative_to(path).as_posix())
+        wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
+        kept += wanted
+        skipped += len(below) - len(wanted)
+    return Found(tuple(kept), skipped)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for entry in folder.iterdir():
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            if not entry.is_symlink():
+                yield from _files(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def _is_wanted(relative: PurePath, glob: str | None) -> bool:
+    if glob is None:
+        return relative.suffix.lower() in KINDS
+    path = relative.as_posix()
+    return (
+        fnmatchcase(relative.name, glob)
+        or fnmatchcase(path, glob)
+        or fnmatchcase(path, glob.replace("**/", ""))
+    )

@@ -1,0 +1,175 @@
+"""PDF, DOCX and EPUB by the libraries of the extra `files`; their complaints stay in here."""
+
+import io
+import logging
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from qrmem.errors import BadDocument, MissingError, QrmemError
+from qrmem.records import Part
+from qrmem.text.decoding import decode
+from qrmem.text.hypertext import read_html
+from qrmem.text.normalise import normalise
+
+Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
+"""Text, title, parts, metadata."""
+
+_LARGEST = 2**31
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")
+
+
+def read_packed(kind: str, data: bytes, name: str) -> Reading:
+    """Read a file of kind `pdf`, `docx` or `epub`.
+
+    Raises:
+        BadDocument: broken, encrypted, or without text.
+        MissingError: the extra `files` is not installed.
+    """
+    package, reader = _READERS[kind]
+    if find_spec(package) is None:
+        raise MissingError(f"{name}: reading {kind.upper()} needs pip install 'qrmem[files]'")
+    if data.startswith(_OLE):
+        raise BadDocument(
+            f"{name} is encrypted or an old Office file: save it as .docx without one"
+        )
+    try:
+        with _silenced():
+            return reader(data, name)
+    except QrmemError:
+        raise
+    except Exception as exc:  # the libraries raise whatever a broken file makes them stumble over
+        reason = " ".join(str(exc).split())[:100] or type(exc).__name__
+        raise BadDocument(f"{name} is no whole {kind.upper()} file: {reason}") from exc
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Keep the libraries' warnings and log lines from the user's screen."""
+    logger = logging.getLogger("pypdf")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = before
+
+
+def _pdf(data: bytes, name: str) -> Reading:
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not _opens(reader):
+        raise BadDocument(f"{name} is encrypted: save it without its password")
+    pages: list[tuple[str, str]] = []
+    broken: list[str] = []
+    for number, page in enumerate(reader.pages, 1):
+        try:
+            pages.append((f"page {number}", normalise(page.extract_text()).strip()))
+        except Exception:  # one broken page must not cost the others
+            broken.append(str(number))
+    text, parts = _joined(pages)
+    if not text:
+        raise BadDocument(f"{name} has no text in it, perhaps scanned pages: run OCR on it first")
+    title = reader.metadata.title if reader.metadata else ""
+    extra = {"unreadable_pages": ", ".join(broken)} if broken else {}
+    return text, _line(title), parts, extra
+
+
+def _opens(reader: Any) -> bool:
+    """Whether an encrypted file opens without a password; not if its cipher is not at hand."""
+    try:
+        return bool(reader.decrypt(""))
+    except Exception:
+        return False
+
+
+def _docx(data: bytes, name: str) -> Reading:
+    import docx
+    from docx.table import Table
+
+    _check_size(data, name)
+    document = docx.Document(io.BytesIO(data))
+    blocks: list[tuple[str, str]] = []
+    for block in document.iter_inner_content():
+        if isinstance(block, Table):
+            blocks.append(("", normalise("\n".join(_rows(block)))))
+            continue
+        text = normalise(block.text).strip()
+        style = block.style.name if block.style else ""
+        is_heading = style in ("Title", "Heading 1", "Heading 2")
+        blocks.append((" ".join(text.split()) if is_heading else "", text))
+    text, parts = _joined(blocks)
+    return text, _line(document.core_properties.title), parts, {}
+
+
+def _rows(table: Any) -> Iterator[str]:
+    for row in table.rows:
+        cells = dict.fromkeys(row.cells)  # a merged cell is listed once for each column
+        yield "\t".join(" ".join(cell.text.split()) for cell in cells)
+
+
+def _epub(data: bytes, name: str) -> Reading:
+    from ebooklib import epub  # type: ignore[import-untyped]
+
+    _check_size(data, name)
+    book = epub.read_epub(io.BytesIO(data), {"ignore_ncx": False})
+    labels = dict(_contents(book.toc))
+    chapters: list[tuple[str, str]] = []
+    for identity, _ in book.spine:
+        item = book.get_item_with_id(identity)
+        if item is None or isinstance(item, epub.EpubNav):
+            continue
+        text, title, parts = read_html(decode(item.content, item.get_name())[0])
+        label = labels.get(item.get_name()) or (parts[0].label if parts else "") or title
+        chapters.append((label, text))
+    text, parts = _joined(chapters)
+    titles = book.get_metadata("DC", "title")
+    return text, _line(titles[0][0] if titles else ""), parts, {}
+
+
+def _contents(toc: Any) -> Iterator[tuple[str, str]]:
+    """Yield file and title of every entry of a table of contents, however deep."""
+    for entry in toc:
+        if isinstance(entry, tuple | list):
+            yield from _contents(entry)
+        elif getattr(entry, "href", ""):
+            yield entry.href.partition("#")[0], _line(entry.title)
+
+
+def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
+    """Join labelled texts by blank lines; a piece without a label starts no part."""
+    parts: list[Part] = []
+    texts: list[str] = []
+    place = 0
+    for label, text in pieces:
+        if not text:
+            continue
+        if label:
+            parts.append(Part(place, label))
+        texts.append(text)
+        place += len(text) + 2
+    return "\n\n".join(texts), tuple(parts)
+
+
+def _check_size(data: bytes, name: str) -> None:
+    """Refuse an archive that unpacks to more than could be a text."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > _LARGEST:
+            raise BadDocument(f"{name} unpacks to more than 2 GiB: that is no text")
+
+
+def _line(title: object) -> str:
+    return " ".join(normalise(str(title or "")).split())
+
+
+_READERS: dict[str, tuple[str, Callable[[bytes, str], Reading]]] = {
+    "pdf": ("pypdf", _pdf),
+    "docx": ("docx", _docx),
+    "epub": ("ebooklib", _epub),
+}

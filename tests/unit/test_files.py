@@ -1,0 +1,401 @@
+"""Files into documents."""
+
+import io
+import logging
+import sys
+import warnings
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+from ebooklib import epub  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfWriter
+
+from qrmem.errors import BadDocument, MissingError
+from qrmem.records import Document
+from qrmem.text.files import discover, from_bytes, read
+from qrmem.text.normalise import normalise
+
+FRENCH = "L'élève naïf s'était enfui à Noël après avoir mangé la crème brûlée; où était-il ?\n"
+
+
+def pdf(*pages: str, title: str = "") -> bytes:
+    """A minimal PDF, written by hand: one line of Latin text a page."""
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for n, page in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET"
+        objects += [
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * n} 0 R >>",
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        ]
+    objects.append(f"<< /Title ({title}) >>")
+    body, places = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    return (
+        f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}"
+        f"trailer\n<< /Size {size} /Root 1 0 R /Info {size - 1} 0 R >>\nstartxref\n"
+        f"{len(body)}\n%%EOF\n"
+    ).encode("latin-1")
+
+
+def encrypted_pdf(password: str, owner: str) -> bytes:
+    writer = PdfWriter(clone_from=io.BytesIO(pdf("Secret harbour.")))
+    writer.encrypt(password, owner, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def docx_file() -> bytes:
+    document = docx.Document()
+    document.core_properties.title = "The Ledger"
+    document.add_heading("The Arrival", level=1)
+    document.add_paragraph("Miss Tolliver came at noon.")
+    table = document.add_table(rows=2, cols=2)
+    for n, word in enumerate(["Ship", "Cargo", "Marigold", "salt"]):
+        table.cell(n // 2, n % 2).text = word
+    document.add_heading("A remark", level=3)
+    document.add_heading("The Storm", level=2)
+    document.add_paragraph("It blew.")
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def epub_file() -> bytes:
+    book = epub.EpubBook()
+    book.set_identifier("own")
+    book.set_title("Salt and Tide")
+    chapters = []
+    for n, (title, text) in enumerate([("The Quay", "Gulls cried."), ("The Flood", "It rose.")]):
+        chapter = epub.EpubHtml(title=title, file_name=f"c{n}.xhtml")
+        chapter.content = f"<html><body><h1>{title}</h1><p>{text}</p></body></html>"
+        book.add_item(chapter)
+        chapters.append(chapter)
+    book.toc = tuple(chapters)
+    book.add_item(epub.EpubNcx())
+    book.add_item(epub.EpubNav())
+    book.spine = ["nav", *chapters]
+    out = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        epub.write_epub(out, book)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "recorded"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-16-le", "utf-16-le"),
+        ("utf-16-be", "utf-16-be"),
+        ("utf-32", "utf-32"),
+        ("cp1252", "cp1252"),
+        ("latin-1", "cp1252"),
+    ],
+)
+def test_the_encoding_is_found_and_recorded(encoding: str, recorded: str) -> None:
+    document = from_bytes(FRENCH.encode(encoding), "a.txt")
+    assert document.text == FRENCH
+    assert document.metadata == {"source": "a.txt", "encoding": recorded}
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("naïve café", "latin-1"),
+        (
+            "Смотритель гавани вёл книгу тридцать один год, и никто не попросил её показать.",
+            "cp1251",
+        ),
+        (
+            "Смотритель гавани вёл книгу тридцать один год, и никто не попросил её показать.",
+            "koi8-r",
+        ),
+        (
+            "港の管理人は三十一年間、その台帳をつけてきたが、誰も見せてくれとは言わなかった。",
+            "shift_jis",
+        ),
+        ("港口管理员保管这本账簿已有三十一年，在此期间从未有人要求查看。", "gb18030"),
+        ("港口管理员保管这本账簿已有三十一年，在此期间从未有人要求查看。", "utf-16-be"),
+    ],
+)
+def test_other_encodings_are_told_by_their_bytes(text: str, encoding: str) -> None:
+    assert from_bytes(text.encode(encoding), "a.txt").text == text
+
+
+def test_a_page_in_a_declared_encoding_is_read_in_it() -> None:
+    page = '<html><head><meta charset="iso-8859-2"></head><body>Zażółć gęślą jaźń</body></html>'
+    document = from_bytes(page.encode("iso-8859-2"), "a.html")
+    assert document.text == "Zażółć gęślą jaźń"
+    assert document.metadata["encoding"] == "iso-8859-2"
+
+
+def test_a_few_broken_bytes_do_not_cost_the_text() -> None:
+    data = (FRENCH * 10).encode() + b"\xff end"
+    document = from_bytes(data, "a.txt")
+    assert document.text == FRENCH * 10 + "\ufffd end"
+    assert document.metadata["encoding"] == "utf-8, 1 broken"
+
+
+def test_a_stray_control_character_is_blanked_and_nothing_else_is_lost() -> None:
+    text = "The keeper wrote.\x00 " + "A line of the ledger. " * 20
+    assert from_bytes(text.encode(), "a.txt").text == text.replace("\x00", " ")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b" \r\n\t ", "is empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8, "is not text"),
+        (b"\x7fELF" + bytes(400), "is not text"),
+        (b"ab\x00\x01\x02\x03" * 50, "is not text"),
+        (b"\xef\xbb\xbf", "no text|is empty"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_one_line(data: bytes, reason: str) -> None:
+    with pytest.raises(BadDocument, match=reason) as caught:
+        from_bytes(data, "thing.txt")
+    assert "\n" not in str(caught.value)
+    assert "thing.txt" in str(caught.value)
+
+
+def outcome(data: bytes, name: str) -> Document | str:
+    """The document, or the words with which it is refused."""
+    try:
+        return from_bytes(data, name)
+    except BadDocument as refusal:
+        return str(refusal)
+
+
+@given(st.binary(max_size=300), st.sampled_from(["a.txt", "a.md", "a.html", "a", "a.pdf"]))
+def test_any_bytes_give_a_document_or_one_line(data: bytes, name: str) -> None:
+    found = outcome(data, name)
+    if isinstance(found, str):
+        assert "\n" not in found
+    else:
+        assert found.text.strip()
+        assert normalise(found.text) == found.text
+        assert all(0 <= part.start < len(found.text) for part in found.parts)
+
+
+def test_line_ends_are_unified_before_offsets_are_taken() -> None:
+    document = from_bytes(b"\xef\xbb\xbfOne.\r\n\r\nChapter 2\r\n\r\nTwo.\r", "a.txt")
+    assert document.text == "One.\n\nChapter 2\n\nTwo.\n"
+    assert document.text[document.parts[0].start :].startswith("Chapter 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("a/The Sea.txt", "# no title\n", "The Sea"),
+        ("a.md", "intro\n\n# The *Sea* #\n\ntext", "The *Sea*"),
+        ("a.md", "no heading", "a"),
+        ("84.txt", "The Project Gutenberg eBook\n\nTitle: Salt Water\n\nAuthor: X\n", "Salt Water"),
+        ("84.txt", "Title: of a letter\n", "84"),
+        ("a.html", "<title> The\n Sea </title><h1>Other</h1><p>x", "The Sea"),
+        ("a.html", "<h1>The <i>Sea</i></h1><p>x", "The Sea"),
+        ("b.html", "<p>x", "b"),
+        ("standard input", "text", "standard input"),
+    ],
+)
+def test_titles(name: str, text: str, title: str) -> None:
+    assert from_bytes(text.encode(), name).title == title
+
+
+def test_html_is_read_as_a_reader_sees_it() -> None:
+    page = """<!DOCTYPE html><html><head><title>T</title><style>p {x}</style></head><body>
+    <script>var a = "<p>no</p>";</script><h1>Salt &amp; Tide</h1>
+    <p>It was <b>late</b>;<br>the caf&eacute; was&nbsp;shut.<!-- no --></p>
+    <ul><li>bread<li><p>milk</p></ul>
+    <table><tr><th>Ship</th><td> Marigold </td></tr><tr><td>Cargo<td>salt</table>
+    <pre>one
+      two</pre><div>end<noscript>no</noscript></div><h2>The Flood</h2><p>It rose.
+    """
+    document = from_bytes(page.encode(), "a.html")
+    assert document.text == (
+        "Salt & Tide\n\nIt was late;\nthe café was\u00a0shut.\n\n- bread\n\nmilk\n\n"
+        "Ship\tMarigold\nCargo\tsalt\n\none\n      two\n\nend\n\nThe Flood\n\nIt rose."
+    )
+    labels = [
+        (part.label, document.text[part.start :][: len(part.label)]) for part in document.parts
+    ]
+    assert labels == [("Salt & Tide", "Salt & Tide"), ("The Flood", "The Flood")]
+
+
+def test_html_without_a_suffix_is_known_by_its_beginning() -> None:
+    assert (
+        from_bytes(b"<!doctype html><p>Hello <b>there</b>", "standard input").text == "Hello there"
+    )
+
+
+TAGS = ["<p>", "</p>", "<pre>", "</div>", "<li>", "<script>", "<h1>", "a", "&amp;", "<", "</x"]
+
+
+@given(st.lists(st.sampled_from(TAGS)))
+def test_any_html_is_read(tags: list[str]) -> None:
+    found = outcome(" ".join(["text", *tags]).encode(), "a.html")
+    assert isinstance(found, Document)
+    assert "text" in found.text
+
+
+def test_markdown_headings_are_parts() -> None:
+    document = from_bytes(b"# One\n\na\n\n## Two\n\nb\n\n### Three\n\nc", "a.md")
+    assert [part.label for part in document.parts] == ["One", "Two"]
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "standard input"])
+def test_pdf_pages_are_parts(name: str) -> None:
+    document = from_bytes(pdf("First page.", "", "Third page.", title="The Ledger"), name)
+    assert document.text == "First page.\n\nThird page."
+    assert document.title == "The Ledger"
+    assert [(p.label, document.text[p.start :][:5]) for p in document.parts] == [
+        ("page 1", "First"),
+        ("page 3", "Third"),
+    ]
+
+
+def test_a_pdf_locked_for_its_owner_only_is_read() -> None:
+    assert from_bytes(encrypted_pdf("", "owner"), "a.pdf").text == "Secret harbour."
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a"])
+def test_docx_headings_are_parts_and_tables_are_read(name: str) -> None:
+    document = from_bytes(docx_file(), name)
+    assert document.text == (
+        "The Arrival\n\nMiss Tolliver came at noon.\n\nShip\tCargo\nMarigold\tsalt\n\n"
+        "A remark\n\nThe Storm\n\nIt blew."
+    )
+    assert document.title == "The Ledger"
+    assert [p.label for p in document.parts] == ["The Arrival", "The Storm"]
+
+
+@pytest.mark.parametrize("name", ["a.epub", "a"])
+def test_epub_chapters_are_parts_in_reading_order(name: str) -> None:
+    document = from_bytes(epub_file(), name)
+    assert document.text == "The Quay\n\nGulls cried.\n\nThe Flood\n\nIt rose."
+    assert document.title == "Salt and Tide"
+    assert [p.label for p in document.parts] == ["The Quay", "The Flood"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.pdf", pdf("text")[:200], "no whole PDF"),
+        ("a.pdf", b"%PDF-1.4\n" + b"\x00\xff" * 500, "no whole PDF"),
+        ("a.pdf", pdf("", ""), "OCR"),
+        ("a.pdf", encrypted_pdf("user", "owner"), "encrypted"),
+        ("a.docx", docx_file()[:900], "no whole DOCX"),
+        ("a.docx", b"PK\x03\x04 nothing", "no whole DOCX"),
+        ("a.docx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500), "encrypted or an old Office"),
+        ("a.docx", epub_file(), "no whole DOCX"),
+        ("a.epub", epub_file()[:700], "no whole EPUB"),
+        ("a.epub", docx_file(), "no whole EPUB"),
+    ],
+)
+def test_broken_and_locked_files_are_refused_in_one_line(
+    name: str, data: bytes, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(BadDocument, match=reason) as caught:
+        from_bytes(data, name)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_libraries_may_log_again_afterwards() -> None:
+    with pytest.raises(BadDocument):
+        from_bytes(b"%PDF-1.4 broken", "a.pdf")
+    assert not logging.getLogger("pypdf").disabled
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = zipfile.ZipInfo("word/document.xml")
+    bomb.file_size = 2**40
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda self: [bomb])
+    with pytest.raises(BadDocument, match="unpacks to more"):
+        from_bytes(docx_file(), "a.docx")
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("a.pdf", "pypdf"), ("a.docx", "docx"), ("a.epub", "ebooklib")]
+)
+def test_without_the_extra_the_message_says_how_to_get_it(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingError, match=r"pip install 'qrmem\[files\]'"):
+        from_bytes(b"data", name)
+
+
+def test_reading_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "The Sea.txt"
+    path.write_text("It rose.", encoding="utf-8")
+    document = read(path)
+    assert (document.text, document.title, document.id) == ("It rose.", "The Sea", None)
+    assert document.metadata["source"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("none.txt", "no such file"), ("", "is a folder"), ("a\0b", "cannot be read")],
+)
+def test_a_path_that_is_no_file_is_refused(name: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(BadDocument, match=reason) as caught:
+        read(f"{tmp_path}/{name}")
+    assert "\0" not in str(caught.value)
+
+
+def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
+    for name in [
+        "b.txt",
+        "a/z.md",
+        "a/b/c.HTML",
+        "a.txt",
+        "x.png",
+        ".hidden.txt",
+        ".git/d.txt",
+        "n",
+    ]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text", encoding="utf-8")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    found = discover([tmp_path])
+    assert [p.relative_to(tmp_path).as_posix() for p in found] == [
+        "a.txt",
+        "a/b/c.HTML",
+        "a/z.md",
+        "b.txt",
+    ]
+    assert found.skipped == 2
+    for glob, names in [
+        ("*.txt", ["a.txt", "b.txt"]),
+        ("**/*.txt", ["a.txt", "b.txt"]),
+        ("a/*", ["a/b/c.HTML", "a/z.md"]),
+        ("n", ["n"]),
+        ("*.pdf", []),
+    ]:
+        assert [p.relative_to(tmp_path).as_posix() for p in discover([tmp_path], glob)] == names
+
+
+def test_a_file_given_by_itself_is_kept_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / ".notes.log"
+    path.write_text("text", encoding="utf-8")
+    assert list(discover([path], "*.txt")) == [path]
+    with pytest.raises(BadDocument, match="no such file or folder"):
+        discover([tmp_path / "none"])
