@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neo4j import GraphDatabase
+from neo4j import GraphDatabase, NotificationMinimumSeverity
 
 from qrmem.config import Secret, Settings
 
@@ -49,7 +49,9 @@ class Server:
     def query(self, text: str, **values: object) -> list[list[object]]:
         """Run one statement beside the store."""
         auth = (self.user, self.password) if self.password else None
-        with GraphDatabase.driver(self.uri, auth=auth) as driver:
+        with GraphDatabase.driver(
+            self.uri, auth=auth, notifications_min_severity=NotificationMinimumSeverity.OFF
+        ) as driver:
             records, _, _ = driver.execute_query(text, values)  # type: ignore[arg-type]
             return [list(record) for record in records]
 
@@ -77,7 +79,9 @@ def chosen() -> Iterator[Server]:
         Unavailable: there is none.
     """
     if os.environ.get("NEO4J_URI"):
-        yield _given()
+        server = _given()
+        yield server
+        server.clear()
         return
     with container() if docker_answers() else local() as server:
         yield server
