@@ -56,7 +56,7 @@ class Aliases:
                 self._by_ends[ends].add(name)
                 if self._opens_with_initials(name):
                     self._initialled[ends].add(name)
-            for initials in _initials(name):
+            for initials in initials_of(name):
                 self._by_initials[initials].add(name)
 
     def fuller(self, name: str) -> list[Fuller]:
@@ -170,7 +170,8 @@ def _begins_or_ends(many: tuple[str, ...], few: tuple[str, ...]) -> bool:
     return few in (many[: len(few)], many[-len(few) :])
 
 
-def _initials(name: str) -> set[str]:
+def initials_of(name: str) -> set[str]:
+    """Return the acronyms that a normalised name of several words may have."""
     words = split_titles(name.split())[1]
     main = [word for word in words if word not in _SMALL]
     heads = ["".join(map(_head, part)) for part in (words, main, words[:-1], main[:-1])]

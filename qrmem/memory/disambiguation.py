@@ -49,7 +49,7 @@ class NameUse:
 
     Attributes:
         key: see `qrmem.text.names.name_key`.
-        surface: most frequent surface form.
+        surface: most frequent surface form; it may be a shorter form of the same segments.
         count: occurrences over all segments.
     """
 
@@ -66,11 +66,14 @@ class Resolution:
         names: name key to entity key, for every name.
         entities: by key.
         merges: why a name counts as another, by entity key and name.
+        unspelled: keys of entities whose canonical name no surface spells, so that its capitals
+            are guessed: its other forms may know better.
     """
 
     names: dict[str, str]
     entities: dict[str, EntityRow]
     merges: tuple[Merge, ...]
+    unspelled: frozenset[str]
 
 
 def resolve(
@@ -254,7 +257,7 @@ class _Merging:
             return False
         if how == "other form":
             return True
-        if self._uses[key].surface.islower() and not self._uses[other].surface.islower():
+        if self._display([key]).islower() and not self._display([other]).islower():
             return False
         if is_person(norm, kind) or is_person(fuller, other_kind):
             return True
@@ -311,17 +314,23 @@ class _Merging:
         names: dict[str, str] = {}
         entities: dict[str, EntityRow] = {}
         merges: list[Merge] = []
+        unspelled: set[str] = set()
         for members in self._members.values():
             canonical = self._canonical(members)
             norm = self._split[canonical][0]
             alike = [key for key in members if self._split[key][0] == norm]
             row = EntityRow(canonical, self._display(alike), self._type(members))
             entities[canonical] = row
+            if not self._spelling(alike):
+                unspelled.add(canonical)
             names |= dict.fromkeys(members, canonical)
             merges += [self._merge(key, row) for key in members if key != canonical]
         merges.sort(key=lambda merge: (merge.entity, merge.name, merge.reason))
         return Resolution(
-            dict(sorted(names.items())), dict(sorted(entities.items())), tuple(merges)
+            names=dict(sorted(names.items())),
+            entities=dict(sorted(entities.items())),
+            merges=tuple(merges),
+            unspelled=frozenset(unspelled),
         )
 
     def _canonical(self, members: Sequence[str]) -> str:
@@ -336,12 +345,14 @@ class _Merging:
         alike = [key for key in members if self._split[key][0] == norm]
         return min(alike, key=lambda key: (not self._split[key][1], -self._uses[key].count, key))
 
+    def _spelling(self, keys: Sequence[str]) -> str:
+        """Return the most frequent surface that spells names of one normalised form, or ""."""
+        uses = [self._uses[key] for key in keys if spells(self._uses[key].surface, key)]
+        best = min(uses, key=lambda u: (-u.count, -len(u.surface), u.surface), default=None)
+        return " ".join(best.surface.split()) if best else ""
+
     def _display(self, keys: Sequence[str]) -> str:
-        best = min(
-            (self._uses[key] for key in keys),
-            key=lambda use: (-use.count, -len(use.surface), use.surface),
-        )
-        return " ".join(best.surface.split())
+        return self._spelling(keys) or self._split[keys[0]][0].title()
 
     def _type(self, members: Sequence[str]) -> str:
         counts: dict[str, int] = defaultdict(int)
@@ -356,8 +367,13 @@ class _Merging:
             reason = "user" if reason == "user" else "exact"
         else:
             reason, score = self._why.get(key) or self._why.get(row.key) or ("alias", 1.0)
-        name = " ".join(self._uses[key].surface.split())
-        return Merge(name, row.name, row.key, reason, score)
+        return Merge(self._display([key]), row.name, row.key, reason, score)
+
+
+def spells(form: str, key: str) -> bool:
+    """Whether a form is a good spelling of a name: the same words, not a heading's capitals."""
+    is_heading = form.isupper() and len(form.split()) > 1
+    return not is_heading and normalise_name(form) == split_key(key)[0]
 
 
 def _summed(names: Iterable[NameUse]) -> dict[str, NameUse]:

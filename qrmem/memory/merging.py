@@ -1,0 +1,149 @@
+"""Bringing a namespace's view up to date with its facts, by compare-and-set (DESIGN, section 8)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from qrmem.errors import StoreConflict
+from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
+from qrmem.memory.disambiguation import resolve
+from qrmem.memory.view import (
+    Decide,
+    Read,
+    Rows,
+    change_for,
+    decided,
+    readings,
+    resolved,
+    respelled,
+    rows_of,
+    uses_after,
+)
+from qrmem.records import Merge
+
+Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
+"""From names to pairs of name keys that count as one, with their cosine."""
+
+_ATTEMPTS = 30
+_LONGEST_PAUSE = 1.0
+_ALL = 2**31 - 1
+_BREATH = 100
+"""Segments after which other tasks get their turn."""
+
+
+async def merge_documents(
+    store: GraphStore,
+    ns: str,
+    document_ids: Sequence[str],
+    *,
+    decide: Decide = decided,
+    similar: Similar | None = None,
+) -> int:
+    """Make the view say what the contributions of some documents say.
+
+    Segments whose rows are those of what is stored are left alone. Every call looks at all names
+    of the namespace: many small documents are merged together, not one by one.
+
+    Args:
+        decide: which generated questions count; the same as when the documents were read.
+        similar: names that an embedder finds alike; the same in every call on a namespace.
+
+    Returns:
+        How many segments' rows were made.
+
+    Raises:
+        StoreConflict: others changed the namespace again and again.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await _merged_once(store, ns, document_ids, decide, similar)
+        except StoreConflict:
+            await _pause(attempt)
+    raise StoreConflict(f"namespace {ns!r} is changed by others all the time; try again later")
+
+
+async def merge_document(store: GraphStore, ns: str, document_id: str) -> int:
+    """Merge one document; see `merge_documents`."""
+    return await merge_documents(store, ns, [document_id])
+
+
+async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
+    """Resolve the names that are left after a deletion, or after a user's decision.
+
+    An alias may fit only one name now, a canonical name may be gone.
+
+    Raises:
+        StoreConflict: others changed the namespace again and again.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            await _refreshed_once(store, ns, similar)
+            return
+        except StoreConflict:
+            await _pause(attempt)
+    raise StoreConflict(f"namespace {ns!r} is changed by others all the time; try again later")
+
+
+async def current_merges(
+    store: GraphStore, ns: str, *, similar: Similar | None = None
+) -> Sequence[Merge]:
+    """Return which names count as another and why, by entity key and name."""
+    names = await store.names(ns)
+    alike = await similar(names) if similar else ()
+    return resolved(names, await store.decisions(ns), alike).merges
+
+
+async def _merged_once(
+    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide, similar: Similar | None
+) -> int:
+    revision = await _revision(store, ns)
+    names = await store.names(ns)
+    rows, clear = Rows(), []
+    for document_id in dict.fromkeys(document_ids):
+        merged = await store.merged_segments(ns, document_id)
+        for n, read in enumerate(await _readings(store, ns, document_id, decide)):
+            if merged.get(read.segment.id) != read.digest:
+                rows.add(rows_of(read))
+                clear += [read.segment.id] if read.segment.id in merged else []
+            if n % _BREATH == _BREATH - 1:
+                await asyncio.sleep(0)
+    if rows.merged:
+        uses = uses_after(names, rows.mentions)
+        expected = [NameRow(use.key, use.surface, use.count, "") for use in uses]
+        alike = await similar(expected) if similar else ()
+        resolution = resolve(uses, await store.decisions(ns), alike)
+        change = change_for(names, await _entities(store, ns), rows, resolution, clear)
+        await store.apply(ns, revision, change)
+    await refresh_names(store, ns, similar=similar)
+    return len(rows.merged)
+
+
+async def _refreshed_once(store: GraphStore, ns: str, similar: Similar | None) -> None:
+    revision = await _revision(store, ns)
+    names = await store.names(ns)
+    alike = await similar(names) if similar else ()
+    resolution = resolved(names, await store.decisions(ns), alike)
+    change = change_for(names, await _entities(store, ns), Rows(), resolution)
+    if change != Change():
+        revision = await store.apply(ns, revision, change)
+    spelled = respelled(await store.entities(ns, sorted(resolution.unspelled)))
+    if spelled:
+        await store.apply(ns, revision, Change(entities=spelled))
+
+
+async def _readings(store: GraphStore, ns: str, document_id: str, decide: Decide) -> Sequence[Read]:
+    segments = await store.segments_of(ns, document_id)
+    return readings(segments, await store.contributions(ns, document_id), decide)
+
+
+async def _entities(store: GraphStore, ns: str) -> dict[str, EntityRow]:
+    listed = await store.list_entities(ns, _ALL)
+    return {found.key: EntityRow(found.key, found.name, found.type) for found in listed}
+
+
+async def _revision(store: GraphStore, ns: str) -> int:
+    info = await store.namespace(ns)
+    return info.revision if info else 0
+
+
+async def _pause(attempt: int) -> None:
+    await asyncio.sleep(min(_LONGEST_PAUSE, 0.01 * 2**attempt))
