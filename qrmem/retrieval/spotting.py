@@ -69,9 +69,11 @@ def title_forms(title: str) -> Iterator[tuple[str, float]]:
         yield plain(short), 0.8
     before, comma, after = short.partition(",")
     if comma:
-        yield plain(before), 0.6
         rank, _, place = plain(after).partition(" of ")
-        if place and " " not in rank:
+        is_ranked = bool(place) and " " not in rank
+        if not is_ranked or " " in before:
+            yield plain(before), 0.6
+        if is_ranked:
             yield f"{rank} {plain(before)}", 0.6
             yield f"{rank} {plain(before)} of {place}", 0.8
             yield f"{plain(before)} of {place}", 0.8
@@ -143,5 +145,19 @@ class NameTable:
     ) -> bool:
         if last >= len(text.words) or (first == last and text.words[first] in skip):
             return False
-        is_free = last > first and not needs_capital
-        return is_free or (text.marked[first] and text.marked[last])
+        if last > first and not needs_capital:
+            return True
+        if not (text.marked[first] and text.marked[last]):
+            return False
+        return last > first or not _is_within_a_name(text, first, skip)
+
+
+def _is_within_a_name(text: Words, place: int, skip: Collection[str]) -> bool:
+    """Return whether a word's neighbour is capitalised too: `John` in `John Knox` isn't a John."""
+    for before, after in ((place - 1, place), (place, place + 1)):
+        if before < 0 or after >= len(text.words) or text.starts[after] - text.ends[before] != 1:
+            continue
+        other = before if after == place else after
+        if text.marked[other] and text.words[other] not in skip:
+            return True
+    return False
