@@ -16,12 +16,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.embedding import embed_segments
+from qrmem.agents.merging import deciding, merge_view
 from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader, Task
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.memory.merging import merge_documents
-from qrmem.memory.view import Decide, decided
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
 
@@ -85,7 +84,7 @@ class BuildRun:
 
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
-        return _deciding(self.deps)(extractions)
+        return deciding(self.deps)(extractions)
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise one document and keep the summary."""
@@ -137,7 +136,7 @@ async def build_documents(
     try:
         await build_graph().ainvoke(start, context=run)
     except (OutOfReach, CapReached):
-        await _merge(deps, start["documents"])
+        await merge_view(deps, start["documents"])
         raise
     return run.outcome()
 
@@ -238,7 +237,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Bring the view of the memory up to date (Q11, Q12)."""
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
-    await _merge(run.deps, state["documents"])
+    await merge_view(run.deps, state["documents"])
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
