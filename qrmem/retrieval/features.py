@@ -51,10 +51,6 @@ def _lexical(found: Evidence) -> "NDArray[np.float64]":
 
 
 def _dense(found: Evidence) -> "NDArray[np.float64]":
-    return found.direct.dense[found.rows]
-
-
-def _log_dense(found: Evidence) -> "NDArray[np.float64]":
     return _logged(found.direct.dense[found.rows], 0.05)
 
 
@@ -71,10 +67,6 @@ def _direct_rank(found: Evidence) -> "NDArray[np.float64]":
 
 
 def _walk(found: Evidence) -> "NDArray[np.float64]":
-    return np.sqrt(fusion.normalised(found.walk))
-
-
-def _log_walk(found: Evidence) -> "NDArray[np.float64]":
     return _logged(fusion.normalised(found.walk), 1e-4)
 
 
@@ -125,16 +117,6 @@ def _gain(found: Evidence) -> "NDArray[np.float64]":
     return best
 
 
-def _cover(found: Evidence) -> "NDArray[np.float64]":
-    """Return how much of the question a candidate has."""
-    total = sum(found.direct.weights.values())
-    if not total or not found.direct.found:
-        return np.zeros(found.rows.size)
-    have = np.minimum(found.direct.profiles(found.rows), 1)
-    share: NDArray[np.float64] = have @ found.direct.term_weights() / total
-    return share
-
-
 def _at(found: Evidence, reached: "Reached") -> "NDArray[np.float64]":
     scores = reached.by_target()
     return np.array([scores.get(row, 0.0) for row in found.rows.tolist()])
@@ -151,12 +133,9 @@ def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]
 FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
     "lexical": _lexical,
     "dense": _dense,
-    "dense, logarithm": _log_dense,
     "named": _named,
-    "direct": _direct,
     "direct, rank": _direct_rank,
     "walk": _walk,
-    "walk, logarithm": _log_walk,
     "walk, rank": _walk_rank,
     "titles, one hop": _first_titles,
     "titles, two hops": _second_titles,
@@ -166,7 +145,6 @@ FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
     "residual, rank": _residual_rank,
     "names in titles": _title_names,
     "gain": _gain,
-    "cover": _cover,
 }
 """Name to what it measures; each gives `(c,)` with values in [0, 1]."""
 
