@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from qrmem.agents.state import AskDeps
-from qrmem.memory.folding import folded
+from qrmem.memory.folding import fold
+from qrmem.memory.overlay import Overlay
 from qrmem.ports import Passage
 from qrmem.records import Fact, Relation, Segment
 from qrmem.text.names import split_key
-
-if TYPE_CHECKING:
-    from qrmem.memory.overlay import Overlay
 
 
 @dataclass(slots=True)
@@ -25,7 +22,7 @@ class MemoryGraph:
 
     deps: AskDeps
     documents: frozenset[str] | None = None
-    overlay: "Overlay | None" = None
+    overlay: Overlay = field(default_factory=Overlay)
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
     _places: dict[str, list[str]] = field(default_factory=dict)
@@ -55,7 +52,8 @@ class MemoryGraph:
         """Return the keys of each segment's entities."""
         found = await self.deps.store.entities_in(self.deps.ns, segment_ids)
         return {
-            id: list(dict.fromkeys((*found.get(id, ()), *self._added_in(id)))) for id in segment_ids
+            id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
+            for id in segment_ids
         }
 
     async def places(self, keys: Sequence[str]) -> dict[str, list[str]]:
@@ -64,7 +62,7 @@ class MemoryGraph:
         if missing:
             found = await self.deps.store.segments_with(self.deps.ns, missing)
             for key in missing:
-                ids = dict.fromkeys((*found.get(key, ()), *self._added_to(key)))
+                ids = dict.fromkeys((*found.get(key, ()), *self.overlay.segments_with(key)))
                 self._places[key] = await self._within(list(ids))
         return {key: self._places[key] for key in keys}
 
@@ -73,7 +71,7 @@ class MemoryGraph:
         missing = [key for key in keys if key not in self._relations]
         if missing:
             facts = [*await self.deps.store.facts(self.deps.ns, missing)]
-            facts += self.overlay.facts(missing) if self.overlay else ()
+            facts += self.overlay.facts(missing)
             await self._fold(missing, facts)
         return {edge.key: edge for key in keys for edge in self._relations[key]}
 
@@ -83,6 +81,7 @@ class MemoryGraph:
         if missing:
             found = await self.deps.store.entities(self.deps.ns, missing)
             self._names.update({entity.key: entity.name for entity in found})
+            self._names.update({key: row.name for key, row in self.overlay.entities.items()})
         return [self.name(key) for key in keys]
 
     def name(self, key: str) -> str:
@@ -93,18 +92,12 @@ class MemoryGraph:
         """Return a name for each end of some edges."""
         return {end: self.name(end) for edge in edges for end in (edge.head, edge.tail)}
 
-    def _added_in(self, segment_id: str) -> Sequence[str]:
-        return self.overlay.entities_in(segment_id) if self.overlay else ()
-
-    def _added_to(self, key: str) -> Sequence[str]:
-        return self.overlay.segments_with(key) if self.overlay else ()
-
     async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
         stated = await self._within([fact.segment_id for fact in facts])
         seen = set(stated)
         for key in keys:
             self._relations[key] = []
-        for edge in folded([fact for fact in facts if fact.segment_id in seen]):
+        for edge in fold(dict.fromkeys(fact for fact in facts if fact.segment_id in seen)):
             for end in {edge.head, edge.tail} & set(keys):
                 self._relations[end].append(edge)
 

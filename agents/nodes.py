@@ -137,12 +137,11 @@ class AskRun:
 async def begin(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
     """Orient the segments near the question, if that is wanted, and find where to start."""
     run = runtime.context
-    if run.options.orient:
+    if run.options.orient or run.options.share_orientation:
         await orient(run)
     begun = await start(run)
     names = await run.graph.names(begun.entities)
-    hits = await run.weighed(begun.important)
-    run.recorder.add("start", entities=names, read=scored(hits, begun.important), reason=begun.how)
+    run.recorder.add("start", entities=names, reason=begun.how)
     return {
         "entities": begun.entities,
         "important": begun.important,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from qrmem.agents.pool import each
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError
+from qrmem.memory.overlay import Overlay, overlaid
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, LedgerRow, Segment
 
@@ -13,24 +14,41 @@ if TYPE_CHECKING:
     from qrmem.agents.nodes import AskRun
 
 
+SHARED_HITS = 50
+"""Hits in whose documents other questions' orientation is looked up."""
+
+
 async def orient(run: "AskRun") -> None:
-    """Read what was not yet read with this question; what it adds is an overlay of the question's.
+    """Read segments with the question that were not yet read with it, and take in what they add.
 
     A segment and a question are paid for once, even if nothing comes of it. In a read-only store
-    nothing could be kept, so nothing is read.
+    nothing could be kept, so nothing is read; what was kept before is used.
     """
+    near = await _nearest(run, run.options.nearest)
+    if run.options.orient:
+        await _read_missing(run, near)
+    if run.options.share_orientation:
+        near = await _nearest(run, SHARED_HITS)
+    run.graph.overlay = await _overlay(run, near)
+
+
+async def _nearest(run: "AskRun", k: int) -> list[Segment]:
+    hits = await run.deps.searcher.search(
+        run.context.question, k=k, documents=run.options.documents
+    )
+    return await run.graph.segments(hit.segment_id for hit in hits)
+
+
+async def _read_missing(run: "AskRun", near: list[Segment]) -> None:
     deps = run.deps
-    if deps.store.is_read_only:
+    asked = (run.context.question,)
+    done = {made.segment_id for made in await _kept(run, near) if made.asked == asked}
+    missing = [segment for segment in near if segment.id not in done]
+    if missing and deps.store.is_read_only:
         message = f"{deps.store.location} is read-only: the question is not read into it"
         deps.listener(Event("warning", {"message": message}))
         return
-    hits = await deps.searcher.search(
-        run.context.question, k=run.options.nearest, documents=run.options.documents
-    )
-    segments = await run.graph.segments(hit.segment_id for hit in hits)
-    missing = [segment for segment in segments if not await _is_oriented(run, segment)]
-    readings = await _readings(run, missing)
-    rows = await _rows(run, missing)
+    readings, rows = await _readings(run, missing), await _rows(run, missing)
     read: list[str] = []
 
     async def work(segment: Segment) -> None:
@@ -44,6 +62,26 @@ async def orient(run: "AskRun") -> None:
         run.recorder.add("orient", reason=f"{len(read)} passages read again with the question")
 
 
+async def _kept(run: "AskRun", near: list[Segment]) -> list[Contribution]:
+    """Return what was read with this question, or with any where orientation is shared."""
+    found: list[Contribution] = []
+    for document_id in dict.fromkeys(segment.document_id for segment in near):
+        found += await run.deps.store.contributions(run.deps.ns, document_id, kinds=("oriented",))
+    if run.options.share_orientation:
+        return found
+    return [made for made in found if made.asked == (run.context.question,)]
+
+
+async def _overlay(run: "AskRun", near: list[Segment]) -> Overlay:
+    kept = await _kept(run, near)
+    if not kept:
+        return Overlay()
+    segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))
+    segments.sort(key=lambda segment: (segment.document_id, segment.index))
+    store, ns = run.deps.store, run.deps.ns
+    return overlaid(segments, kept, await store.names(ns), await store.decisions(ns))
+
+
 async def _read(run: "AskRun", segment: Segment, reading: Reading) -> Contribution | None:
     found, tagger = await tagged(run.deps.tagger, segment.text)
     try:
@@ -55,12 +93,6 @@ async def _read(run: "AskRun", segment: Segment, reading: Reading) -> Contributi
     if run.deps.tagger is not None:
         made = united(made, found, tagger)
     return replace(made, kind="oriented", asked=(run.context.question,), questions=())
-
-
-async def _is_oriented(run: "AskRun", segment: Segment) -> bool:
-    kept = await run.deps.store.contributions(run.deps.ns, segment.document_id, kinds=("oriented",))
-    asked = (run.context.question,)
-    return any(made.segment_id == segment.id and made.asked == asked for made in kept)
 
 
 async def _readings(run: "AskRun", segments: list[Segment]) -> dict[str, Reading]:

@@ -253,8 +253,14 @@ class Reasoner(Protocol):
         """Second pass: what the accepted questions add to the sub-graph (Q10)."""
         ...
 
-    async def fold(self, first: Fact, second: Fact, summary: str) -> str:
-        """Fold two parallel relations into one description (Q12); `compact` never calls it."""
+    async def fold(
+        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
+    ) -> str:
+        """Fold two parallel relations into one description (Q12); `compact` never calls it.
+
+        Args:
+            texts: of the two facts' segments, S_n and S_k.
+        """
         ...
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:

@@ -168,7 +168,9 @@ class ScriptedReasoner:
             asked=tuple(questions),
         )
 
-    async def fold(self, first: Fact, second: Fact, summary: str) -> str:
+    async def fold(
+        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
+    ) -> str:
         await self._call("fold", f"{first.segment_id}+{second.segment_id}")
         return f"{first.description} / {second.description}"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from qrmem.language.local import asking, judging, steering
 from qrmem.language.local.query import names_in
-from qrmem.language.local.reading import read
+from qrmem.language.local.reading import read_with
 from qrmem.language.local.statements import statements
 from qrmem.language.local.summary import summary
 from qrmem.language.local.supplementing import supplement
@@ -48,7 +48,7 @@ class LocalReasoner:
 
         With the user's question in `reading`, what that question adds is in as well.
         """
-        seen = read(segment.text)
+        seen = read_with(segment.text, reading.tagged)
         first = Contribution(
             segment.id,
             "extraction",
@@ -76,12 +76,16 @@ class LocalReasoner:
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
         """Return what the sentences that answer the questions hold beyond the first pass."""
-        mentions, more = supplement(segment, read(segment.text), known, questions)
+        mentions, more = supplement(
+            segment, read_with(segment.text, reading.tagged), known, questions
+        )
         return Contribution(
             segment.id, "supplement", mentions=mentions, statements=more, asked=tuple(questions)
         )
 
-    async def fold(self, first: Fact, second: Fact, summary: str) -> str:
+    async def fold(
+        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
+    ) -> str:
         """Return both descriptions, or the longer one where it holds the other."""
         a, b = first.description, second.description
         if b in a:
