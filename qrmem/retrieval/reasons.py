@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.retrieval.spotting import words_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,11 +75,21 @@ async def _step(memory: "Memory", reached: "Reached", place: int) -> str:
     reading = (await memory.readings([source]))[source]
     number = int(links.sentences[place])
     sentence = reading[number].text if number < len(reading) else ""
+    name = _as_written(memory.graph.table.names[int(links.names[place])], sentence)
     if len(sentence) > _SENTENCE:
         sentence = sentence[:_SENTENCE].rsplit(" ", 1)[0] + " …"
-    name = memory.graph.table.names[int(links.names[place])]
     to = "its title" if links.entitled[place] else "also there"
     return f'from {_called(memory, source)}, "{sentence}", over "{name}" ({to})'
+
+
+def _as_written(name: str, sentence: str) -> str:
+    """Return a name as a sentence writes it."""
+    words = words_of(sentence)
+    length = name.count(" ") + 1
+    for first in range(len(words.words) - length + 1):
+        if " ".join(words.words[first : first + length]) == name:
+            return sentence[words.starts[first] : words.ends[first + length - 1]]
+    return name
 
 
 def _called(memory: "Memory", row: int) -> str:
