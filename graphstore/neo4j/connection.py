@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
+from neo4j.exceptions import ConfigurationError
 
 from qrmem.errors import NotFound, StoreUnavailable
 from qrmem.graphstore.neo4j.batches import batches
-from qrmem.graphstore.neo4j.errors import translated
+from qrmem.graphstore.neo4j.errors import too_old, translated
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.neo4j.statements import statement
 
@@ -73,10 +74,6 @@ class Connection:
         self._writers = asyncio.Semaphore(MAX_WRITERS)
         self._is_closed = False
 
-    def use(self, database: str | None) -> None:
-        """Choose the database of all calls that follow."""
-        self._database = database
-
     async def read(
         self,
         work: Callable[Concatenate[Work, P], Awaitable[R]],
@@ -107,13 +104,20 @@ class Connection:
             result = await session.run(Query(text), **values)
             return [list(record) async for record in result]
 
-    async def home(self) -> tuple[str, str | None]:
-        """Return the server's name and version, and the database that a call goes to."""
+    async def agent(self) -> str:
+        """Return the server's name and version."""
         with translated(self.location):
-            info = await self._driver.get_server_info()
+            try:
+                return (await self._driver.get_server_info()).agent
+            except ConfigurationError as exc:  # its protocol lacks what the driver was asked for
+                raise too_old(self.location, "") from exc
+
+    async def settle(self) -> None:
+        """Find out which database calls go to, and stay with it."""
+        with translated(self.location):
             async with self._session() as session:
                 summary = await (await session.run("RETURN 1")).consume()
-        return info.agent, summary.database
+        self._database = summary.database or self._database
 
     async def close(self) -> None:
         """Give all connections back."""

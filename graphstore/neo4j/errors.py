@@ -1,6 +1,5 @@
 """The driver's and the server's errors in our words; the one place that knows them."""
 
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,7 +32,7 @@ def translated(location: str) -> Iterator[None]:
         yield
     except Neo4jError as exc:
         raise _from_server(exc, location) from exc
-    except (DriverError, ssl.SSLError, OSError) as exc:
+    except (DriverError, OSError) as exc:
         raise _from_driver(exc, location) from exc
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
@@ -44,7 +43,9 @@ def translated(location: str) -> Iterator[None]:
 def too_old(location: str, agent: str) -> MissingError:
     """Return the error for a server that is not a Neo4j of 5.26 or later."""
     least = ".".join(map(str, LEAST))
-    return MissingError(f"{location} runs {agent or 'an unknown server'}; Neo4j {least} is needed")
+    return MissingError(
+        f"{location} runs {agent or 'an older server'}; Neo4j {least} or later is needed"
+    )
 
 
 def is_too_old(agent: str) -> bool:
@@ -75,7 +76,7 @@ def _from_driver(exc: Exception, location: str) -> QrmemError:
     if isinstance(exc, ConfigurationError):
         return UsageError(f"{location}: {_line(exc)}")
     causes = "; ".join(_chain(exc))
-    if any(isinstance(cause, ssl.SSLError) for cause in _causes(exc)) or "SSL" in causes:
+    if "SSL" in causes or "BoltSecurityError" in causes:
         return StoreUnavailable(
             f"{location}: no encrypted connection; a server without TLS is neo4j:// or bolt://, "
             "one with a certificate of its own making neo4j+ssc:// or bolt+ssc://"
@@ -85,6 +86,8 @@ def _from_driver(exc: Exception, location: str) -> QrmemError:
             f"{location}: what answers there does not speak Bolt as Neo4j 5.26 and later do; "
             "is it the Bolt port (7687, not 7474), and does the server want TLS (neo4j+s://)?"
         )
+    if "+s" in location.partition("://")[0]:
+        return StoreUnavailable(f"{location} does not answer; is Neo4j running there, with TLS?")
     if isinstance(exc, ServiceUnavailable | SessionExpired | OSError):
         return StoreUnavailable(f"{location} does not answer; is Neo4j running there?")
     return StoreUnavailable(f"{location}: {_line(exc)}")

@@ -1,5 +1,6 @@
 """From an address and settings to a store that is ready: reached, let in, of the right version."""
 
+import logging
 from urllib.parse import urlsplit
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
@@ -12,6 +13,9 @@ from qrmem.graphstore.neo4j.errors import is_too_old, too_old, translated
 from qrmem.graphstore.neo4j.store import Neo4jStore
 
 CONNECT_SECONDS = 10.0
+ACQUIRE_SECONDS = 30.0
+"""How long opening may take, whatever the other side does."""
+
 RETRY_SECONDS = 30.0
 """How long a transaction is tried again when the server goes away, restarts or sees a deadlock."""
 
@@ -31,15 +35,17 @@ async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> Ne
         NotFound: the database holds no memory and none is to be made.
         StoreUnavailable: nothing answers there, or not over (or not without) TLS.
     """
+    # what the driver logs is said by our errors; without a handler Python would print it
+    logging.getLogger("neo4j").addHandler(logging.NullHandler())
     location = _location(uri)
     with translated(location):
         driver = _driver(uri, settings)
     connection = Connection(driver, settings.neo4j_database or None, location)
     try:
-        agent, database = await connection.home()
+        agent = await connection.agent()
         if is_too_old(agent):
             raise too_old(location, agent)
-        connection.use(database)
+        await connection.settle()
         await schema.prepare(connection, create=create)
     except BaseException:
         await connection.close()
@@ -75,6 +81,7 @@ def _driver(uri: str, settings: Settings) -> AsyncDriver:
         uri,
         auth=(settings.neo4j_user, password) if password else None,
         connection_timeout=CONNECT_SECONDS,
+        connection_acquisition_timeout=ACQUIRE_SECONDS,
         max_transaction_retry_time=RETRY_SECONDS,
         max_connection_pool_size=4 * MAX_WRITERS,
         notifications_min_severity=NotificationMinimumSeverity.OFF,
