@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from qrmem.text.numbers import canonical_number, numbers, roman
+from qrmem.text.numbers import canonical_number, designate_apart, numbers, roman
 from qrmem.text.spelling import normalise_name
 from qrmem.text.titles import BEFORE_GIVEN, sex, split_titles, titles_clash
 
@@ -23,8 +23,8 @@ _NOBLE = _set("duke duchess earl count countess marquess marquis viscount baron 
 _MODIFIERS = _set(
     """
     new old north south east west northern southern eastern western upper lower central great
-    greater  little big san santa los las fort mount lake saint st port cape anti non pre post
-    half ex
+    greater little big san santa los las fort mount lake saint st port cape anti non pre post half
+    ex deputy vice acting assistant shadow former downtown mid early late inner outer mini super
     """
 )
 _HEADS = """
@@ -37,7 +37,9 @@ castle tower hall court prison prize award cup league championship festival seri
 album song book novel magazine newspaper times post press journal news family brothers sisters
 sons foundation society association committee commission council department ministry office agency
 project program programme system theory day week month year night king queen prince princess
-president minister man woman boy girl
+president minister man woman boy girl airline airlines airways falls municipality nation pond
+creek tavern inn restaurant center centre parish borough bureau line lines railway union
+federation alliance entertainment records studios pictures awards games
 """
 _GENERIC = _set(_HEADS)
 _CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
@@ -53,6 +55,8 @@ class _Name:
         core: the same without generation and company form.
         generation: `jr`, `sr` or "".
         numerals: places in `core` of Roman numerals.
+        place: as many last words stand behind a comma: Springfield, Illinois.
+        compounds: the words of each hyphenated word.
     """
 
     titles: tuple[str, ...]
@@ -60,6 +64,8 @@ class _Name:
     core: tuple[str, ...]
     generation: str
     numerals: frozenset[int]
+    place: int
+    compounds: tuple[frozenset[str], ...]
 
 
 @lru_cache(maxsize=200_000)
@@ -76,6 +82,8 @@ def is_alias(short: str, long: str) -> bool:
         return False
     if _spelling(a.core) == _spelling(b.core):
         return True
+    if designate_apart(a.core, b.core):
+        return False
     if numbers(a.core) != numbers(b.core):
         return _is_acronym(short, b.words) or _is_without_numeral(a, b)
     return _is_initialled(a.core, b.core) or _is_acronym(short, b.words) or _is_part(a, b)
@@ -95,7 +103,10 @@ def _parsed(name: str) -> _Name:
     while len(core) > 1 and core[-1] in _COMPANY:
         core.pop()
     numerals = frozenset(i for i in range(len(core)) if rest[i] != core[i] and roman(rest[i]))
-    return _Name(titles, found, tuple(core), generation, numerals)
+    place = len(normalise_name(name.partition(",")[2]).split())
+    joined = (word for word in name.split() if "-" in word.strip("-"))
+    compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
+    return _Name(titles, found, tuple(core), generation, numerals, place, compounds)
 
 
 def _are_two(a: _Name, b: _Name) -> bool:
@@ -178,6 +189,10 @@ def _is_part(a: _Name, b: _Name) -> bool:
     if _MODIFIERS.intersection(b.core[: places[0]]):
         return False
     if "of" in b.core and places[0] > b.core.index("of"):
+        return False
+    if any(compound & set(a.core) and compound & set(extra) for compound in b.compounds):
+        return False
+    if b.place and places[0] >= len(b.core) - b.place:
         return False
     stands_for_surname = bool(a.titles) and not BEFORE_GIVEN.intersection(a.titles)
     return not stands_for_surname or places[-1] == len(b.core) - 1

@@ -47,8 +47,9 @@ def numbers(words: Sequence[str]) -> tuple[str, ...]:
 def canonical_number(words: Sequence[str], at: int) -> str | None:
     """Return the word at `at` in digits if it is a number, else `None`.
 
-    Roman numerals count up to 39 and not in first place, where they are words of other languages
-    (Xi, Vi); a single letter only where a king's number stands: last, or before "of" and the like.
+    Roman numerals count up to 39; of two letters not in first place, where they are words of other
+    languages (Xi, Vi); a single letter only where a king's number stands: last, or before "of" and
+    the like.
     """
     word = words[at]
     if word in WORDS:
@@ -57,7 +58,9 @@ def canonical_number(words: Sequence[str], at: int) -> str | None:
         return match[1].lstrip("0") or "0"
     if word.isdecimal():
         return word.lstrip("0") or "0"
-    if at and _REGNAL.match(word) and (len(word) > 1 or _stands_as_regnal(words, at)):
+    if not _REGNAL.match(word):
+        return None
+    if len(word) > 2 or (at and (len(word) == 2 or _stands_as_regnal(words, at))):
         return str(roman(word))
     return None
 

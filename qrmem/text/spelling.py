@@ -9,7 +9,8 @@ from qrmem.text.scripts import MARKS
 APOSTROPHES = "'’‘`´ʼʻʹ′＇"
 _APOSTROPHE = re.compile(f"[{APOSTROPHES}]")
 _TAIL = re.compile(
-    rf"(?:[{APOSTROPHES}]s(?![^\W_])|[\s.,;:!?…\"“”()\[\]{{}}«»/\\|*_{APOSTROPHES}-])+\Z", re.I
+    rf"(?:(?<!\d)[{APOSTROPHES}]s(?![^\W_])|[\s.,;:!?…\"“”()\[\]{{}}«»/\\|*_{APOSTROPHES}-])+\Z",
+    re.I,
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _TOKEN = re.compile(
