@@ -123,7 +123,7 @@ async def _refreshed_once(store: GraphStore, ns: str, similar: Similar | None) -
     alike = await similar(names) if similar else ()
     resolution = resolved(names, await store.decisions(ns), alike)
     change = change_for(names, await _entities(store, ns), Rows(), resolution)
-    if change != Change():
+    if change.names or change.entities:
         revision = await store.apply(ns, revision, change)
     spelled = respelled(await store.entities(ns, sorted(resolution.unspelled)))
     if spelled:
