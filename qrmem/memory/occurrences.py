@@ -7,7 +7,9 @@ from qrmem.text.scripts import UNSPACED
 
 _BORDERLESS = re.compile(f"[{UNSPACED}]")
 _LEAST_STEM = 4
-"""Letters from which a name may be followed by an ending (Goethes, Ивана)."""
+"""Letters from which a name may be followed by an ending (Goethes); in other scripts any name may."""
+
+_LONGEST_ENDING = 3
 
 
 class Occurrences:
@@ -54,7 +56,8 @@ def _places(name: str, text: str, is_whole: bool) -> Iterator[int]:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        if _is_border(text, at) and (not is_whole or _is_border(text, end)):
+        furthest = end if is_whole else end + _LONGEST_ENDING
+        if _is_border(text, at) and any(_is_border(text, n) for n in range(end, furthest + 1)):
             yield at
             at = text.find(name, end)
         else:
@@ -62,7 +65,7 @@ def _places(name: str, text: str, is_whole: bool) -> Iterator[int]:
 
 
 def _is_border(text: str, at: int) -> bool:
-    if at in (0, len(text)):
+    if at == 0 or at >= len(text):
         return True
     before, after = text[at - 1], text[at]
     if not (before.isalnum() and after.isalnum()):

@@ -1,0 +1,92 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.memory.folding import LONGEST, contradictions, fold
+from qrmem.records import Fact, Segment
+
+
+def fact(head: str, tail: str, description: str, segment: int = 0) -> Fact:
+    return Fact(head, tail, description, f"s{segment}")
+
+
+def segments(*indexes: int) -> list[Segment]:
+    return [Segment(f"s{n}", "d", n, 0, 0, "", 0) for n in indexes]
+
+
+def test_there_is_one_relation_for_each_unordered_pair() -> None:
+    relations = fold(
+        [
+            fact("b", "a", "is the father of"),
+            fact("a", "c", "knows"),
+            fact("a", "b", "is the daughter of", 4),
+        ]
+    )
+    assert [r.key for r in relations] == ["a|b", "a|c"]
+    assert (relations[0].head, relations[0].tail) == ("b", "a")
+    assert relations[0].description == "is the father of; ← is the daughter of"
+    assert relations[0].segments == ("s0", "s4")
+
+
+def test_what_goes_the_other_way_is_never_taken_for_the_same() -> None:
+    (relation,) = fold([fact("a", "b", "killed the man"), fact("b", "a", "killed the man")])
+    assert relation.description == "killed the man; ← killed the man"
+
+
+def test_near_duplicates_are_said_once_and_all_facts_are_kept() -> None:
+    facts = [
+        fact("a", "b", "hunts the white whale"),
+        fact("a", "b", "hunts the white whale again", 3),
+        fact("a", "b", "lost a leg to it", 5),
+    ]
+    (relation,) = fold(facts)
+    assert relation.description == "hunts the white whale; lost a leg to it"
+    assert relation.facts == tuple(facts)
+
+
+def test_an_entity_has_no_relation_with_itself() -> None:
+    assert fold([fact("a", "a", "is")]) == []
+
+
+WORDS = st.sampled_from(["saw", "met", "killed", "the", "old", "whale", "x" * 200])
+FACTS = st.lists(
+    st.builds(
+        fact,
+        st.sampled_from("abc"),
+        st.sampled_from("abc"),
+        st.lists(WORDS, min_size=1, max_size=9).map(" ".join),
+        st.integers(0, 9),
+    )
+)
+
+
+@given(FACTS)
+def test_folding_loses_no_fact_and_stays_within_its_length(facts: list[Fact]) -> None:
+    relations = fold(facts)
+    kept = [f for relation in relations for f in relation.facts]
+    assert sorted(map(repr, kept)) == sorted(repr(f) for f in facts if f.head != f.tail)
+    assert all(0 < len(relation.description) <= LONGEST for relation in relations)
+    assert len({relation.key for relation in relations}) == len(relations)
+
+
+def test_parallel_facts_from_far_apart_may_contradict_each_other() -> None:
+    (relation,) = fold(
+        [
+            fact("a", "b", "was born in Paris in spring", 0),
+            fact("a", "b", "lived there for years", 1),
+            fact("a", "b", "was born in Paris in spring", 7),
+            fact("a", "b", "never left London", 9),
+        ]
+    )
+    found = contradictions(relation, segments(0, 1, 7, 9))
+    assert [(p.first.segment_id, p.second.segment_id) for p in found] == [
+        ("s0", "s9"),
+        ("s1", "s7"),
+        ("s1", "s9"),
+    ]
+
+
+def test_facts_of_two_documents_are_always_far_apart() -> None:
+    (relation,) = fold([fact("a", "b", "won the war"), fact("a", "b", "lost everything", 1)])
+    elsewhere = [*segments(0), Segment("s1", "other", 0, 0, 0, "", 0)]
+    assert len(contradictions(relation, elsewhere)) == 1
+    assert contradictions(relation, segments(0, 1)) == []
