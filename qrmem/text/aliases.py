@@ -168,7 +168,7 @@ def _is_acronym(short: str, long: Sequence[str]) -> bool:
 
 def _spelled_numeral(letters: str, heads: Sequence[str]) -> bool:
     """Whether the letters end in the last number as a Roman numeral: WWII."""
-    if not heads or not heads[-1].isdigit():
+    if not heads or not heads[-1].isdecimal():
         return False
     stem = "".join(heads[:-1])
     return letters.startswith(stem) and roman(letters[len(stem) :]) == int(heads[-1])
