@@ -1,6 +1,6 @@
 """Building a memory as a LangGraph state machine (Q03-Q13).
 
-    plan -> summarise -> extract -> accept -> supplement -> merge -> embed
+    plan -> summarise -> extract -> accept -> supplement -> merge -> fold -> embed
 
 The ledger is the checkpoint: every phase of a segment is committed as it ends, and each node does
 what the store says is missing. So a run that was stopped anywhere is resumed by running it again.
@@ -16,6 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.embedding import embed_segments
+from qrmem.agents.folding import fold_documents
 from qrmem.agents.merging import deciding, merge_view
 from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader, Task
@@ -149,7 +150,7 @@ async def build_document(deps: BuildDeps, document_id: str, *, question: str = "
 def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
     """Return the machine, freshly wired."""
     graph = StateGraph(BuildState, context_schema=BuildRun)
-    nodes = [plan, summarise, extract, accept, supplement, merge, embed]
+    nodes = [plan, summarise, extract, accept, supplement, merge, fold, embed]
     for node in nodes:
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "plan")
@@ -238,6 +239,14 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
     await merge_view(run.deps, state["documents"])
+
+
+async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
+    """Fold parallel relations by the reasoner, where that is wanted (Q12)."""
+    run = runtime.context
+    if run.deps.fold_by_reasoner:
+        summaries = {id: info.summary for id, info in run.infos.items()}
+        await fold_documents(run.deps, run.segments, summaries)
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:

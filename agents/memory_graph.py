@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from qrmem.agents.folding import folded_by_reasoner
 from qrmem.agents.state import AskDeps
 from qrmem.memory.folding import fold
 from qrmem.memory.overlay import Overlay
@@ -98,8 +99,18 @@ class MemoryGraph:
         for key in keys:
             self._relations[key] = []
         for edge in fold(dict.fromkeys(fact for fact in facts if fact.segment_id in seen)):
+            edge = await self._folded(edge)
             for end in {edge.head, edge.tail} & set(keys):
                 self._relations[end].append(edge)
+
+    async def _folded(self, edge: Relation) -> Relation:
+        if not self.deps.folded_by_reasoner or len(edge.facts) < 2:
+            return edge
+        columns = await self.deps.searcher.columns()
+        assert columns is not None
+        of, rows = columns.catalog.document_ids, columns.row_of
+        places = {id: of[rows[id]] for id in edge.segments if id in rows}
+        return await folded_by_reasoner(self.deps.store, self.deps.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
         if self.documents is None:

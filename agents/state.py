@@ -76,6 +76,8 @@ class AskDeps:
 
     Attributes:
         listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
+        folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
+            descriptions that were folded for them (Q12).
     """
 
     store: GraphStore
@@ -86,6 +88,7 @@ class AskDeps:
     tagger: EntityTagger | None = None
     listener: Listener = silent
     concurrency: int = 8
+    folded_by_reasoner: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -322,3 +322,35 @@ async def test_progress_counts_each_segment_once() -> None:
     assert sum(e.data["count"] for e in heard if e.kind == "segment") == 5
     phases = [e.data["phase"] for e in heard if e.kind == "phase"]
     assert phases == ["summarising", "reading", "questioning", "merging"]
+
+
+async def test_parallel_relations_are_folded_by_the_reasoner_once() -> None:
+    store = await store_with(10)
+    reasoner = ScriptedReasoner()
+    wanted = deps(store, reasoner, fold_by_reasoner=True)
+    await build_document(wanted, "d0")
+    folds = [what for stage, what in reasoner.calls if stage == "fold"]
+    assert folds
+    await build_document(wanted, "d0")
+    assert [what for stage, what in reasoner.calls if stage == "fold"] == folds
+
+
+async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
+    parts = ["Bob saw the Gray Harbour. ", "Ann left the Grey Harbour. "]
+
+    class Spelling(HashEmbedder):
+        def _vector(self, text: str) -> Any:
+            return super()._vector(text.replace("Grey", "Gray"))
+
+    for threshold, expected in ((0.9, 1), (0.0, 2)):
+        embedder = Spelling()
+        store = await store_with(0, embedder=embedder)
+        found = [Segment(f"s{n}", "d0", n, 26 * n, 26 * n + 26, t, 9) for n, t in enumerate(parts)]
+        await store.put_document("ns", Document("".join(parts), id="d0"), found)
+        names = [Mention(f"{c} Harbour", "PLACE", (f"{c} Harbour",)) for c in ("Gray", "Grey")]
+        tagger, reasoner = Tagger(*names), ScriptedReasoner()
+        chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}
+        await build_document(
+            deps(store, reasoner, tagger=tagger, graph_update=False, **chosen), "d0"
+        )
+        assert len(await store.list_entities("ns")) == expected

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import STRATEGIES
-from qrmem.errors import UsageError, WindowTooSmall
+from qrmem.errors import ModelOutputError, UsageError, WindowTooSmall
 from qrmem.ports import Event, Verdict
 from qrmem.records import Step
 
@@ -261,3 +261,55 @@ async def test_no_reading_exceeds_the_room(
     assert all(10 * len(read) <= room for read in reasoner.judged)
     assert len(reasoner.judged) <= 5
     assert outcome.status == "unanswerable"
+
+
+# --- orientation ---------------------------------------------------------------------------------
+
+ORIENTED = (
+    Part("Ahab met Starbuck at sea.", (), ("Ahab",)),
+    Part("Starbuck spoke of Pip then.", (), ("Pip",)),
+    Part("Pip drowned.", (), ("Pip",)),
+)
+
+
+async def test_the_nearest_segments_are_read_with_the_question_once_and_kept() -> None:
+    store = await memory(*ORIENTED)
+    question = "What became of Ahab?"
+    first, second, other = ScriptedReasoner(), ScriptedReasoner(), ScriptedReasoner()
+    await ask(store, first, question, orient=True, nearest=2, max_trials=1)
+    read = [what for stage, what in first.calls if stage == "extract"]
+    assert "s0" in read
+    await ask(store, second, question, orient=True, nearest=2, max_trials=1)
+    assert [stage for stage, _ in second.calls] == ["judge"]
+    await ask(store, other, "Where was Ahab met?", orient=True, nearest=2, max_trials=1)
+    assert ("extract", "s0") in other.calls
+
+
+async def test_what_a_question_added_is_its_own_unless_it_is_shared() -> None:
+    store = await memory(*ORIENTED)
+    await ask(store, ScriptedReasoner(), "What of Ahab?", orient=True, nearest=3, max_trials=1)
+    seen = {}
+    for name, options in {
+        "same": {"orient": True, "nearest": 3},
+        "other": {},
+        "shared": {"share_orientation": True},
+    }.items():
+        asked = "What of Ahab?" if name == "same" else "Who is Ahab?"
+        outcome = await ask(
+            store, ScriptedReasoner(), asked, start="entities", max_trials=2, **options
+        )
+        seen[name] = any(edge.taken for step in outcome.steps for edge in step.edges)
+    assert seen == {"same": True, "other": False, "shared": True}
+
+
+async def test_a_segment_that_cannot_be_oriented_is_warned_of() -> None:
+    def fail(stage: str, what: str) -> Exception | None:
+        return ModelOutputError("gibberish", raw="?") if stage == "extract" else None
+
+    heard: list[Event] = []
+    reasoner = ScriptedReasoner(fail=fail)
+    outcome = await ask(
+        await memory(*ORIENTED), reasoner, "What of Ahab?", orient=True, max_trials=1, heard=heard
+    )
+    assert outcome.status == "unanswerable"
+    assert "gibberish" in next(e.data["message"] for e in heard if e.kind == "warning")
