@@ -16,7 +16,7 @@ _U = voc.UPPER
 _ABBREVIATED = "|".join(sorted(voc.ABBREVIATED_TITLES, key=len, reverse=True))
 _TOKEN = re.compile(
     rf"(?<![^\W_])(?:(?:{_ABBREVIATED})\.(?!\w)"
-    rf"|(?:[{_U}]\.){{2,}}"
+    rf"|(?:[{_U}]\.)(?:[ ]?[{_U}]\.)+(?![\w])"
     rf"|[{_U}]\.(?=[ \n][{_U}])"
     rf"|[{_U}][^\W_]*(?:[’'][^\W\d_]+)*(?:-[^\W_]+(?:[’'][^\W\d_]+)*)*"
     rf"(?:[ \n]?&[ \n]?[{_U}][^\W_]*)*)"
@@ -28,6 +28,7 @@ _NUMBER_AFTER = re.compile(r"[ ](\d{1,3})(?=[.,;:!?)\]”’\"']|\s*\Z|[ \n](?:[
 _BEFORE = frozenset(".!?…:;—–*#>|([{\"“”«„‘'•·_")
 _GAPS = frozenset((" ", "\n", "\u00a0", "  ", "-", " \n", "\r\n"))
 _VERSE_LINES = 4
+_NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
 
 
 @dataclass(slots=True)
@@ -111,32 +112,32 @@ def _weak_lines(text: str) -> list[tuple[int, int]]:
     spans, at, opening = [], 0, []
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        words = _WORD.findall(line) if len(line) <= 90 else []
-        if words and _is_heading(line, words, lines, number):
+        if _is_heading(line, lines, number):
             spans.append((at, at + len(line)))
         elif line[:1].strip():
             opening.append((at, line[0].isupper()))
         at += len(line) + 1
     capitals = sum(is_capital for _, is_capital in opening)
-    if (
-        len(opening) >= _VERSE_LINES
-        and capitals >= 0.9 * len(opening)
-        and len(text) / len(opening) < 90
-    ):
+    is_verse = len(opening) >= _VERSE_LINES and capitals >= 0.9 * len(opening)
+    if is_verse and len(text) < 90 * len(opening):
         spans.extend((start, start + 1) for start, _ in opening)
     return sorted(spans)
 
 
-def _is_heading(line: str, words: list[str], lines: list[str], number: int) -> bool:
-    if line.lstrip().startswith("#"):
+def _is_heading(line: str, lines: list[str], number: int) -> bool:
+    """A short line alone whose weighty words all have capitals, or one that is marked as such."""
+    if line.startswith("#"):
         return True
-    if line.rstrip()[-1:] in ".,;:!?”\"'" and not line.isupper():
-        return False
     alone = (number == 0 or not lines[number - 1].strip()) and (
         number + 1 >= len(lines) or not lines[number + 1].strip()
     )
-    content = [w for w in words if w.casefold() not in voc.FUNCTION_WORDS]
-    return alone and len(words) <= 12 and bool(content) and all(not w.islower() for w in content)
+    if not alone or not line or len(line) > 90:
+        return False
+    if line.rstrip()[-1:] in _NO_HEADING_ENDS and not line.isupper():
+        return False
+    words = _WORD.findall(line)
+    content = [word for word in words if word.casefold() not in voc.FUNCTION_WORDS]
+    return bool(content) and len(words) <= 12 and not any(word.islower() for word in content)
 
 
 def _joined(text: str, tokens: list[_Token], words: Counter[str]) -> Iterator[Run]:
@@ -280,7 +281,8 @@ def _is_acronym(run: Run, seen: Counter[str], words: Counter[str]) -> bool:
     """A short word in capitals in the midst of words that are not."""
     if len(run.words) > 1:
         if all(w.isupper() for w in run.words):
-            return any(words[w.title()] for w in run.words)
+            seen_plain = (w.title() for w in run.words if voc.bare(w) not in voc.FUNCTION_WORDS)
+            return any(words[w] for w in seen_plain)
         return True
     word = run.words[0]
     if run.weak or words[word.casefold()] or _ROMAN.fullmatch(word):

@@ -107,7 +107,7 @@ def _kind(text: str, run: Run) -> str:
     return "PERSON" if _speaks(text, run) else ""
 
 
-_INITIAL = re.compile(r"(?:[^\W\d_]\.)+")
+_INITIAL = re.compile(r"(?:[^\W\d_]\.\s?)+")
 _NEXT = re.compile(r"\s([a-z]+)\b")
 _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
 

@@ -201,6 +201,26 @@ FINITE_VERBS = _words(
 """Verb forms that end neither in -ed nor in -s and can follow a subject."""
 
 
+PERSON_VERBS = _words(
+    """
+    said asked told thought knew felt wanted hoped believed wrote read spoke talked smiled laughed
+    walked ran sat stood looked went came took gave brought held laid put married lived died loved
+    hated promised agreed refused decided remembered forgot learned explained pointed nodded waited
+    worked taught painted sang drank ate slept woke wept wore kissed
+    """
+)
+"""Verbs whose subject is nearly always a person."""
+
+VAGUE_NOUNS = _words(
+    """
+    way ways thing things time times day days moment man men woman women person people part parts
+    kind sort case fact matter end top side bit lot number others rest same one ones first last
+    place year years hand hands word words name course
+    """
+)
+"""Nouns that make no entity by themselves."""
+
+
 def uppercase_class() -> str:
     """Return the inside of a regex class of all capital letters of the scripts that have case."""
     letters = [

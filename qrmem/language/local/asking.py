@@ -9,29 +9,28 @@ import re
 from zlib import crc32
 
 from qrmem.language import vocabulary as voc
-from qrmem.language.local.reading import SegmentReading, Sentence, flat, opening
+from qrmem.language.local.reading import FIGURES, SegmentReading, Sentence, flat, opening
+from qrmem.language.local.things import things
 from qrmem.language.rules import Occurrence
 
 _AUXILIARY = re.compile(
     r"(was|were|is|are|had|has|could|would|will|can|must|should|might)\s+(.+)", re.S
 )
+_LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
 _CLAUSE_END = re.compile(
-    r"[;:.!?()\[\]“”\"]|\s[—–-]{1,2}\s|—|--|,\s+(?:and|but|who|which|so|because|when|while|as|for|then|"
-    r"where|with|though|although|or|said|yet)\b"
+    r"[;:!?()\[\]“”\"]|\.(?!\s*\w)|\s[—–-]{1,2}\s|—|--"
+    r"|,\s+(?:and|but|who|which|so|because|when|while|as|for|then|where|with|though|although|or|said|yet)\b"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*")
 _TEMPLATES = (
-    "What is told of {names} and {words}?",
-    "{names}: what do {words} mean there?",
-    "How do {words} concern {names}?",
-    "What have {names} to do with {words}?",
-    "Why are {words} named beside {names}?",
+    "What is told of {items}?",
+    "How are {items} connected?",
+    "What brings {items} together?",
+    "Where do {items} meet?",
+    "What happens between {items}?",
+    "Which part do {items} play?",
 )
-_NAMELESS = (
-    "What is said about {words}?",
-    "What do {words} have in common?",
-    "How did it come to {words}?",
-)
+_ALONE = ("What is told of {items}?", "What becomes of {items}?", "Why does {items} matter here?")
 _FEWEST_WORDS, _MOST_WORDS = 3, 18
 
 
@@ -64,28 +63,22 @@ def _question(reading: SegmentReading, sentence: Sentence) -> str:
 
 
 def _about_subject(reading: SegmentReading, sentence: Sentence) -> str:
-    """Make "Who built the Marigold?" if the sentence opens with a name and a verb of its own."""
-    subject = _subject(reading, sentence)
-    if subject is None:
-        return ""
-    rest = sentence.text[subject.end - sentence.start :]
-    if not rest[:1].isspace():
-        return ""
-    cut = _CLAUSE_END.search(rest)
-    clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
-    words = _WORD.findall(clause)
-    if not _FEWEST_WORDS <= len(words) <= _MOST_WORDS or not _is_verb(words[0]):
-        return ""
-    return _when(reading, sentence, subject, clause) or _who(reading, subject, clause)
-
-
-def _subject(reading: SegmentReading, sentence: Sentence) -> Occurrence | None:
-    if not sentence.places:
-        return None
-    first, start = sentence.places[0], opening(sentence)
-    lead = sentence.text[start - sentence.start : first.start - sentence.start]
-    is_subject = lead.casefold() in {"", "the "}
-    return first if is_subject and reading.mentions[first.entity].type != "DATE" else None
+    """Make "Who built the Marigold?" if a clause opens with a name and a verb of its own."""
+    for place in sentence.places:
+        if reading.mentions[place.entity].type == "DATE":
+            continue
+        lead = _LEAD.search(sentence.text, 0, place.start - sentence.start)
+        rest = sentence.text[place.end - sentence.start :]
+        if lead is None or not rest[:1].isspace():
+            continue
+        cut = _CLAUSE_END.search(rest)
+        clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
+        words = _WORD.findall(clause)
+        if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and _is_verb(words[0]):
+            the = lead[1] or ""
+            asked = _when(reading, sentence, place, clause, the)
+            return asked or _who(reading, place, clause, words, the)
+    return ""
 
 
 def _is_verb(word: str) -> bool:
@@ -100,13 +93,22 @@ def _is_verb(word: str) -> bool:
     )
 
 
-def _who(reading: SegmentReading, subject: Occurrence, clause: str) -> str:
+def _who(
+    reading: SegmentReading, subject: Occurrence, clause: str, words: list[str], the: str
+) -> str:
     kind = reading.mentions[subject.entity].type
-    asked = {"PERSON": "Who", "": "Who or what"}.get(kind, "What")
-    return f"{asked} {clause}?"
+    if kind == "PERSON" or (not kind and not the and _is_personal(words)):
+        return f"Who {clause}?"
+    return f"{'What' if kind or the else 'Who or what'} {clause}?"
 
 
-def _when(reading: SegmentReading, sentence: Sentence, subject: Occurrence, clause: str) -> str:
+def _is_personal(words: list[str]) -> bool:
+    return words[0] in voc.PERSON_VERBS or bool({"his", "her", "himself", "herself"} & set(words))
+
+
+def _when(
+    reading: SegmentReading, sentence: Sentence, subject: Occurrence, clause: str, the: str
+) -> str:
     """Make "When was X born in Y?" for an auxiliary and a date in the same clause."""
     parts = _AUXILIARY.match(clause)
     date = next((p for p in sentence.places if reading.mentions[p.entity].type == "DATE"), None)
@@ -116,34 +118,21 @@ def _when(reading: SegmentReading, sentence: Sentence, subject: Occurrence, clau
     rest = re.sub(rf"(?:,?\s*(?:on|in|since|until|by|of|at)\s)?{re.escape(spelled)}", "", parts[2])
     if rest == parts[2] or len(_WORD.findall(rest)) < 2 or rest.rstrip().endswith(" in"):
         return ""
-    name = flat(sentence.text[: subject.end - sentence.start].lstrip("\"'“”‘’*_#>-–— "))
-    name = name[0].lower() + name[1:] if name.startswith("The ") else name
+    name = flat(sentence.text[subject.start - sentence.start : subject.end - sentence.start])
+    name = f"the {name}" if the else name
     return f"When {parts[1]} {name} {rest.strip(' ,')}?"
 
 
 def _about_content(reading: SegmentReading, sentence: Sentence) -> str:
     """A question that names who and what the sentence is about."""
-    names = reading.names(sentence)[:2]
-    words = _key_words(sentence)[: 4 - len(names)]
-    if len(words) < 2:
+    names = reading.names(sentence, FIGURES)[:2]
+    items = [*names, *(f"the {thing.text}" for thing in things(sentence)[: 3 - len(names)])]
+    if not items or (len(items) == 1 and not names):
         return ""
-    templates = _TEMPLATES if names else _NAMELESS
+    templates = _ALONE if len(items) == 1 else _TEMPLATES
     template = templates[crc32(sentence.text.encode("utf-8", "replace")) % len(templates)]
-    return template.format(names=_listed(names), words=_listed(words))
+    return template.format(items=_listed(items))
 
 
-def _key_words(sentence: Sentence) -> list[str]:
-    """The longest lower-case words, in text order."""
-    words = dict.fromkeys(
-        w
-        for w in _WORD.findall(sentence.text)
-        if w.islower() and len(w) > 3 and w not in voc.FUNCTION_WORDS and w not in voc.FINITE_VERBS
-    )
-    longest = sorted(words, key=lambda w: (-len(w), w))[:4]
-    return [word for word in words if word in longest]
-
-
-def _listed(words: list[str]) -> str:
-    return (
-        words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
-    )
+def _listed(items: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))

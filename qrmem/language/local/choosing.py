@@ -1,61 +1,102 @@
-"""Choosing among given options: the one that the text around the question's words supports best."""
+"""Choosing among given options: the one that the text around the question's words supports best.
 
+Options come in two kinds. A short one ("the Grey Sow") stands in the text as it is, so the
+sentence that answers the question decides. A long one restates the text in other words, which lie
+spread over many sentences, so all that was read decides, the nearer to the question the more.
+"""
+
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qrmem.language.local.content import content
 from qrmem.language.local.evidence import Clue, Evidence
 from qrmem.language.local.reading import flat
 from qrmem.ports import AskContext, Quote, Verdict
 
-ENOUGH = 0.3
-"""Support from which an option counts as stated rather than guessed."""
+ENOUGH = 0.25
+"""Coverage of question and option by one sentence, multiplied, from which an option is stated."""
 
-_FLOOR = 0.15
-"""What a sentence counts that holds an option's words and none of the question's."""
+LONG = 5
+"""Content words from which an option is a restatement rather than a span of the text."""
+
+_EXCEPTION = re.compile(r"\bNOT\b|\bEXCEPT\b|\bexcept(?: for)?\b[^?]{0,12}\?")
+_SHARPNESS = 3
+_SPAN_SENTENCES, _STATEMENT_SENTENCES = 3, 10
+_FLOOR = 0.5
+"""What a sentence counts for a long option if it holds none of the question's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What speaks for an option.
+
+    Attributes:
+        value: what options are ranked by.
+        clue: the sentence that says most of it, `None` if none says any.
+        stated: coverage of question and option by that sentence, multiplied, in [0, 1].
+    """
+
+    value: float
+    clue: Clue | None
+    stated: float
 
 
 def choose(context: AskContext, evidence: Evidence, *, force: bool, tokens: int) -> Verdict:
-    """Return the best supported option; without any support, that nothing supports one."""
-    supports = [_support(terms_, evidence) for terms_ in _own_terms(context.choices, evidence)]
-    best = max(range(len(supports)), key=lambda i: (round(supports[i][0], 9), -i))
-    value, clue = supports[best]
-    if clue is None or value <= 0 or (value < ENOUGH and not force):
-        return Verdict(False, reason=_doubt(context, evidence, best, value), tokens=tokens)
+    """Return the best supported option; without enough support, what is missing."""
+    supports = _supports(context.choices, evidence)
+    sign = -1 if _EXCEPTION.search(context.question) else 1
+    best = max(range(len(supports)), key=lambda i: (sign * round(supports[i].value, 9), -i))
+    support = supports[best]
+    if sign < 0 and any(s.clue for s in supports):
+        return _exception(context, supports, best, tokens)
+    if support.clue is None or not (force or support.stated >= ENOUGH):
+        return Verdict(False, reason=_doubt(context, evidence, best, support), tokens=tokens)
     return Verdict(
         True,
         answer=context.choices[best],
         choice=best,
-        reason=f"the passage that supports this option best says: {flat(clue.text)[:200]}",
-        quotes=(Quote(clue.passage.label, clue.text),),
+        reason=f"what supports this option best: {flat(support.clue.text)}",
+        quotes=(Quote(support.clue.passage.label, support.clue.text),),
         tokens=tokens,
     )
 
 
-def _own_terms(choices: Sequence[str], evidence: Evidence) -> list[dict[str, float]]:
-    """Each option's terms with their weight; what other options share counts less."""
-    sets = [frozenset(content(choice)) for choice in choices]
-    shared = {term: sum(term in own for own in sets) for own in sets for term in own}
-    return [{term: evidence.rarity(term) / shared[term] for term in own} for own in sets]
+def _exception(context: AskContext, supports: Sequence[Support], best: int, tokens: int) -> Verdict:
+    """The option that least speaks for, where the question asks for the exception."""
+    others = [s.clue for i, s in enumerate(supports) if i != best and s.clue]
+    quotes = dict.fromkeys(Quote(clue.passage.label, clue.text) for clue in others)
+    reason = "the question asks for the exception, and this option has the least support"
+    return Verdict(True, context.choices[best], best, reason, tuple(quotes), tokens)
 
 
-def _support(own: dict[str, float], evidence: Evidence) -> tuple[float, Clue | None]:
-    """How much the best sentence says of an option, times how near it is to the question."""
-    total = sum(own.values())
-    best: tuple[float, Clue | None] = (0.0, None)
+def _supports(choices: Sequence[str], evidence: Evidence) -> list[Support]:
+    own = [frozenset(content(choice)) for choice in choices]
+    beyond = [terms - evidence.asked.terms or terms for terms in own]
+    is_long = sorted(map(len, own))[len(own) // 2] >= LONG
+    return [_support(terms, evidence, is_long=is_long) for terms in beyond]
+
+
+def _support(own: frozenset[str], evidence: Evidence, *, is_long: bool) -> Support:
+    weights = {term: evidence.rarity(term) for term in own}
+    total = sum(weights.values()) or 1.0
+    values: list[float] = []
+    stated, telling = -1.0, None
     for clue in evidence.clues:
-        held = sum(weight for term, weight in own.items() if term in clue.line.terms)
-        if held:
-            value = held / total * (_FLOOR + clue.coverage)
-            if value > best[0]:
-                best = (value, clue)
-    return best
+        held = sum(weights[term] for term in own & clue.line.terms) / total
+        if not held:
+            continue
+        near = _FLOOR + clue.coverage if is_long else clue.coverage
+        values.append(held * near ** (1 if is_long else _SHARPNESS))
+        if held * clue.coverage > stated:
+            stated, telling = held * clue.coverage, clue
+    counted = sorted(values, reverse=True)[: _STATEMENT_SENTENCES if is_long else _SPAN_SENTENCES]
+    return Support(sum(counted) * total**0.5, telling, max(stated, 0.0))
 
 
-def _doubt(context: AskContext, evidence: Evidence, best: int, value: float) -> str:
-    missing = evidence.missing()
-    lacks = (
-        f"nothing read so far mentions {', '.join(repr(w) for w in missing)}; " if missing else ""
-    )
-    if value <= 0:
+def _doubt(context: AskContext, evidence: Evidence, best: int, support: Support) -> str:
+    missing = ", ".join(f"'{word}'" for word in evidence.missing())
+    lacks = f"nothing read so far mentions {missing}; " if missing else ""
+    if support.clue is None:
         return f"{lacks}no option's words are in what was read"
-    return f"{lacks}the nearest option is {context.choices[best]!r}, with little support"
+    return f"{lacks}no option is stated; the nearest is '{context.choices[best]}'"

@@ -1,7 +1,8 @@
 """A segment as the local reasoner sees it: sentences, and who is named where."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from qrmem.language.rules import Occurrence, Tagged, tagged
@@ -43,16 +44,50 @@ class SegmentReading:
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...]
 
-    def names(self, sentence: Sentence) -> list[str]:
-        """The names in a sentence, in order."""
-        return [self.mentions[index].name for index in sentence.entities]
+    def names(self, sentence: Sentence, but: frozenset[str] = frozenset()) -> list[str]:
+        """The names in a sentence, in order, those of some types left out."""
+        found = (self.mentions[index] for index in sentence.entities)
+        return [mention.name for mention in found if mention.type not in but]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def read(text: str) -> SegmentReading:
     """Return the sentences of a segment with the entities named in each."""
     found = tagged(text)
     return SegmentReading(tuple(_sentences(text, found)), found.mentions)
+
+
+def read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
+    """Return the same with the entities that another tagger found, and the types that it knows."""
+    own = tagged(text)
+    known = {form.casefold() for mention in own.mentions for form in mention.forms}
+    new = [m for m in others if not known & {form.casefold() for form in (m.name, *m.forms)}]
+    types = {form.casefold(): m.type for m in others for form in m.forms}
+    mentions = [
+        m if m.type else replace(m, type=types.get(m.name.casefold(), "")) for m in own.mentions
+    ]
+    if not new and tuple(mentions) == own.mentions:
+        return read(text)
+    places = list(own.occurrences)
+    for mention in new:
+        spans = [span for span in _spans(text, mention) if _is_free(span, places)]
+        if spans:
+            places.extend(Occurrence(a, b, len(mentions)) for a, b in spans)
+            mentions.append(mention)
+    places.sort(key=lambda place: (place.start, place.end))
+    return SegmentReading(
+        tuple(_sentences(text, Tagged(tuple(mentions), tuple(places)))), tuple(mentions)
+    )
+
+
+def _spans(text: str, mention: Mention) -> list[tuple[int, int]]:
+    forms = sorted({mention.name, *mention.forms}, key=lambda form: (-len(form), form))
+    spelled = "|".join(r"\s+".join(map(re.escape, form.split())) for form in forms if form.strip())
+    return [m.span() for m in re.finditer(rf"(?<!\w)(?:{spelled})(?!\w)", text)] if spelled else []
+
+
+def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
+    return not any(place.start < span[1] and span[0] < place.end for place in places)
 
 
 def _sentences(text: str, found: Tagged) -> list[Sentence]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import log
 
 from qrmem.language.local.reading import Sentence, flat, read
 from qrmem.records import Segment
@@ -10,6 +11,7 @@ from qrmem.text.words import terms
 LIMIT = 300
 """Tokens of a summary T."""
 
+_FULL_LENGTH = 18
 _CANDIDATES = 4000
 """Segments looked at; of a longer document an even sample, so that the summary stays cheap."""
 
@@ -31,7 +33,7 @@ def summary(
     covered: set[str] = set()
     for _, at in ranked[:200]:
         text = flat(read_sentences[at].text)
-        if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.6 * len(sentence_terms[at]):
+        if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.4 * len(sentence_terms[at]):
             continue
         cost = count(f"{text} ")
         if cost <= left:
@@ -43,9 +45,13 @@ def summary(
 
 
 def _weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
-    """Mean frequency of its words in the document, more for names; short scraps count little."""
+    """How much of the document's vocabulary a sentence carries; speech tells less than telling.
+
+    Grows with the logarithm of each word's spread, so that names and themes count and no single
+    word decides, and with the sentence's length up to some twenty content words.
+    """
     if not own:
         return 0.0
-    length = len(own)
-    mean = sum(spread[term] for term in own) / (length + 4)
-    return mean * (1 + 0.2 * min(len(sentence.entities), 3)) * min(1.0, 25 / length)
+    carried = sum(log(spread[term]) for term in own) / max(len(own), _FULL_LENGTH)
+    names = 1 + 0.15 * min(len(sentence.entities), 4)
+    return carried * names * (0.6 if sentence.text[0] in '"“‘«„' else 1.0)

@@ -8,9 +8,9 @@ before ("He …") ties the names of both together.
 import re
 from collections.abc import Sequence
 
-from qrmem.language import vocabulary as voc
-from qrmem.language.local.reading import SegmentReading, Sentence, flat
+from qrmem.language.local.reading import FIGURES, SegmentReading, Sentence, flat
 from qrmem.language.local.statements import LONGEST, around
+from qrmem.language.local.things import Thing, forms_of, things
 from qrmem.records import Contribution, Mention, Segment, Statement
 from qrmem.text.words import terms
 
@@ -20,34 +20,32 @@ MOST_THINGS = 2
 MOST_TIES = 2
 """Statements between neighbouring sentences that one question adds."""
 
-_THING = re.compile(
-    r"\b(?:an?|the|his|her|its|their|my|our|your|this|that)\s+"
-    r"((?:[a-z]+(?:-[a-z]+)*\s+){0,2}[a-z]+(?:-[a-z]+)*)(?=([^\w\s]|\s+[^\W\d_]+))"
-)
 _GOES_ON = re.compile(
     r"[\"'“‘*_]*(?:He|She|It|They|His|Her|Its|Their|This|That|These|Those|There|Then|But|And)\b"
 )
-_VERBAL = re.compile(r".*(?:ed|ing|ly)\Z")
 
 
 def supplement(
     segment: Segment, reading: SegmentReading, known: Contribution, questions: Sequence[str]
 ) -> tuple[tuple[Mention, ...], tuple[Statement, ...]]:
     """Return mentions and statements that are not in `known`, in the order of the questions."""
+    text = flat(segment.text)
     sentence_terms = [frozenset(terms(s.text)) for s in reading.sentences]
     names = {form.casefold() for m in known.mentions for form in m.forms}
     said = {(s.head, s.tail, s.description) for s in known.statements}
     mentions: list[Mention] = []
     statements: list[Statement] = []
     for question in questions:
-        at = _answer(frozenset(terms(question)), sentence_terms)
+        asked = frozenset(terms(question))
+        at = _answer(asked, sentence_terms)
         if at is None:
             continue
-        for thing in _things(reading.sentences[at]):
-            if thing.casefold() not in names and len(thing) > 2:
-                names.add(thing.casefold())
-                mentions.append(_mention(segment.text, thing, question))
-                statements.extend(_tied(reading, reading.sentences[at], thing, question))
+        sentence = reading.sentences[at]
+        for thing in _told(sentence, asked, text):
+            if thing.text not in names:
+                names.add(thing.text)
+                mentions.append(_mention(text, thing.text, question))
+                statements.extend(_tied(reading, sentence, thing, question))
         for statement in _carried_on(reading, at, question):
             key = (statement.head, statement.tail, statement.description)
             if key not in said:
@@ -63,48 +61,36 @@ def _answer(asked: frozenset[str], sentence_terms: Sequence[frozenset[str]]) -> 
     return shared.index(best) if best > 1 else None
 
 
-def _things(sentence: Sentence) -> list[str]:
-    """Nouns after an article or possessive, with what stands between, longest first."""
-    found: dict[str, None] = {}
-    for match in _THING.finditer(sentence.text):
-        words = _noun_phrase(match.group(1).split())
-        if words:
-            found.setdefault(" ".join(words))
-    return sorted(found, key=lambda thing: -len(thing.split()))[:MOST_THINGS]
-
-
-def _noun_phrase(words: list[str]) -> list[str]:
-    """The words up to the first that cannot belong to a noun."""
-    kept: list[str] = []
-    for word in words:
-        if word in voc.FUNCTION_WORDS or (kept and _VERBAL.match(word)):
-            break
-        kept.append(word)
-    return kept if kept and not _VERBAL.match(kept[-1]) else []
+def _told(sentence: Sentence, asked: frozenset[str], text: str) -> list[Thing]:
+    """The things worth an entity: asked for, of several words, or coming back in the segment."""
+    found = []
+    for thing in things(sentence):
+        is_asked = asked.issuperset(terms(thing.text))
+        if " " in thing.text or is_asked or len(forms_of(thing.text, text)) > 1:
+            found.append(thing)
+    return found[:MOST_THINGS]
 
 
 def _mention(text: str, thing: str, question: str) -> Mention:
-    pattern = re.compile(r"\b" + r"\s+".join(map(re.escape, thing.split())) + r"\b", re.IGNORECASE)
-    forms = [flat(form) for form in pattern.findall(text)] or [thing]
+    forms = forms_of(thing, text) or [thing]
     ordered = dict.fromkeys([thing, *sorted(set(forms) - {thing})])
     return Mention(thing, "", tuple(ordered), len(forms), question)
 
 
 def _tied(
-    reading: SegmentReading, sentence: Sentence, thing: str, question: str
+    reading: SegmentReading, sentence: Sentence, thing: Thing, question: str
 ) -> list[Statement]:
-    """The thing with the nearest name of its sentence."""
+    """The thing with the nearest name of its sentence, rather than with a date or number."""
     if not sentence.places:
         return []
-    match = re.search(r"\s+".join(map(re.escape, thing.split())), sentence.text)
-    if match is None:
-        return []
-    at = sentence.start + match.start()
-    nearest = min(sentence.places, key=lambda p: (abs(p.start - at), p.start))
-    a, b = match.start(), match.end()
+    at = sentence.start + thing.start
+    nearest = min(
+        sentence.places,
+        key=lambda p: (reading.mentions[p.entity].type in FIGURES, abs(p.start - at), p.start),
+    )
     c, d = nearest.start - sentence.start, nearest.end - sentence.start
-    description = around(sentence.text, min(a, c), max(b, d))
-    return [Statement(reading.mentions[nearest.entity].name, thing, description, question)]
+    description = around(sentence.text, min(thing.start, c), max(thing.end, d))
+    return [Statement(reading.mentions[nearest.entity].name, thing.text, description, question)]
 
 
 def _carried_on(reading: SegmentReading, at: int, question: str) -> list[Statement]:
