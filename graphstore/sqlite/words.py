@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 16
 """Blocks of one term from which on the newer ones are joined."""
 
+_SMALL = 255
+"""What fits a count of one byte."""
+
 _Block = tuple[int, int, bytes, bytes]
 
 
@@ -98,15 +101,21 @@ def _blocks(
     number = np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), sizes)
     order = np.argsort(term, kind="stable")
     term, counts, number = term[order], counts[order], number[order]
-    starts = np.flatnonzero(np.diff(term, prepend=-1)).tolist()
-    for start, end in zip(starts, [*starts[1:], len(term)], strict=True):
-        yield _block(int(term[start]), number[start:end], counts[start:end])
+    starts = np.flatnonzero(np.diff(term, prepend=-1))
+    # Cut bytes rather than arrays: most blocks are a few numbers, and there are many.
+    numbers_packed = number.tobytes()
+    counts_packed = np.minimum(counts, _SMALL).astype(np.uint8).tobytes()
+    columns = (term[starts], number[starts], np.maximum.reduceat(counts, starts), starts)
+    ends = [*starts[1:].tolist(), len(term)]
+    for num, first, most, start, end in zip(*(c.tolist() for c in columns), ends, strict=True):
+        packed = counts_packed[start:end] if most <= _SMALL else counts[start:end].tobytes()
+        yield num, first, numbers_packed[4 * start : 4 * end], packed
 
 
 def _block(term: int, numbers: "_Ints", counts: "_Ints") -> _Block:
     import numpy as np
 
-    is_small = int(counts.max()) < 256
+    is_small = int(counts.max()) <= _SMALL
     packed = counts.astype(np.uint8) if is_small else counts
     return term, int(numbers[0]), numbers.tobytes(), packed.tobytes()
 
@@ -163,8 +172,12 @@ def _replace(db: sqlite3.Connection, term: int, blocks: Sequence[tuple[int, byte
         "DELETE FROM posting WHERE term = ? AND first BETWEEN ? AND ?",
         (term, blocks[0][0], blocks[-1][0]),
     )
-    numbers, counts = _joined([block[1:] for block in blocks], np.int32)
-    db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", _block(term, numbers, counts))
+    numbers = b"".join(block[1] for block in blocks)
+    counts = b"".join(block[2] for block in blocks)
+    if 4 * len(counts) != len(numbers):  # counts of two sizes
+        _, joined = _joined([block[1:] for block in blocks], np.int32)
+        counts = joined.tobytes()
+    db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", (term, blocks[0][0], numbers, counts))
 
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:

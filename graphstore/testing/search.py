@@ -63,6 +63,7 @@ class SearchContract(Contract):
 
     async def test_many_small_changes_read_as_one(self, store: GraphStore) -> None:
         pieces = [f"all w{n} w{n % 7} " for n in range(60)]
+        pieces[4] += "all " * 300
         document, segments = text("d", *pieces)
         for ns in ("n", "m"):
             await store.create_namespace(ns, INFO)
