@@ -118,21 +118,27 @@ def passage(document: str) -> int:
 @contextlib.asynccontextmanager
 async def built(corpus: Corpus, folder: Path, *, embedded: bool) -> AsyncIterator[Built]:
     """Open the memory of a corpus; read and embed what is missing first."""
-    path = folder / f"{corpus.name}{'.embedded' if embedded else ''}.db"
-    documents = [
-        {"id": document_id(place), "title": title, "text": text}
-        for place, (title, text) in enumerate(corpus.passages)
-    ]
-    async with qrmem.open(str(path), namespace=NAMESPACE, embedder="none") as memory:
-        await memory.add(documents)
-    store = await open_store(str(path), Settings())
+    store = await open_store(str(folder / f"{corpus.name}.db"), Settings())
     try:
+        info = await store.namespace(NAMESPACE)
+        if info is None or info.embedder == "none":  # embedded only once it is read completely
+            await _read(corpus, folder)
         embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
         if embedder is not None:
             await _embed(store, embedder)
         yield Built(corpus, store, embedder)
     finally:
         await store.close()
+
+
+async def _read(corpus: Corpus, folder: Path) -> None:
+    documents = [
+        {"id": document_id(place), "title": title, "text": text}
+        for place, (title, text) in enumerate(corpus.passages)
+    ]
+    path = str(folder / f"{corpus.name}.db")
+    async with qrmem.open(path, namespace=NAMESPACE, embedder="none") as memory:
+        await memory.add(documents)
 
 
 async def _embed(store: GraphStore, embedder: KeptEmbedder) -> None:

@@ -44,7 +44,8 @@ class DrawnEmbedder:
             seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
             rows.append(np.random.default_rng(seed).standard_normal(_DIMENSION))
         matrix = np.array(rows, dtype=np.float32)
-        return matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+        return unit
 
 
 def corpus_of(size: int) -> Corpus:
