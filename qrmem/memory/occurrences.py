@@ -7,7 +7,7 @@ from qrmem.text.scripts import UNSPACED
 
 _BORDERLESS = re.compile(f"[{UNSPACED}]")
 _LEAST_STEM = 4
-"""Letters from which a name may be followed by an ending (Goethes); in other scripts any name may."""
+"""Letters from which a name may be followed by an ending (Goethes); in other scripts any may."""
 
 _LONGEST_ENDING = 3
 
