@@ -5,16 +5,16 @@ DEEPEST = 12
 """Nesting beyond which a text is no reply to any prompt, and costs a repairer its time."""
 
 
-def completed(text: str) -> str:
-    """Return the text cut after its last whole item and closed; unchanged if it does not break off.
+def completed(text: str) -> tuple[str, bool]:
+    """Return a text cut after its last whole item and closed, and whether a piece was cut off.
 
-    A text that is nested too deeply becomes "".
+    A text that does not break off stays as it is; one that is nested too deeply becomes "".
 
     A name or sentence that was cut in half would look like a name or a sentence of the document.
     """
     start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
     if start < 0:
-        return text
+        return text, False
     stack: list[str] = []
     last: tuple[int, str] | None = None
     at = start
@@ -26,18 +26,20 @@ def completed(text: str) -> str:
         if char in "{[":
             stack.append(_CLOSERS[char])
             if len(stack) > DEEPEST:
-                return ""
+                return "", False
         elif char in "}]" and stack and stack[-1] == char:
             stack.pop()
             last = (at + 1, "".join(reversed(stack)))
             if not stack:
-                return text
+                return text, False
         elif char == "," and stack:
             last = (at, "".join(reversed(stack)))
         at += 1
     if not stack or last is None:
-        return text
-    return text[: last[0]] + last[1]
+        return text, False
+    # Only the very last bracket is missing: everything that was begun had been ended.
+    is_whole = last[1] == "}" and not text[last[0] :].strip(" \t\r\n`")
+    return text[: last[0]] + last[1], not is_whole
 
 
 def _may_open(text: str, at: int) -> bool:

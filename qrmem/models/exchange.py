@@ -140,17 +140,21 @@ async def send(chat: ChatModel, exchange: Exchange) -> ChatReply:
     return await Gauge(Direct(chat)).send(exchange)
 
 
+Cause = Literal["connection", "timeout", "busy", "server", "body"]
+"""No connection; no answer in time; 429 or 503; 5xx or a broken connection; no usable answer."""
+
+
 class Transient(ModelUnavailable):
     """A request failed in a way that may pass; `Retrying` decides what becomes of it.
 
     Attributes:
-        cause: `connection`, `timeout`, `busy` (429, 503), `server` (5xx) or `body` (not a reply).
+        cause: what kind of failure it is.
         retry_after: seconds that the server asked for, or `None`.
         is_free: the server answered that it did not work, so no tokens are owed.
     """
 
     def __init__(
-        self, message: str, *, cause: str, retry_after: float | None = None, is_free: bool = False
+        self, message: str, *, cause: Cause, retry_after: float | None = None, is_free: bool = False
     ) -> None:
         super().__init__(message)
         self.cause = cause

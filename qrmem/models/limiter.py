@@ -61,7 +61,7 @@ class Limiter:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self._leave()  # the place was given just before the cancellation
-            else:
+            elif place in self._waiting:
                 self._waiting.remove(place)
             raise
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from qrmem.errors import AccessRefused, ContextExceeded, ModelUnavailable, QrmemError
 from qrmem.models.endpoint import Endpoint
-from qrmem.models.exchange import Rejected, Transient
+from qrmem.models.exchange import Cause, Rejected, Transient
 
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _NO_MODEL = re.compile(
@@ -41,7 +41,7 @@ def from_status(
     if status in {400, 413, 422, 500} and _CONTEXT.search(low):
         return ContextExceeded(f"the prompt is longer than what {endpoint.host} takes: {said}")
     if status in _PASSING:
-        cause = "busy" if status in {429, 503, 529} else "server"
+        cause: Cause = "busy" if status in {429, 503, 529} else "server"
         return Transient(text, cause=cause, retry_after=retry_after(headers), is_free=True)
     if status in {400, 415, 422, 501}:
         return Rejected(text, complaint=low)

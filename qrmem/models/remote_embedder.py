@@ -73,7 +73,7 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self.dimension), dtype=np.float32)
-        async with open_client(self._endpoint, self._timeout) as client:
+        async with await open_client(self._endpoint, self._timeout) as client:
             places = asyncio.Semaphore(self._places)
 
             async def one(batch: Sequence[str]) -> "NDArray[np.float32]":

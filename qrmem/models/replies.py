@@ -154,9 +154,9 @@ def _candidates(text: str) -> Iterator[_Candidate]:
     for value in reversed(whole):
         yield _Candidate(value)
     for piece in [*reversed(fenced), answer]:
-        closed = completed(piece)
+        closed, is_cut = completed(piece)
         if (value := _repaired(closed)) is not _NOTHING:
-            yield _Candidate(value, loss="" if closed == piece else "the reply breaks off")
+            yield _Candidate(value, loss="the reply breaks off" if is_cut else "")
     for value in reversed(inner):
         yield _Candidate(value, loss="only a part of the reply is JSON")
 

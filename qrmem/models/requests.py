@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qrmem.models.endpoint import Endpoint
@@ -15,11 +16,17 @@ CONNECT_SECONDS = 4.0
 """Time to get a connection; a command with no route to its server ends within 5 seconds."""
 
 
-def open_client(endpoint: Endpoint, timeout: float) -> "AsyncOpenAI":
-    """Return a client that never retries by itself and reads neither key nor URL on its own."""
+async def open_client(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
+    """Return a client that never retries by itself and reads neither key nor URL on its own.
+
+    Args:
+        seconds: time-out of a whole request.
+    """
+    # The first import takes more than a second, during which no other call may time out.
+    await asyncio.to_thread(import_module, "openai")
     import openai
 
-    limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    limits = openai.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
     return openai.AsyncOpenAI(
         api_key=endpoint.key.reveal() or "none",
         base_url=endpoint.url,

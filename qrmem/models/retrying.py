@@ -2,22 +2,36 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from qrmem.errors import ModelUnavailable
-from qrmem.models.exchange import Exchange, Sender, Transient
+from qrmem.models.exchange import Cause, Exchange, Sender, Transient
 from qrmem.ports import ChatReply, Event, Listener
 
 T = TypeVar("T")
 
 FIRST_WAIT = 0.5
-LONGEST_WAIT = 30.0
+LONGEST_WAIT = 16.0
 LONGEST_ASKED = 120.0
 """A server that asks for a longer wait is given up: a user should hear of it at once."""
+
+
+PATIENCE: Mapping[Cause, int] = {
+    "busy": 3,
+    "server": 2,
+    "body": 2,
+    "timeout": 1,
+    "connection": 1,
+}
+"""How many times the retries that were set are allowed for a cause.
+
+A server in a storm refuses quickly and means it; a time-out costs the user the whole of it.
+"""
 
 
 @dataclass(slots=True)
@@ -28,7 +42,7 @@ class Reached:
 
 
 class Retries:
-    """When and how often to try again."""
+    """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`)."""
 
     def __init__(
         self,
@@ -60,6 +74,14 @@ class Retries:
             ModelUnavailable: it did not help; the text is that of the last failure.
         """
         tries = 0
+        failures: Counter[Cause] = Counter()
+
+        def may_help(exc: BaseException) -> bool:
+            if not isinstance(exc, Transient):
+                return False
+            failures[exc.cause] += 1
+            is_within = failures[exc.cause] <= self._most * PATIENCE[exc.cause]
+            return is_within and self._is_worth_it(exc) and may_retry()
 
         async def attempt() -> T:
             nonlocal tries
@@ -73,8 +95,7 @@ class Retries:
             return result
 
         policy = AsyncRetrying(
-            retry=retry_if_exception(lambda exc: self._may_help(exc)),
-            stop=lambda state: state.attempt_number > self._most or not may_retry(),
+            retry=retry_if_exception(may_help),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=lambda state: tell(
@@ -88,9 +109,7 @@ class Retries:
             tried = f" (tried {tries} times)" if tries > 1 else ""
             raise ModelUnavailable(f"{exc}{tried}") from exc
 
-    def _may_help(self, exc: BaseException) -> bool:
-        if not isinstance(exc, Transient):
-            return False
+    def _is_worth_it(self, exc: Transient) -> bool:
         if exc.cause == "connection" and not self._reached.yet:
             return False
         return exc.retry_after is None or exc.retry_after <= LONGEST_ASKED
@@ -101,7 +120,7 @@ class Retries:
         asked = exc.retry_after if isinstance(exc, Transient) else None
         if asked is not None:
             return asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT)
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (state.attempt_number - 1))
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(state.attempt_number - 1, 30))
         return self._jitter.uniform(longest / 2, longest)
 
 

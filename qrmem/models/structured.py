@@ -28,7 +28,7 @@ class Structured(Generic[M]):
         attempts: requests made, at least 1.
         repaired: whether it took more than reading it.
         problems: what had to be left out of it; empty if nothing was.
-        replies: all replies, the last one is `raw`.
+        replies: all replies, in the order in which they came.
     """
 
     value: M
@@ -49,6 +49,8 @@ async def ask(
 ) -> Structured[M]:
     """Ask until a reply can be read as `model`.
 
+    A reply of which a part had to be left out is asked for once more; the better one counts.
+
     Args:
         request: its schema and attempt are set here.
         retries: tries at temperature 0.7 after the first one and its re-ask.
@@ -61,6 +63,7 @@ async def ask(
     first = replace(request, schema=schema, schema_name=request.schema_name or model.__name__)
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")
+    best: tuple[Parsed[M], ChatReply] | None = None
     for n in range(retries + 2):
         turn = _turn(first, n, replies, error, fits)
         if turn is None:
@@ -74,17 +77,29 @@ async def ask(
             if reply.finish_reason in {"refusal", "content_filter"}:
                 break
             continue
-        return Structured(
-            value=parsed.value,
-            raw=reply.text,
-            attempts=len(replies),
-            repaired=parsed.repaired,
-            problems=parsed.problems,
-            replies=tuple(replies),
-        )
+        is_second = best is not None
+        if best is None or len(parsed.problems) <= len(best[0].problems):
+            best = parsed, reply
+        # What was cut at the token limit would be cut there again.
+        if is_second or not parsed.problems or reply.finish_reason == "length":
+            break
+        error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
+    if best is not None:
+        return _structured(*best, replies)
     raise ModelOutputError(
         f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
     ) from error
+
+
+def _structured(parsed: Parsed[M], reply: ChatReply, replies: list[ChatReply]) -> Structured[M]:
+    return Structured(
+        value=parsed.value,
+        raw=reply.text,
+        attempts=len(replies),
+        repaired=parsed.repaired,
+        problems=parsed.problems,
+        replies=tuple(replies),
+    )
 
 
 def read(reply: ChatReply, model: type[M]) -> Parsed[M]:

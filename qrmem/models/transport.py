@@ -1,5 +1,6 @@
 """The innermost layer: one HTTP request to an OpenAI-compatible server, failures translated."""
 
+import asyncio
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ class OpenAITransport:
         self._model = model
         self._timeout = timeout
         self._client: AsyncOpenAI | None = None
+        self._opening = asyncio.Lock()
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send one request and wait for the whole reply.
@@ -43,7 +45,10 @@ class OpenAITransport:
             await client.close()
 
     async def _post(self, arguments: dict[str, Any]) -> str:
-        client = self._client = self._client or open_client(self._endpoint, self._timeout)
+        async with self._opening:
+            if self._client is None:
+                self._client = await open_client(self._endpoint, self._timeout)
+            client = self._client
         create = client.chat.completions.with_raw_response.create
         return await requested(
             lambda: create(**arguments), self._endpoint, self._model, self._timeout

@@ -137,30 +137,32 @@ async def test_what_may_pass_is_tried_again_until_it_does(fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "tries", "words"),
     [
-        ("429", "429: Rate limit reached"),
-        ("500", "500: The server had an error"),
-        ("500-empty", "500: no reason given"),
-        ("502-html", "502: 502 Bad Gateway Bad Gateway"),
-        ("reset", "broke the connection"),
-        ("refuse", "broke the connection"),
-        ("html", "no reply: "),
-        ("cut-body", "no reply: "),
-        ("no-choices", "no reply: "),
-        ("error-200", "upstream went away"),
+        ("429", 7, "429: Rate limit reached"),
+        ("500", 5, "500: The server had an error"),
+        ("500-empty", 5, "500: no reason given"),
+        ("502-html", 5, "502: 502 Bad Gateway Bad Gateway"),
+        ("reset", 5, "broke the connection"),
+        ("refuse", 5, "broke the connection"),
+        ("html", 5, "no reply: "),
+        ("cut-body", 5, "no reply: "),
+        ("no-choices", 5, "no reply: "),
+        ("error-200", 5, "upstream went away"),
     ],
 )
-async def test_the_last_failure_is_told_when_retries_are_used_up(fault: str, words: str) -> None:
+async def test_the_last_failure_is_told_when_retries_are_used_up(
+    fault: str, tries: int, words: str
+) -> None:
     async with (
         serving(faults=Faults(always=fault)) as server,
         chatting(server, retries=2) as chat,
     ):
         with pytest.raises(ModelUnavailable, match=words) as caught:
             await chat.complete(request())
-        assert server.stats.requests == 3
+        assert server.stats.requests == tries
     assert "127.0.0.1" in str(caught.value)
-    assert "tried 3 times" in str(caught.value)
+    assert f"tried {tries} times" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -295,7 +297,26 @@ async def test_several_calls_that_find_out_at_once_agree() -> None:
 # --- replies -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", sorted(READABLE))
+LOSSY = ("bad-item",)
+
+
+async def test_a_reply_that_lost_a_part_is_asked_for_once_more_and_the_better_one_counts() -> None:
+    for script, attempts in ({1: "cut"}, 2), ({1: "cut", 2: "bad-item"}, 2), ({2: "cut"}, 1):
+        async with serving(faults=Faults(script=script)) as server, chatting(server) as chat:
+            found = await ask(chat, request(), Names)
+            assert server.stats.requests == found.attempts == attempts
+        assert len(found.value.entities) == 5
+
+
+async def test_a_reply_that_always_loses_a_part_is_taken_with_its_problems() -> None:
+    async with serving(faults=Faults(always="cut")) as server, chatting(server) as chat:
+        found = await ask(chat, request(), Names)
+        assert server.stats.requests == 2
+    assert found.value.entities == ["Ahab", "Moby Dick", "Ishmael"]
+    assert found.problems == ("the reply breaks off",)
+
+
+@pytest.mark.parametrize("fault", sorted(READABLE.keys() - LOSSY))
 async def test_a_reply_that_holds_the_answer_is_read_the_first_time(fault: str) -> None:
     async with serving(faults=Faults(always=fault)) as server, chatting(server) as chat:
         found = await ask(chat, request(), Names)

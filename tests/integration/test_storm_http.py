@@ -1,0 +1,66 @@
+"""Sixty structured calls through a storm: all answered, by at most twice the calm's requests."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+import pytest
+from pydantic import BaseModel
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer, serving
+
+from qrmem.config import Settings
+from qrmem.models.chat import open_chat
+from qrmem.models.meter import Meter
+from qrmem.models.negotiation import forget
+from qrmem.models.structured import ask
+from qrmem.models.tokenizers import open_tokenizer
+from qrmem.ports import ChatRequest, Message
+
+STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
+SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
+CALLS = 60
+
+
+class Names(BaseModel):
+    entities: list[str]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+async def build(server: OpenAIServer) -> tuple[list[list[str]], Meter]:
+    settings = Settings(model="test", base_url=server.url, timeout=0.8, concurrency=16)
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 100)
+
+    async with open_chat(settings, sleep=sleep) as chat:
+        tokenizer = open_tokenizer("builtin")
+        meter = Meter(chat, run="r", phase="construction", tokenizer=tokenizer)
+
+        async def one(n: int) -> list[str]:
+            text = (
+                f"Passage:\n<text>\nOnce Ahab met Captain Number{n} near Port Letter{n}.\n</text>"
+            )
+            request = ChatRequest((Message("system", SYSTEM), Message("user", text)), stage="read")
+            return (await ask(meter, request, Names)).value.entities
+
+        return list(await asyncio.gather(*map(one, range(CALLS)))), meter
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_storm_changes_nothing_but_the_number_of_requests(seed: int) -> None:
+    async with serving() as server:
+        calm, _ = await build(server)
+        assert server.stats.requests == CALLS
+    async with serving(faults=Faults(rates=STORM, seed=seed), latency=0.002) as server:
+        stormy, meter = await build(server)
+        stats = server.stats
+    assert stormy == calm
+    assert stats.requests <= 2 * CALLS
+    assert sum(record.attempts for record in meter.records) == stats.requests
+    assert sum(stats.faults.values()) > CALLS // 4
