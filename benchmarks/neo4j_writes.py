@@ -4,10 +4,10 @@
 
 Both sides write the same nodes and edges, with the same properties, constraints and indexes, to
 the same server, in turns; the plain side is one labelled `UNWIND` with `MERGE` for each kind of
-node and edge, 5,000 rows at a time. Row by row is shown for context. Then the database's time of one step of
-a strategy: the facts at 20 entities with their other ends and segments, in one round trip. The
-server is the one of `NEO4J_URI`, `NEO4J_USERNAME`, `NEO4J_PASSWORD`; everything is written to
-namespaces of its own and removed.
+node and edge, 5,000 rows at a time. Row by row is shown for context. Then the database's time of
+one step of a strategy: the facts at 20 entities with their other ends and segments, in one round
+trip. The server is the one of `NEO4J_URI`, `NEO4J_USERNAME`, `NEO4J_PASSWORD`; everything is
+written to namespaces of its own and removed.
 """
 
 import argparse

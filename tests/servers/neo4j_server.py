@@ -52,7 +52,7 @@ class Server:
         with GraphDatabase.driver(
             self.uri, auth=auth, notifications_min_severity=NotificationMinimumSeverity.OFF
         ) as driver:
-            records, _, _ = driver.execute_query(text, values)  # type: ignore[arg-type]
+            records, _, _ = driver.execute_query(text, values)
             return [list(record) for record in records]
 
     def clear(self) -> None:
@@ -129,8 +129,10 @@ def local() -> Iterator[Server]:
     """Yield a server that the repository's own starter runs."""
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder)
-        yield start(state)
-        _starter("stop", state)
+        try:
+            yield start(state)
+        finally:
+            stop(state)
 
 
 def start(state: Path) -> Server:
@@ -142,6 +144,11 @@ def start(state: Path) -> Server:
     return Server(
         found["uri"], found["password"], browser=found["browser"], pid=found["pid"], state=state
     )
+
+
+def stop(state: Path) -> None:
+    """Stop the local server of a state folder, if it runs."""
+    _starter("stop", state)
 
 
 def _starter(command: str, state: Path, *options: str) -> "subprocess.CompletedProcess[str]":

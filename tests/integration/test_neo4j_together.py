@@ -1,0 +1,144 @@
+"""Several clients at once, and a server that dies in the middle."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from servers import neo4j_server
+from servers.neo4j_server import Server, Unavailable
+
+from qrmem.config import Settings
+from qrmem.errors import StoreConflict, StoreUnavailable
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.testing.samples import INFO, Text, add, change, contents, series, text
+
+pytestmark = pytest.mark.neo4j
+
+
+async def _stores(server: Server, count: int) -> list[GraphStore]:
+    opened = (open_store(server.uri, server.settings) for _ in range(count))
+    return list(await asyncio.gather(*opened))
+
+
+async def _add_beside_others(store: GraphStore, ns: str, texts: Sequence[Text]) -> None:
+    """Add texts while others do; a conflict means: read and compute again."""
+    await store.create_namespace(ns, INFO)
+    for document, segments in texts:
+        await store.put_document(ns, document, segments)
+        while True:
+            info = await store.namespace(ns)
+            assert info is not None
+            made = change(segments, [row.key for row in await store.names(ns)])
+            try:
+                await store.apply(ns, info.revision, made)
+                break
+            except StoreConflict:
+                continue
+
+
+async def _expected(ns: str, texts: Sequence[Text]) -> dict[str, object]:
+    oracle = await open_store("memory://", Settings())
+    await add(oracle, ns, *texts)
+    return await contents(oracle, ns)
+
+
+async def _close(stores: Sequence[GraphStore]) -> None:
+    for store in stores:
+        await store.close()
+
+
+async def test_clients_that_open_an_empty_database_at_once_all_get_in(neo4j: Server) -> None:
+    neo4j.clear()
+    neo4j.query("MATCH (v:QrmemSchema) DELETE v")
+    for (name,) in neo4j.query("SHOW CONSTRAINTS YIELD name WHERE name STARTS WITH 'qrmem_'"):
+        neo4j.query(f"DROP CONSTRAINT {name}")
+    for (name,) in neo4j.query("SHOW INDEXES YIELD name WHERE name STARTS WITH 'qrmem_'"):
+        neo4j.query(f"DROP INDEX {name}")
+    stores = await _stores(neo4j, 4)
+    await add(stores[0], "n", text("d", "Ann met Bob "))
+    assert await stores[3].counts("n") == await stores[0].counts("n")
+    found = neo4j.query("SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'qrmem_'")
+    assert found
+    assert {state for _, state in found} == {"ONLINE"}
+    await _close(stores)
+
+
+async def test_clients_that_add_at_once_leave_what_one_would(neo4j: Server) -> None:
+    neo4j.clear()
+    stores = await _stores(neo4j, 3)
+    shared = series("ann")[:4]
+    shares = [series("ann")[:6], [*shared, *series("bob")[:4]], [*series("cy")[:4], *shared]]
+    await asyncio.gather(
+        *(
+            _add_beside_others(store, "n", share)
+            for store, share in zip(stores, shares, strict=True)
+        )
+    )
+    found = await contents(stores[0], "n")
+    texts = {document.id: (document, segments) for s in shares for document, segments in s}
+    expected = await _expected("n", list(texts.values()))
+    for part in expected:
+        assert found[part] == expected[part], part
+    await _close(stores)
+
+
+async def test_clients_in_namespaces_of_their_own_do_not_meet(neo4j: Server) -> None:
+    neo4j.clear()
+    stores = await _stores(neo4j, 3)
+    share = series("ann")[:4]
+    await asyncio.gather(
+        *(_add_beside_others(store, f"n{at}", share) for at, store in enumerate(stores))
+    )
+    expected = await _expected("n", share)
+    for at, store in enumerate(stores):
+        assert await contents(store, f"n{at}") == expected
+    await _close(stores)
+
+
+async def test_a_server_that_is_killed_and_started_again_loses_and_doubles_nothing(
+    neo4j: Server, tmp_path: Path
+) -> None:
+    if neo4j.state is None:
+        pytest.skip("the server is not ours to kill: it was not started by the local starter")
+    try:
+        server = neo4j_server.start(tmp_path)
+    except Unavailable as exc:
+        pytest.fail(str(exc))
+    texts = series("ann")
+    try:
+        adding = asyncio.create_task(_add_with_patience(server, texts))
+        await asyncio.sleep(3)  # cold, it has added some by then and not all
+        os.kill(server.pid, signal.SIGKILL)
+        again = await asyncio.to_thread(neo4j_server.start, tmp_path)
+        assert (again.uri, again.password) == (server.uri, server.password)
+        await adding
+        (store,) = await _stores(again, 1)
+        found = await contents(store, "n")
+        await store.close()
+    finally:
+        neo4j_server.stop(tmp_path)
+    expected = await _expected("n", texts)
+    for part in expected:
+        assert found[part] == expected[part], part
+
+
+async def _add_with_patience(server: Server, texts: Sequence[Text]) -> None:
+    """Add texts; where a run ends because the server is gone, begin another, as a user would."""
+    left = list(texts)
+    while left:
+        try:
+            (store,) = await _stores(server, 1)
+        except StoreUnavailable:
+            await asyncio.sleep(0.5)
+            continue
+        try:
+            while left:
+                await _add_beside_others(store, "n", left[:1])
+                left.pop(0)
+        except StoreUnavailable:
+            continue
+        finally:
+            await store.close()
