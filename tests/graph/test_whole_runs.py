@@ -1,0 +1,175 @@
+"""Whole runs of the prompted reasoner over a model that reads what it is sent."""
+
+import asyncio
+import json
+import random
+import re
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qrmem.agents import (
+    STRATEGIES,
+    AskDeps,
+    AskOptions,
+    BuildDeps,
+    build_document,
+    run_strategy,
+)
+from qrmem.config import Settings
+from qrmem.errors import WindowTooSmall
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.language.prompted import PromptedReasoner
+from qrmem.language.prompted.window import MESSAGE_TOKENS, REQUEST_TOKENS
+from qrmem.language.rules import RulesTagger
+from qrmem.memory.segmenting import cut
+from qrmem.ports import AskContext, ChatReply, ChatRequest
+from qrmem.records import BuildMode, Document
+from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.text.tokens import BuiltinTokenizer
+
+TOKENIZER = BuiltinTokenizer()
+
+
+class Reader:
+    """Notes the capitalised words of a prompt's texts; finds nothing answerable; may dawdle."""
+
+    name = "reader"
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.requests: list[ChatRequest] = []
+        self._dice = random.Random(seed) if seed is not None else None
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        if self._dice:
+            await asyncio.sleep(self._dice.random() / 100)
+        seen = re.findall(r"\b(?!The|Title)[A-Z][a-z]{2,}\b", request.messages[-1].content)
+        names = list(dict.fromkeys(reversed(seen)))
+        pairs = list(pairwise(names))
+        asked = request.stage == "supplement"
+        replies: dict[str, Any] = {
+            "entities": [f"1|{n}|PERSON" if asked else f"{n}|PERSON" for n in names[:12]],
+            "relations": [f"1|{a}|asks|{b}" if asked else f"{a}|sees|{b}" for a, b in pairs[:8]],
+            "questions": [f"Seen {a} {b}?" for a, b in pairs[:5]],
+            "summary": " ".join(names) * 20,
+            "description": "they meet",
+            "reasoning": "It is not said. " + " ".join(names[-20:]),
+            "action": -1,
+            "answer": "",
+            "quotes": [],
+            "query": " ".join(names[:30]),
+        }
+        assert request.schema is not None
+        return ChatReply(
+            json.dumps({field: replies[field] for field in request.schema["properties"]})
+        )
+
+
+async def build(
+    text: str, model: Reader, mode: BuildMode, window: int, concurrency: int = 4
+) -> tuple[MemoryStore, PromptedReasoner]:
+    store = MemoryStore()
+    await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 120))
+    document = Document(text, "A Title", "d")
+    await store.put_document("ns", document, cut("d", document, TOKENIZER, 120))
+    made = Settings(window=window, mode=mode)
+    reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=made)
+    await build_document(
+        BuildDeps(
+            store=store,
+            ns="ns",
+            reasoner=reasoner,
+            tagger=RulesTagger(),
+            concurrency=concurrency,
+            fold_by_reasoner=mode == "paper",
+        ),
+        "d",
+    )
+    return store, reasoner
+
+
+async def ask(
+    store: MemoryStore, reasoner: PromptedReasoner, window: int, strategy: str, **options: Any
+) -> None:
+    deps = AskDeps(
+        store=store,
+        ns="ns",
+        reasoner=reasoner,
+        searcher=Searcher(store, "ns"),
+        scorer=EdgeScorer(store, "ns"),
+        folded_by_reasoner=True,
+    )
+    context = AskContext("Whom did Ann and Bob see?", ("Cid", "nobody"), window)
+    chosen = AskOptions(max_trials=3, on_exhausted="force", orient=True, nearest=2, **options)
+    await run_strategy(deps, context, strategy, chosen)
+
+
+def size(request: ChatRequest) -> int:
+    count = TOKENIZER.count
+    prompt = sum(count(m.content) + MESSAGE_TOKENS for m in request.messages) + REQUEST_TOKENS
+    return prompt + count(str(request.schema)) + request.max_tokens
+
+
+words = st.sampled_from(
+    [
+        "Ann ",
+        "Bob ",
+        "Cid ",
+        "Dot ",
+        "saw ",
+        "rain. ",
+        "東京へ。",
+        "🙂",
+        "</text> ",
+        '"',
+        "\n\n",
+        "x" * 90,
+    ]
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=st.lists(words, min_size=1, max_size=400).map("".join).filter(str.strip),
+    mode=st.sampled_from(["compact", "paper"]),
+    window=st.integers(500, 2500),
+    start=st.sampled_from(["search", "entities"]),
+)
+async def test_no_call_of_a_run_exceeds_the_window(
+    text: str, mode: BuildMode, window: int, start: str
+) -> None:
+    model = Reader()
+    with suppress(WindowTooSmall):
+        store, reasoner = await build(text, model, mode, window)
+        for strategy in STRATEGIES:
+            await ask(store, reasoner, window, strategy, start=start)
+    assert all(size(request) <= window for request in model.requests)
+
+
+async def test_the_prompted_graph_does_not_depend_on_the_order_of_replies() -> None:
+    names = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus"]
+    dice = random.Random(1)
+    text = " ".join(
+        f"{dice.choice(names)} saw {dice.choice(names)} on the {n}th of May." for n in range(150)
+    )
+    dumps = []
+    for concurrency, seed in ((1, None), (16, 2), (16, 3)):
+        store, _ = await build(text, Reader(seed), "compact", 4096, concurrency)
+        keys = [found.key for found in await store.list_entities("ns", 1000)]
+        dumps.append(
+            (
+                await store.entities("ns", sorted(keys)),
+                await store.facts("ns", keys),
+                await store.questions("ns"),
+                await store.contributions("ns", "d"),
+            )
+        )
+    assert dumps[0] == dumps[1] == dumps[2]
+    assert len(dumps[0][0]) > 7
+    assert len(dumps[0][2]) > 3
