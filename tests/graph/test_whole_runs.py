@@ -56,7 +56,7 @@ class Reader:
         replies: dict[str, Any] = {
             "entities": [f"1|{n}|PERSON" if asked else f"{n}|PERSON" for n in names[:12]],
             "relations": [f"1|{a}|asks|{b}" if asked else f"{a}|sees|{b}" for a, b in pairs[:8]],
-            "questions": [f"Seen {a} {b}?" for a, b in pairs[:5]],
+            "questions": [f"{a}, {b}?" for a, b in pairs[:5]],
             "summary": " ".join(names) * 20,
             "description": "they meet",
             "reasoning": "It is not said. " + " ".join(names[-20:]),
