@@ -2,6 +2,7 @@
 # make run FILE=… ASK="…"       the same for your own file
 # make test                     all tests, with every real part that can be started here
 # make check                    seconds: style, types, import direction, fast tests
+# make neo4j, make neo4j-stop   a real Neo4j on this machine, with Java and Maven, no Docker
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,7 +10,7 @@ BIN    := $(VENV)/bin
 FILE   ?=
 ASK    ?=
 
-.PHONY: run test check lint types layers bench clean
+.PHONY: run test check lint types layers bench clean neo4j neo4j-stop
 
 run: $(VENV)/.core
 	@$(BIN)/python -m qrmem.demo $(if $(FILE),--file '$(FILE)') $(if $(ASK),--ask '$(subst ','\'',$(ASK))')
@@ -41,6 +42,12 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,files,tokenizers]'
 	@touch $@ $(VENV)/.core
+
+neo4j:
+	@$(PYTHON) docker/neo4j-local/neo4j_local.py start
+
+neo4j-stop:
+	@$(PYTHON) docker/neo4j-local/neo4j_local.py stop
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

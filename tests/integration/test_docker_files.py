@@ -1,0 +1,46 @@
+"""The files in `docker/` pass the linters that people would run on them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCKER = Path(__file__).parents[2] / "docker"
+
+
+def _lint(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    path = shutil.which(tool, path=str(Path(sys.executable).parent)) or shutil.which(tool)
+    if path is None:
+        pytest.skip(f"{tool} is not installed (it comes with the extra `dev`)")
+    return subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_image_passes_hadolint() -> None:
+    done = _lint("hadolint", str(DOCKER / "Dockerfile"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hadolint_would_see_a_mistake(tmp_path: Path) -> None:
+    bad = tmp_path / "Dockerfile"
+    bad.write_text("FROM python:latest\nRUN cd /tmp\n", encoding="utf-8")
+    assert _lint("hadolint", str(bad)).returncode != 0
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    lines = (DOCKER / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    users = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert users
+    assert users[-1].split(":")[0] not in {"root", "0"}
+
+
+def test_the_compose_file_passes_its_linter() -> None:
+    done = _lint("compose-lint", "check", "--fail-on", "high", str(DOCKER / "compose.yaml"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_compose_linter_would_see_a_mistake(tmp_path: Path) -> None:
+    bad = tmp_path / "compose.yaml"
+    bad.write_text("services:\n  a:\n    image: b\n    privileged: true\n", encoding="utf-8")
+    assert _lint("compose-lint", "check", "--fail-on", "high", str(bad)).returncode != 0
