@@ -51,9 +51,9 @@ class Columns:
         return len(self.catalog.segment_ids)
 
     @property
-    def is_embedded(self) -> bool:
-        """Whether every segment has a vector."""
-        return self.size == np.unique(self.matrix_rows).size
+    def embedded(self) -> int:
+        """Number of segments with a vector."""
+        return int(np.unique(self.matrix_rows).size)
 
     def title(self, row: int) -> str:
         """Return the title of a segment's document."""

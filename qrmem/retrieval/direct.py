@@ -1,7 +1,7 @@
 """What a question says about every segment by itself, before any link is followed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.graph import Graph
     from qrmem.retrieval.settings import SearchSettings
 
+_COMMON = 200
+"""Documents of one title beyond which it names none of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Direct:
@@ -29,6 +32,7 @@ class Direct:
 
     Attributes:
         weights: the question's terms, each as rare as the namespace says.
+        total: their sum.
         found: where they occur.
         norms: `(n,)`, BM25's length norm of every segment.
         lexical: `(n,)` in [0, 1], BM25 over its maximum.
@@ -40,6 +44,7 @@ class Direct:
     """
 
     weights: Mapping[str, float]
+    total: float
     found: "Mapping[str, Occurrences]"
     norms: "NDArray[np.float64]"
     lexical: "NDArray[np.float64]"
@@ -56,9 +61,8 @@ class Direct:
 
     def share(self, terms: frozenset[str]) -> float:
         """Return how much of the question some terms cover, by weight."""
-        total = sum(self.weights.values())
-        covered = sum(self.weights[term] for term in terms if term in self.weights)
-        return covered / total if total else 0.0
+        covered = sum(weight for term, weight in self.weights.items() if term in terms)
+        return covered / self.total if covered else 0.0
 
     def term_weights(self) -> "NDArray[np.float64]":
         """Return `(t,)`: the weights of the terms in `found`, in its order."""
@@ -100,6 +104,7 @@ async def score(
     together = fusion.fused(parts, columns.size) + settings.names * named * allowed
     return Direct(
         weights=weights,
+        total=sum(weights.values()),
         found={term: where for term, where in found.items() if where.rows.size},
         norms=norms,
         lexical=fusion.normalised(by_words),
@@ -123,8 +128,10 @@ def _named(
     )
     result = np.zeros(size)
     for name in names:
-        meant: Sequence[tuple[int, float]] = graph.titled.get(name, ())
-        for document, sure in meant:
+        meant = graph.titled.get(name, {})
+        if len(meant) > _COMMON:
+            continue
+        for document, sure in meant.items():
             rows = graph.rows_of_document[document][:FIRST_SEGMENTS]
             result[rows] = np.maximum(result[rows], sure / math.sqrt(len(meant)))
     return result, frozenset(names)

@@ -107,12 +107,11 @@ def _title_names(found: Evidence) -> "NDArray[np.float64]":
 def _gain(found: Evidence) -> "NDArray[np.float64]":
     """Return how much of the question a candidate adds to one of the five best seeds."""
     direct, seeds = found.direct, found.seeds[:5]
-    total = sum(direct.weights.values())
-    if not total or not seeds.size or not direct.found:
+    if not seeds.size or not direct.found:
         return np.zeros(found.rows.size)
     have = np.minimum(direct.profiles(found.rows), 1)
     known = np.minimum(direct.profiles(seeds), 1)
-    added = np.maximum(have[None] - known[:, None], 0) @ direct.term_weights() / total
+    added = np.maximum(have[None] - known[:, None], 0) @ direct.term_weights() / direct.total
     best: NDArray[np.float64] = (added * direct.scores[seeds][:, None]).max(axis=0)
     return best
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +52,7 @@ class Graph:
 
     Attributes:
         table: all names: titles with their short forms, and entities' names.
-        titled: name to `(place of a document, how surely the name means it)`.
+        titled: name to places of documents, with how surely it means each.
         entities_of_name: name to numbers of entities.
         entity_keys: keys of the entities, by number.
         entity_names: their names.
@@ -61,7 +62,7 @@ class Graph:
     """
 
     table: NameTable
-    titled: Mapping[int, Sequence[tuple[int, float]]]
+    titled: Mapping[int, Mapping[int, float]]
     entities_of_name: Mapping[int, Sequence[int]]
     entity_keys: Sequence[str]
     entity_names: Sequence[str]
@@ -101,10 +102,10 @@ class Graph:
         return found
 
     def _leads_to(self, name: int) -> Targets:
-        meant = self.titled.get(name, ())
+        meant = self.titled.get(name, {})
         parts = [
             (self.rows_of_document[document][:FIRST_SEGMENTS], sure / math.sqrt(len(meant)), True)
-            for document, sure in meant[:HOMONYMS]
+            for document, sure in islice(meant.items(), HOMONYMS)
         ]
         for entity in self.entities_of_name.get(name, ()):
             rows = self.mentioned[entity]
@@ -160,8 +161,8 @@ async def load(store: "GraphStore", ns: str, columns: "Columns") -> Graph:
     )
 
 
-def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, list[tuple[int, float]]]:
-    titled: dict[int, list[tuple[int, float]]] = {}
+def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, dict[int, float]]:
+    titled: dict[int, dict[int, float]] = {}
     for document, title in enumerate(titles):
         for form, weight in title_forms(title):
             _entitle(table, titled, form, document, weight)
@@ -170,17 +171,14 @@ def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, list[tuple[int
 
 def _entitle(
     table: NameTable,
-    titled: dict[int, list[tuple[int, float]]],
+    titled: dict[int, dict[int, float]],
     form: str,
     document: int,
     weight: float,
 ) -> None:
     name = table.add(form)
-    if name < 0:
-        return
-    meant = titled.setdefault(name, [])
-    if all(known != document for known, _ in meant):
-        meant.append((document, weight))
+    if name >= 0:
+        titled.setdefault(name, {}).setdefault(document, weight)
 
 
 async def _leads(
@@ -188,7 +186,7 @@ async def _leads(
     ns: str,
     columns: "Columns",
     table: NameTable,
-    titled: dict[int, list[tuple[int, float]]],
+    titled: dict[int, dict[int, float]],
 ) -> None:
     """Add the name that a document's text opens with, where it is its title's subject."""
     firsts = columns.rows_of_document.values[columns.rows_of_document.starts[:-1]]

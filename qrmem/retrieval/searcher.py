@@ -164,10 +164,17 @@ class Searcher:
         self._check(info)
         seen = (info.revision, info.embedder)
         known = self._columns
-        if known is None or self._loaded != seen or (info.dimension and not known.is_embedded):
+        if known is None or self._loaded != seen or await self._has_new_vectors(info, known):
             known = self._columns = await columns_of.load(self._store, self._ns, info)
             self._loaded = seen
         return known
+
+    async def _has_new_vectors(self, info: "NamespaceInfo", known: "Columns") -> bool:
+        """Return whether vectors came since; they don't move the revision."""
+        if not info.dimension or known.embedded == known.size:
+            return False
+        owners = await self._store.owners(self._ns, "segment")
+        return len(known.row_of.keys() & set(owners)) != known.embedded
 
     def _check(self, info: "NamespaceInfo") -> None:
         """Refuse another model; its dimension is checked when there is a vector of it."""

@@ -38,11 +38,22 @@ class EdgeScorer:
         ns: str,
         embedder: "Embedder | None" = None,
         settings: "SearchSettings | None" = None,
+        *,
+        searcher: Searcher | None = None,
     ) -> None:
+        """Take a namespace.
+
+        Args:
+            store: where it is.
+            ns: its name.
+            embedder: the namespace's, or `None`.
+            settings: what BM25 is computed with.
+            searcher: a searcher over the same namespace, to share its columns with.
+        """
         self._store = store
         self._ns = ns
         self._embedder = embedder
-        self._searcher = Searcher(store, ns, embedder, settings)
+        self._searcher = searcher or Searcher(store, ns, embedder, settings)
 
     @property
     def is_dense(self) -> bool:

@@ -302,3 +302,11 @@ async def test_segments_are_scored_against_the_question(embedder: HashEmbedder |
     assert scores.keys() == {"bees#0", "chess#0"}
     assert scores["chess#0"] > scores["bees#0"]
     assert await scorer.score_segments("squares", []) == {}
+
+
+async def test_many_documents_of_one_title_and_text_are_found_in_order() -> None:
+    pages = {
+        f"d{n:03}": ("Whale", "The Whale swam by Nantucket.", ("Nantucket",)) for n in range(300)
+    }
+    searcher = Searcher(await store_of(pages), "test")
+    assert ids(await searcher.search("Which Whale swam by Nantucket?", k=5)) == sorted(pages)[:5]
