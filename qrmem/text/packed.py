@@ -1,4 +1,4 @@
-"""PDF, DOCX and EPUB by the libraries of the extra `files`; their complaints stay in here."""
+"""PDF and DOCX by the libraries of the extra `files`, whose complaints stay in here; and EPUB."""
 
 import io
 import logging
@@ -12,6 +12,7 @@ from typing import Any
 from qrmem.errors import BadDocument, MissingError, QrmemError
 from qrmem.records import Part
 from qrmem.text.decoding import decode
+from qrmem.text.epub import open_book
 from qrmem.text.hypertext import read_html
 from qrmem.text.normalise import normalise
 
@@ -49,15 +50,18 @@ def read_packed(kind: str, data: bytes, name: str) -> Reading:
 @contextmanager
 def _silenced() -> Iterator[None]:
     """Keep the libraries' warnings and log lines from the user's screen."""
-    logger = logging.getLogger("pypdf")
-    before = logger.disabled
-    logger.disabled = True
+    logger, nowhere = logging.getLogger("pypdf"), logging.NullHandler()
+    before = logger.propagate
+    # Its modules log below this name: what they say ends here, unless somebody listens here.
+    logger.addHandler(nowhere)
+    logger.propagate = False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.disabled = before
+        logger.propagate = before
+        logger.removeHandler(nowhere)
 
 
 def _pdf(data: bytes, name: str) -> Reading:
@@ -115,31 +119,14 @@ def _rows(table: Any) -> Iterator[str]:
 
 
 def _epub(data: bytes, name: str) -> Reading:
-    from ebooklib import epub  # type: ignore[import-untyped]
-
     _check_size(data, name)
-    book = epub.read_epub(io.BytesIO(data), {"ignore_ncx": False})
-    labels = dict(_contents(book.toc))
+    book = open_book(data)
     chapters: list[tuple[str, str]] = []
-    for identity, _ in book.spine:
-        item = book.get_item_with_id(identity)
-        if item is None or isinstance(item, epub.EpubNav):
-            continue
-        text, title, parts = read_html(decode(item.content, item.get_name())[0])
-        label = labels.get(item.get_name()) or (parts[0].label if parts else "") or title
-        chapters.append((label, text))
+    for path, content in book.chapters:
+        text, title, parts = read_html(decode(content, path)[0])
+        chapters.append((book.labels.get(path) or (parts[0].label if parts else "") or title, text))
     text, parts = _joined(chapters)
-    titles = book.get_metadata("DC", "title")
-    return text, _line(titles[0][0] if titles else ""), parts, {}
-
-
-def _contents(toc: Any) -> Iterator[tuple[str, str]]:
-    """Yield file and title of every entry of a table of contents, however deep."""
-    for entry in toc:
-        if isinstance(entry, tuple | list):
-            yield from _contents(entry)
-        elif getattr(entry, "href", ""):
-            yield entry.href.partition("#")[0], _line(entry.title)
+    return text, _line(book.title), parts, {}
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
@@ -171,5 +158,5 @@ def _line(title: object) -> str:
 _READERS: dict[str, tuple[str, Callable[[bytes, str], Reading]]] = {
     "pdf": ("pypdf", _pdf),
     "docx": ("docx", _docx),
-    "epub": ("ebooklib", _epub),
+    "epub": ("zipfile", _epub),
 }
