@@ -82,9 +82,10 @@ class AskRun:
     async def packed(self, state: SearchState) -> Packed:
         """Fit S_imp and S_add into the window (Q20).
 
-        Starting from a search, S_imp is a ranked list that would fill any window. So once there is
-        something to add, only the best half of the window is sure of its place, and the other hits
-        come after S_add. Starting from entities, S_imp is kept whole, as in the paper.
+        S_imp is kept whole if it fits, as in the paper. Where it does not, be it the hits of a
+        search or the segments of frequent entities, only the best half of the window is sure of its
+        place once there is something to add, and the rest of S_imp comes after S_add. Deviation:
+        SPEC 1.2 leaves S_add empty then, and a search could never move.
         """
         imp, add = await self.weighed(state["important"]), await self.weighed(state["added"])
         titled = {w.segment.id: p for w in (*imp, *add) for p in [await self._passage(w.segment)]}
@@ -92,7 +93,7 @@ class AskRun:
         def size(segment: Segment) -> int:
             return self.deps.reasoner.size(titled[segment.id])
 
-        if self.options.start == "entities" or not add:
+        if not add or sum(size(weighed.segment) for weighed in imp) <= self.room:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
         ids = {weighed.segment.id for weighed in sure}

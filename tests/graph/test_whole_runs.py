@@ -49,8 +49,9 @@ class Reader:
         self.requests.append(request)
         if self._dice:
             await asyncio.sleep(self._dice.random() / 100)
-        seen = re.findall(r"\b(?!The|Title)[A-Z][a-z]{2,}\b", request.messages[-1].content)
-        names = list(dict.fromkeys(reversed(seen)))
+        texts = re.findall(r"<(text\d*).*?>\n(.*?)\n</\1>", request.messages[-1].content, re.DOTALL)
+        read = texts[-1][1] if texts else ""
+        names = list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", read)))
         pairs = list(pairwise(names))
         asked = request.stage == "supplement"
         replies: dict[str, Any] = {
