@@ -21,7 +21,7 @@ async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
     """Return a namespace in figures, with what is not `ok` and what it cost."""
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
-    states = Counter(row.state for row in ledger)
+    states: Counter[str] = Counter(row.state for row in ledger)
     failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
     segments = await store.segments(info.name, list(failing))
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
@@ -114,7 +114,7 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
     """Write entities and folded relations as GraphML; returns how many entities were written."""
     import networkx
 
-    graph = networkx.Graph(name=ns)
+    graph: networkx.Graph[str] = networkx.Graph(name=ns)
     listed = await store.list_entities(ns, LISTED)
     for entity in listed:
         graph.add_node(

@@ -2,8 +2,9 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import qrmem
@@ -82,10 +83,14 @@ def _sources(arguments: Namespace) -> Any:
     document = found[0] if isinstance(found[0], Document) else files.read(found[0])
     return replace(
         document,
-        id=arguments.id or document.id or document.metadata.get("source") or None,
+        id=arguments.id or document.id or _name_of(arguments.sources[0]),
         title=arguments.title or document.title,
         metadata={**document.metadata, **pairs(arguments.meta, "--meta")},
     )
+
+
+def _name_of(source: str) -> str | None:
+    return None if source == "-" else Path(source).name
 
 
 def _piped() -> Document:
@@ -291,7 +296,7 @@ def _print(arguments: Namespace, value: Any, lines: list[str]) -> int:
     return DONE
 
 
-COMMANDS: Mapping[str, Callable[[Namespace], Awaitable[int]]] = {
+COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "add": add,
     "ask": ask,
     "search": search,

@@ -1,6 +1,7 @@
 """Settings: what beats what, and what is refused."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:
         {"window": "many"},
     ],
 )
-def test_a_wrong_setting_is_refused_with_its_name(chosen: dict[str, object]) -> None:
+def test_a_wrong_setting_is_refused_with_its_name(chosen: dict[str, Any]) -> None:
     (name,) = chosen
     with pytest.raises(UsageError, match=name):
         Settings.from_env({}, **chosen)
