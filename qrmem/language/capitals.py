@@ -24,9 +24,12 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDING = re.compile(r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z")
 _CONNECTOR = re.compile(r"[ \n](?:(of(?:[ \n]the)?)|(and)|([a-z]{1,3}(?:[ \n][a-z]{2,3})?))[ \n]\Z")
-_NUMBER_AFTER = re.compile(r"[ ](\d{1,3})(?=[.,;:!?)\]”’\"']|\s*\Z|[ \n](?:[a-z]+))(?![.,]\d)")
+_NUMBER_AFTER = re.compile(r"[ ](\d{1,3})(?![\w%]|[.,:]\d)(?:[ \n]([a-z]+))?")
 _BEFORE = frozenset(".!?…:;—–*#>|([{\"“”«„‘'•·_")
 _GAPS = frozenset((" ", "\n", "\u00a0", "  ", "-", " \n", "\r\n"))
+_ACRONYMS = frozenset({"US", "IT", "WHO"})
+_LATIN = re.compile("[A-Za-zÀ-ɏ]")
+_LONE_INITIAL = re.compile(r"[^\W\d_]\.")
 _VERSE_LINES = 4
 _NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
 
@@ -70,8 +73,10 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
         words: the segment's words, from `vocabulary_of`.
     """
     found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken), words)) if r.words]
+    alone = {tuple(run.words) for run in found}
     for run in found:
         _drop_adjective(run, words)
+        _drop_opener(run, alone)
     return _accepted(text, [r for r in found if r.words], words)
 
 
@@ -166,7 +171,7 @@ def _is_name_word(token: _Token) -> bool:
     if len(word) == 1 and (token.possessive or word in "IAO"):
         return False
     low = voc.bare(word)
-    if low in voc.FUNCTION_WORDS and not (word.isupper() and 1 < len(word) <= 3 and not token.weak):
+    if low in voc.FUNCTION_WORDS and (word not in _ACRONYMS or token.weak):
         return False
     return low.partition("-")[0] not in voc.FUNCTION_WORDS or "-" not in low
 
@@ -203,6 +208,9 @@ def _connects(gap: str, run: Run, token: _Token) -> bool:
 
 def _trimmed(run: Run) -> Run:
     """Cut off what does not belong to a name at either end."""
+    if len(run.words) > 1 and _LONE_INITIAL.fullmatch(run.words[-1]):
+        run.words[-1] = run.words[-1][:-1]
+        run.end -= 1
     while run.words and _is_noise(run.words[0]) and len(run.words) > 1:
         _cut_first(run)
     if len(run.words) == 1 and (_is_noise(run.words[0]) or voc.bare(run.words[0]) in voc.TITLES):
@@ -234,6 +242,17 @@ def _drop_adjective(run: Run, words: Counter[str]) -> None:
         _cut_first(run)
 
 
+def _drop_opener(run: Run, alone: set[tuple[str, ...]]) -> None:
+    """Drop a first word in a script whose ordinary words no list knows, if the rest is a name.
+
+    A single letter there is an article; a longer word goes if the rest stands by itself elsewhere.
+    """
+    if not run.weak or len(run.words) < 2 or _LATIN.match(run.words[0]):
+        return
+    if len(run.words[0]) == 1 or tuple(run.words[1:]) in alone:
+        _cut_first(run)
+
+
 def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
     """Keep the runs that something speaks for; weak ones need a witness in the segment."""
     seen = Counter(
@@ -243,8 +262,17 @@ def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
     for run in found:
         run.start = _start_of(text, run)
         if _is_kept(text, run, seen, words):
+            _take_number(text, run)
             kept.append(run)
     return kept
+
+
+def _take_number(text: str, run: Run) -> None:
+    """Add a number that is part of the name ("Apollo 11"), not one that counts what follows."""
+    match = _NUMBER_AFTER.match(text, run.end) if not run.possessive else None
+    if match and not (match[2] and (match[2] in voc.UNITS or voc.PLURAL_OR_UNIT.match(match[2]))):
+        run.words.append(match[1])
+        run.end = match.end(1)
 
 
 def _has_title(run: Run) -> bool:
@@ -266,7 +294,9 @@ def _is_kept(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bo
     ):
         return False
     if run.words[0].isupper() and len(run.words[0]) > 1:
-        return _is_acronym(run, seen, words)
+        return _is_acronym(text, run, seen, words)
+    if len(low) == 1 and len(low[0]) == 1:
+        return False
     if len(run.words) > 1:
         return not run.weak or _has_title(run) or any(w in seen or not words[w] for w in low)
     if not run.weak:
@@ -277,7 +307,7 @@ def _is_kept(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bo
 _COMMON_CAPITALS = voc.BARE_OPENERS | voc.TITLES
 
 
-def _is_acronym(run: Run, seen: Counter[str], words: Counter[str]) -> bool:
+def _is_acronym(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bool:
     """A short word in capitals in the midst of words that are not."""
     if len(run.words) > 1:
         if all(w.isupper() for w in run.words):
@@ -285,11 +315,12 @@ def _is_acronym(run: Run, seen: Counter[str], words: Counter[str]) -> bool:
             return any(words[w] for w in seen_plain)
         return True
     word = run.words[0]
-    if run.weak or words[word.casefold()] or _ROMAN.fullmatch(word):
-        return words[word.title()] > 0 and not words[word.casefold()]
-    return True
+    if words[word.casefold()] or _ROMAN.fullmatch(word):
+        return False
+    return not run.weak or words[word.title()] > 0 or bool(_LOWER_NEXT.match(text, run.end))
 
 
+_LOWER_NEXT = re.compile(r"(?:[’']s)?[ \n][a-z]")
 _ROMAN = re.compile(r"[IVXLC]+\.?")
 _NEXT_WORD = re.compile(
     r"[ \n](?:(?:had|was|has|is|did|could|would|will|does|who|and [^\W\d_])|[a-z]+ed\b)"

@@ -15,6 +15,7 @@ from qrmem.language.capitals import Run, runs, vocabulary_of
 from qrmem.language.figures import dates, numbers
 from qrmem.language.quoted import titles, uncased
 from qrmem.records import Mention
+from qrmem.text.names import differ_in_number
 
 MOST_NAMES = 80
 """Entities kept of one segment; a telephone book would give hundreds."""
@@ -80,7 +81,9 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
     found = [(a, b, "DATE") for a, b in dates(text)]
     taken = [(a, b) for a, b, _ in found]
     found += [(a, b, "NUMBER") for a, b in numbers(text, taken)]
-    found += [span for span in (*titles(text), *uncased(text)) if _is_free(span, found)]
+    for span in (*titles(text), *uncased(text)):
+        if _is_free(span, found):
+            found.append(span)
     found.sort()
     words = vocabulary_of(text)
     for run in runs(text, [(a, b) for a, b, _ in found], words):
@@ -170,6 +173,8 @@ def _stands_for(short: _Name, long: _Name) -> bool:
     if {"DATE", "NUMBER", "WORK", "PLACE", "ORGANISATION"} & (
         short.kinds.keys() | long.kinds.keys()
     ):
+        return False
+    if differ_in_number(_best_form(short), _best_form(long)):
         return False
     (few, title), (many, other) = _name_words(short), _name_words(long)
     if "of" in many or not (few == many[: len(few)] or few == many[-len(few) :]):

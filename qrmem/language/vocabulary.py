@@ -176,7 +176,7 @@ UNITS = _words(
     volts watt watts kilowatts megawatts mph kph dollar dollars cent cents euro euros penny
     pence shilling shillings guinea guineas crown crowns franc francs mark marks rouble roubles
     rupee rupees yen pesos florins people persons inhabitants men women children soldiers
-    passengers members copies votes points times
+    passengers members copies votes
     """
 )
 BIG_NUMBER_WORDS = _words(

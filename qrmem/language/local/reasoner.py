@@ -132,5 +132,5 @@ class LocalReasoner:
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Return the question with the entities and the relations' key words."""
+        """Return the entities and the relations' key words, to stand beside the question."""
         return steering.elaborate(context, entities, relations)

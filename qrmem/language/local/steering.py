@@ -49,7 +49,7 @@ def revise(
 
 
 def elaborate(context: AskContext, entities: Sequence[str], relations: Sequence[str]) -> str:
-    """Return the question with the names, and the relations' most frequent words that it lacks."""
+    """Return the names, and the relations' most frequent words that the question lacks."""
     asked = query(context.question)
     named = {term for name in entities for term in content(name)}
     words: Counter[str] = Counter()
@@ -60,6 +60,7 @@ def elaborate(context: AskContext, entities: Sequence[str], relations: Sequence[
                 if term not in asked.words and term not in named:
                     words[term] += 1
                     spelled.setdefault(term, word.casefold())
-    ranked = sorted(words, key=lambda term: (-words[term], list(spelled).index(term)))
+    order = {term: at for at, term in enumerate(spelled)}
+    ranked = sorted(words, key=lambda term: (-words[term], order[term]))
     extra = [spelled[term] for term in ranked[:_WORDS_ADDED]]
-    return " ".join([context.question, *dict.fromkeys(entities), *extra])
+    return " ".join([*dict.fromkeys(entities), *extra]) or context.question

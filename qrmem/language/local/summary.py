@@ -33,7 +33,7 @@ def summary(
     covered: set[str] = set()
     for _, at in ranked[:200]:
         text = flat(read_sentences[at].text)
-        if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.4 * len(sentence_terms[at]):
+        if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.5 * len(sentence_terms[at]):
             continue
         cost = count(f"{text} ")
         if cost <= left:

@@ -1,0 +1,347 @@
+"""The reasoner without a model: what it reads out of a segment, and how it answers."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.errors import WindowTooSmall
+from qrmem.language.local import LocalReasoner
+from qrmem.ports import AskContext, Passage, Reading, Reasoner, Verdict
+from qrmem.records import Fact, Mention, Segment
+from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.text.words import terms
+
+HARBOUR = (
+    "Tobias Hale gave Ellen Ward the Heron Key on Sunday. She put it in her pocket.\n"
+    "Mirabel Stone built the Marigold at Hask Creek in 1884. He was proud of the iron cupboard."
+)
+TIDE = (
+    "The Heron Key opened the iron cupboard in the Tide House. There were two ledgers in it. "
+    "The railway from Dunmarrow to Skarrow is 77 kilometres long."
+)
+
+
+def segment(text: str, index: int = 0, document: str = "doc") -> Segment:
+    return Segment(f"{document}{index}", document, index, 0, len(text), text, len(text.split()))
+
+
+def passages(*texts: str) -> list[Passage]:
+    return [Passage(f"S{i}", segment(text, i)) for i, text in enumerate(texts, 1)]
+
+
+@pytest.fixture
+def reasoner() -> LocalReasoner:
+    return LocalReasoner(BuiltinTokenizer(), reserve=10)
+
+
+async def ask(reasoner: LocalReasoner, question: str, *texts: str, force: bool = False) -> Verdict:
+    return await reasoner.judge(AskContext(question), passages(*texts), force=force)
+
+
+def test_it_is_a_reasoner(reasoner: LocalReasoner) -> None:
+    assert isinstance(reasoner, Reasoner)
+    assert reasoner.is_local
+    assert reasoner.name
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+async def test_the_sentence_in_which_two_names_meet_is_their_relation(
+    reasoner: LocalReasoner,
+) -> None:
+    made = await reasoner.extract(segment(HARBOUR), Reading())
+    said = {(s.head, s.tail): s.description for s in made.statements}
+    given_key = "Tobias Hale gave Ellen Ward the Heron Key on Sunday."
+    assert said["Tobias Hale", "Ellen Ward"] == given_key
+    assert said["Ellen Ward", "Heron Key"] == given_key
+    assert said["Marigold", "Hask Creek"].startswith("Mirabel Stone built the Marigold")
+    assert ("Tobias Hale", "Marigold") not in said
+
+
+async def test_a_list_of_names_gives_few_statements(reasoner: LocalReasoner) -> None:
+    people = ", ".join(f"Ann{letter} Bell{letter}" for letter in "abcdefghijklmnopqrst")
+    made = await reasoner.extract(segment(f"In the hall stood {people}."), Reading())
+    assert len(made.mentions) == 20
+    assert len(made.statements) <= 6
+
+
+async def test_descriptions_are_bounded_and_hold_both_names(reasoner: LocalReasoner) -> None:
+    filler = "that went on and on without any end in sight " * 30
+    made = await reasoner.extract(segment(f"They say Ellen Ward {filler} Tobias Hale."), Reading())
+    (statement,) = made.statements
+    assert len(statement.description) <= 300
+    assert "Ellen Ward" in statement.description
+    assert "Tobias Hale" in statement.description
+
+
+async def test_questions_are_made_from_sentences(reasoner: LocalReasoner) -> None:
+    text = (
+        "Mr. Hale gave Ellen Ward the Heron Key. "
+        "Lucian Ashby was born in Vantry on 22 January 1899. "
+        "Over the door hung the sign of the Blue Lantern, beside a broken lamp."
+    )
+    asked = (await reasoner.extract(replace(segment(text), tokens=360), Reading())).questions
+    assert "Who gave Ellen Ward the Heron Key?" in asked
+    assert "When was Lucian Ashby born in Vantry?" in asked
+
+
+async def test_a_segment_gets_five_questions_per_600_tokens() -> None:
+    reasoner = LocalReasoner(BuiltinTokenizer(), questions_per_600=5)
+    text = " ".join(
+        f"Ann Bell{n} kept the lamp number{n} for Tom Hale{n} all her life." for n in range(46)
+    )
+    made = await reasoner.extract(segment(text), Reading())
+    assert 550 <= len(text.split()) <= 650
+    assert len(made.questions) == 5
+    none = LocalReasoner(BuiltinTokenizer(), questions_per_600=0)
+    assert (await none.extract(segment(text), Reading())).questions == ()
+
+
+async def test_an_accepted_question_adds_what_its_answer_holds(reasoner: LocalReasoner) -> None:
+    place = segment(TIDE)
+    known = await reasoner.extract(place, Reading())
+    question = "What opened the iron cupboard in the Tide House?"
+    added = await reasoner.supplement(place, Reading(), known, [question])
+    assert added.kind == "supplement"
+    assert added.asked == (question,)
+    assert Mention("iron cupboard", "", ("iron cupboard",), 1, question) in added.mentions
+    tied = {(s.head, s.tail) for s in added.statements if s.question == question}
+    assert ("Tide House", "iron cupboard") in tied or ("Heron Key", "iron cupboard") in tied
+
+
+async def test_a_sentence_that_goes_on_about_the_one_before_ties_their_names(
+    reasoner: LocalReasoner,
+) -> None:
+    text = "Lucian Ashby was born on Mussel Island. His mother was Mirabel Thorne."
+    place = segment(text)
+    known = await reasoner.extract(place, Reading())
+    added = await reasoner.supplement(place, Reading(), known, ["Who was born on Mussel Island?"])
+    assert ("Lucian Ashby", "Mirabel Thorne") in {(s.head, s.tail) for s in added.statements}
+
+
+async def test_a_question_that_nothing_answers_adds_nothing(reasoner: LocalReasoner) -> None:
+    place = segment(TIDE)
+    known = await reasoner.extract(place, Reading())
+    added = await reasoner.supplement(place, Reading(), known, ["Who tamed the white elephant?"])
+    assert (added.mentions, added.statements) == ((), ())
+
+
+async def test_the_users_question_brings_in_what_it_asks_about(reasoner: LocalReasoner) -> None:
+    place = segment(TIDE)
+    plain = await reasoner.extract(place, Reading())
+    question = "What was in the iron cupboard of the Tide House?"
+    oriented = await reasoner.extract(place, Reading(question=question))
+    assert oriented.kind == "oriented"
+    assert oriented.asked == (question,)
+    extra = {m.name for m in oriented.mentions} - {m.name for m in plain.mentions}
+    assert "iron cupboard" in extra
+
+
+async def test_entities_of_another_tagger_get_relations_too(reasoner: LocalReasoner) -> None:
+    text = "the smith met Ellen Ward by the mill"
+    made = await reasoner.extract(
+        segment(text), Reading(tagged=(Mention("smith", "PERSON", ("smith",)),))
+    )
+    assert ("smith", "Ellen Ward") in {(s.head, s.tail) for s in made.statements}
+
+
+@given(st.text(max_size=300))
+async def test_reading_any_text_invents_no_name(text: str) -> None:
+    reasoner = LocalReasoner(BuiltinTokenizer())
+    made = await reasoner.extract(segment(text), Reading())
+    added = await reasoner.supplement(segment(text), Reading(), made, made.questions)
+    names = {m.name for m in (*made.mentions, *added.mentions)}
+    folded = " ".join(text.split()).casefold()
+    assert all(name.casefold() in folded for name in names)
+    assert all({s.head, s.tail} <= names for s in (*made.statements, *added.statements))
+
+
+async def test_a_summary_holds_sentences_of_the_document_in_their_order(
+    reasoner: LocalReasoner,
+) -> None:
+    texts = [
+        f"Ellen Ward of Skarrow, keeper{n} of lamp{n}, sold{n} house{n} on road{n}. It rained."
+        for n in range(60)
+    ]
+    made = await reasoner.summarise("The Walk", [segment(t, i) for i, t in enumerate(texts)])
+    assert made.startswith("The Walk.")
+    assert BuiltinTokenizer().count(made) <= 300
+    seen = [int(word.rstrip(",").removeprefix("lamp")) for word in made.split() if "lamp" in word]
+    assert seen == sorted(seen)
+    assert len(seen) > 3
+
+
+async def test_folding_keeps_both_descriptions_and_repeats_none(reasoner: LocalReasoner) -> None:
+    def fact(text: str) -> Fact:
+        return Fact("a|", "b|", text, "s")
+
+    assert await reasoner.fold(fact("A met B."), fact("B left A."), "") == "A met B. B left A."
+    assert await reasoner.fold(fact("A met B."), fact("A met B. B left."), "") == "A met B. B left."
+
+
+# --- answering -----------------------------------------------------------------------------------
+
+
+async def test_an_answer_is_a_sentence_of_the_passages_and_quoted(reasoner: LocalReasoner) -> None:
+    verdict = await ask(
+        reasoner, "How long is the railway from Dunmarrow to Skarrow?", HARBOUR, TIDE
+    )
+    assert verdict.is_answerable
+    assert verdict.answer == "The railway from Dunmarrow to Skarrow is 77 kilometres long."
+    (quote,) = verdict.quotes
+    assert (quote.label, quote.text) == ("S2", verdict.answer)
+
+
+async def test_two_sentences_that_share_a_name_answer_together(reasoner: LocalReasoner) -> None:
+    question = "What did the key that Tobias Hale gave to Ellen Ward open?"
+    verdict = await ask(reasoner, question, HARBOUR, TIDE)
+    assert verdict.is_answerable
+    assert [quote.label for quote in verdict.quotes] == ["S1", "S2"]
+    assert "Tobias Hale gave Ellen Ward the Heron Key" in verdict.answer
+    assert "opened the iron cupboard" in verdict.answer
+
+
+async def test_an_irregular_form_meets_its_verb(reasoner: LocalReasoner) -> None:
+    verdict = await ask(
+        reasoner, "Which reef did the Marigold strike?", "The Marigold struck a reef, the Grey Sow."
+    )
+    assert verdict.is_answerable
+
+
+async def test_what_is_missing_is_said(reasoner: LocalReasoner) -> None:
+    verdict = await ask(reasoner, "How much did the elephant of Tobias Hale weigh?", HARBOUR, TIDE)
+    assert not verdict.is_answerable
+    assert verdict.answer == ""
+    assert verdict.choice is None
+    assert "nothing read so far mentions 'elephant'" in verdict.reason
+    assert "names found: Tobias Hale" in verdict.reason
+
+
+async def test_words_about_another_person_are_no_answer(reasoner: LocalReasoner) -> None:
+    text = (
+        "Captain Brandreth was forty-six and spoke to the ground. Captain Thorne was in high "
+        "spirits, because his wife was expecting a child."
+    )
+    verdict = await ask(reasoner, "What was the name of Captain Brandreth's wife?", text)
+    assert not verdict.is_answerable
+
+
+async def test_a_forced_answer_is_the_best_guess_and_says_so(reasoner: LocalReasoner) -> None:
+    question = "Which gardener opened the iron gate of the winter palace?"
+    assert not (await ask(reasoner, question, TIDE)).is_answerable
+    verdict = await ask(reasoner, question, TIDE, force=True)
+    assert verdict.is_answerable
+    assert verdict.answer in TIDE
+    assert verdict.reason.startswith("best guess")
+
+
+async def test_without_any_support_even_force_gives_no_answer(reasoner: LocalReasoner) -> None:
+    for texts in ([HARBOUR], []):
+        verdict = await ask(reasoner, "Which violin concerto was played?", *texts, force=True)
+        assert not verdict.is_answerable
+        assert verdict.quotes == ()
+
+
+async def test_the_option_that_the_text_supports_is_chosen(reasoner: LocalReasoner) -> None:
+    context = AskContext(
+        "Where did Mirabel Stone build the Marigold?", ("the Tide House", "Hask Creek", "Dunmarrow")
+    )
+    verdict = await reasoner.judge(context, passages(TIDE, HARBOUR))
+    assert (verdict.choice, verdict.answer) == (1, "Hask Creek")
+    assert verdict.quotes[0].label == "S2"
+    assert verdict.quotes[0].text in HARBOUR
+
+
+async def test_options_without_support_are_not_guessed_unless_forced(
+    reasoner: LocalReasoner,
+) -> None:
+    context = AskContext("Which bird sang at the opera?", ("the railway", "a zebra"))
+    assert not (await reasoner.judge(context, passages(TIDE))).is_answerable
+    context = AskContext(
+        "Which bird sang in the railway station?", ("an owl in Skarrow", "a zebra")
+    )
+    forced = await reasoner.judge(context, passages(TIDE), force=True)
+    assert forced.choice == 0
+
+
+async def test_the_exception_is_what_has_least_support(reasoner: LocalReasoner) -> None:
+    context = AskContext("Which did Mirabel Stone NOT build?", ("the Marigold", "the Albatross"))
+    assert (await reasoner.judge(context, passages(HARBOUR), force=True)).choice == 1
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=3), st.booleans())
+async def test_an_answer_never_holds_an_invented_word(
+    question: str, texts: list[str], force: bool
+) -> None:
+    verdict = await ask(LocalReasoner(BuiltinTokenizer()), question, *texts, force=force)
+    by_label = {p.label: p.segment.text for p in passages(*texts)}
+    assert all(quote.text in by_label[quote.label] for quote in verdict.quotes)
+    assert verdict.answer == " ".join(" ".join(quote.text.split()) for quote in verdict.quotes)
+    assert verdict.is_answerable == bool(verdict.quotes)
+
+
+# --- steering and the window ---------------------------------------------------------------------
+
+
+async def test_names_of_question_and_options_are_found_with_quoted_strings(
+    reasoner: LocalReasoner,
+) -> None:
+    context = AskContext('Did Ellen Ward read "low water" in Skarrow?', ("No, Tobias Hale did.",))
+    found = list(await reasoner.query_entities(context))
+    assert found == ["Ellen Ward", "Skarrow", "low water", "Tobias Hale"]
+
+
+async def test_revision_goes_where_the_open_words_point(reasoner: LocalReasoner) -> None:
+    names = await reasoner.revise(
+        AskContext("Who brought the lantern to Ellen Ward at the Tide House?"),
+        current=["Ellen Ward"],
+        candidates=[("Skarrow", 9), ("Ellen Ward", 5), ("Blue Lantern", 2), ("Heron Key", 1)],
+        reason="",
+        passages=passages(HARBOUR),
+    )
+    assert names[0] == "Blue Lantern"
+    assert "Heron Key" in names
+    assert "Skarrow" not in names
+
+
+async def test_revision_keeps_the_entities_where_nothing_points_on(reasoner: LocalReasoner) -> None:
+    names = await reasoner.revise(
+        AskContext("Who sang?"), current=["Ellen Ward"], candidates=[("Skarrow", 9)],
+        reason="", passages=passages("It rained."),
+    )  # fmt: skip
+    assert list(names) == ["Ellen Ward"]
+
+
+async def test_elaboration_adds_names_and_key_words(reasoner: LocalReasoner) -> None:
+    query = await reasoner.elaborate(
+        AskContext("What did the key open?"), ["Heron Key"],
+        ["Heron Key - opened the iron cupboard - Tide House", "Heron Key - of a cupboard - Hall"],
+    )  # fmt: skip
+    assert query.startswith("Heron Key")
+    assert "cupboard" in query
+    assert not set(terms("open")) & set(terms(query))
+
+
+def test_passages_and_frame_never_exceed_the_window(reasoner: LocalReasoner) -> None:
+    context = AskContext("What did the key open?", ("a", "b"), window=400)
+    room = reasoner.room(context)
+    assert reasoner.room(context, extra="more words here") < room < 400 - 10
+    assert reasoner.size(passages(TIDE)[0]) >= len(TIDE.split())
+
+
+async def test_the_tokens_of_a_verdict_are_those_of_frame_and_passages(
+    reasoner: LocalReasoner,
+) -> None:
+    context = AskContext("What did the key open?", window=1000)
+    read = passages(TIDE, HARBOUR)
+    verdict = await reasoner.judge(context, read)
+    used = sum(reasoner.size(passage) for passage in read)
+    assert verdict.tokens == 1000 - 10 - reasoner.room(context) + used
+
+
+def test_a_window_that_the_question_alone_fills_is_refused(reasoner: LocalReasoner) -> None:
+    with pytest.raises(WindowTooSmall, match="too small"):
+        reasoner.room(AskContext("why " * 300, window=300))

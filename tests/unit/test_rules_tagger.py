@@ -1,0 +1,146 @@
+"""What the built-in rules take for an entity, and what not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.language.rules import RulesTagger, tagged
+
+
+def names(text: str) -> list[str]:
+    return [mention.name for mention in tagged(text).mentions]
+
+
+def types(text: str) -> dict[str, str]:
+    return {mention.name: mention.type for mention in tagged(text).mentions}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("At noon Ellen Ward met Tobias on the Long Quay.", ["Ellen Ward", "Tobias", "Long Quay"]),
+        ("He saw Mr. Thorne, Dr. Agnes Pruett and Captain Moody.",
+         ["Mr. Thorne", "Dr. Agnes Pruett", "Captain Moody"]),
+        ("She went to the University of Leyden and the Bank of the North.",
+         ["University of Leyden", "Bank of the North"]),
+        ("There sat Lady Catherine de Bourgh with Mrs. van der Berg.",
+         ["Lady Catherine de Bourgh", "Mrs. van der Berg"]),
+        ("They knew H. J. Ormsby and M. T. well.", ["H. J. Ormsby", "M. T."]),
+        ("In the play Henry IV meets Henry V. It ends there.", ["Henry IV", "Henry V"]),
+        ("They watched as Apollo 11 landed and Apollo 13 failed.", ["Apollo 11", "Apollo 13"]),
+        ("He worked at NASA, then in the U.S. for Smith & Sons.",
+         ["NASA", "U.S.", "Smith & Sons"]),
+        ("We stood in St. Orrin's Church and at King's College.",
+         ["St. Orrin's Church", "King's College"]),
+    ],
+)  # fmt: skip
+def test_capitals_in_mid_sentence_make_a_name(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The rain fell. Then it stopped. Nobody spoke, and I went home.",
+        '"Come here," he said. "Nonsense! What do you want?"',
+        "It was on Monday, I think, or I would have come.",
+        "CHAPTER IV\n\nHe woke late and was hungry.",
+        "Silence was all they heard. Breakfast had been laid.",
+    ],
+)
+def test_a_capital_that_any_word_would_have_is_no_name(text: str) -> None:
+    assert names(text) == []
+
+
+def test_a_word_at_the_start_of_a_sentence_is_a_name_if_the_segment_shows_it_elsewhere() -> None:
+    mention = tagged("Marigold, lost with all hands! Everybody loved the Marigold.").mentions[0]
+    assert (mention.name, mention.count) == ("Marigold", 2)
+
+
+def test_an_adjective_at_the_start_of_a_sentence_is_no_part_of_the_name() -> None:
+    assert names("Poor Ellen was cold. Seeing Darcy, she laughed.") == ["Ellen", "Darcy"]
+
+
+def test_a_short_name_folds_into_the_one_longer_name_it_can_stand_for() -> None:
+    (mention,) = tagged("They met Ellen Ward. Everyone liked Ellen, and Ellen knew.").mentions
+    assert mention.forms == ("Ellen Ward", "Ellen")
+    assert mention.count == 3
+
+
+def test_a_name_that_fits_two_longer_ones_stays_apart() -> None:
+    found = names("They met Martin Fenwick and Marcus Fenwick; the Fenwick house was shut.")
+    assert found == ["Martin Fenwick", "Marcus Fenwick", "Fenwick"]
+
+
+def test_titles_of_different_people_stay_apart() -> None:
+    assert names("There Mr. Bennet sat with Mrs. Bennet.") == ["Mr. Bennet", "Mrs. Bennet"]
+
+
+def test_a_name_broken_over_two_lines_is_one_name() -> None:
+    (mention,) = tagged("and then Ellen\nWard came, for Ellen Ward\nwas late").mentions
+    assert (mention.name, mention.forms, mention.count) == ("Ellen Ward", ("Ellen Ward",), 2)
+
+
+def test_figures_keep_their_unit_and_are_told_apart() -> None:
+    found = types("It is 7 kilometres, not 77 kilometres; it cost $5.4 million, or 45%.")
+    assert found == dict.fromkeys(
+        ["7 kilometres", "77 kilometres", "$5.4 million", "45%"], "NUMBER"
+    )
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["4 March 1926", "March 4, 1926", "October 1901", "22nd of May", "2024-05-01", "1890s", "1884"],
+)
+def test_dates_are_found(date: str) -> None:
+    assert types(f"She came in the end on {date}, with her trunk.") == {date: "DATE"}
+
+
+def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
+    found = types(
+        "He saw Miss Grey in Candle Street by Lake Avern, where the Meridian Dock Company had "
+        'Skarrow in its hand. He read the novel "Low Water" there. "No," sighed Tobias.'
+    )
+    assert found == {
+        "Miss Grey": "PERSON",
+        "Candle Street": "PLACE",
+        "Lake Avern": "PLACE",
+        "Meridian Dock Company": "ORGANISATION",
+        "Skarrow": "",
+        "Low Water": "WORK",
+        "Tobias": "PERSON",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("и тогда Анна встретила Вронского в Москве.", ["Анна", "Вронского", "Москве"]),
+        ("Η βάρκα πήγε στην Ιθάκη με τον Οδυσσέα.", ["Ιθάκη", "Οδυσσέα"]),
+        (
+            "田中さんは『吾輩は猫である』をロンドンで読んだ。",
+            ["田中", "吾輩は猫である", "ロンドン"],
+        ),
+        ('קרא את הספר "מלחמה ושלום" אתמול.', ["מלחמה ושלום"]),
+        ("김철수 씨는 집에 갔다.", ["김철수"]),
+    ],
+)
+def test_names_in_other_scripts_keep_all_their_letters(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+async def test_the_tagger_finds_the_same_as_the_reasoner_uses() -> None:
+    text = "At noon Ellen Ward met Tobias."
+    assert tuple(await RulesTagger().tag(text)) == tagged(text).mentions
+
+
+@given(st.text(max_size=400))
+def test_any_text_gives_entities_that_occur_in_it(text: str) -> None:
+    folded = " ".join(text.split())
+    found = tagged(text)
+    for mention in found.mentions:
+        assert mention.name in mention.forms
+        assert mention.count >= 1
+        assert all(" ".join(form.split()) in folded for form in mention.forms)
+    ends = [0, *(place.end for place in found.occurrences)]
+    assert all(a <= p.start < p.end for a, p in zip(ends, found.occurrences, strict=False))
