@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.agents.pool import each
 from qrmem.agents.tagging import tagged, united
-from qrmem.errors import ModelOutputError
+from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.memory.overlay import Overlay, overlaid
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, LedgerRow, Segment
@@ -86,7 +86,7 @@ async def _read(run: "AskRun", segment: Segment, reading: Reading) -> Contributi
     found, tagger = await tagged(run.deps.tagger, segment.text)
     try:
         made = await run.deps.reasoner.extract(segment, replace(reading, tagged=found))
-    except ModelOutputError as exc:
+    except (ModelOutputError, WindowTooSmall) as exc:
         message = f"segment {segment.index} of {segment.document_id} was not oriented: {exc}"
         run.deps.listener(Event("warning", {"message": message}))
         return None
@@ -99,7 +99,10 @@ async def _readings(run: "AskRun", segments: list[Segment]) -> dict[str, Reading
     wanted = {segment.document_id for segment in segments}
     infos = await run.deps.store.documents(run.deps.ns) if wanted else ()
     question = run.context.question
-    return {i.id: Reading(i.title, i.summary, question) for i in infos if i.id in wanted}
+    window = run.context.window
+    return {
+        i.id: Reading(i.title, i.summary, question, window=window) for i in infos if i.id in wanted
+    }
 
 
 async def _rows(run: "AskRun", segments: list[Segment]) -> dict[str, LedgerRow]:

@@ -213,12 +213,14 @@ class Reading:
         question: the user's question (orientation), or "".
         tagged: entities that a tagger found in the segment; they are united with the reasoner's by
             the caller, and are here for passes that build on all entities (Q05, Q06).
+        window: L of the run that the reading is part of; 0 where it is the reasoner's own.
     """
 
     title: str = ""
     summary: str = ""
     question: str = ""
     tagged: tuple[Mention, ...] = ()
+    window: int = 0
 
 
 @runtime_checkable

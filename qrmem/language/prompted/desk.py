@@ -1,13 +1,24 @@
 """What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
 
 from qrmem.language.prompted.caller import Caller
 from qrmem.ports import Reading
+from qrmem.prompts import Prompt
 from qrmem.prompts.catalogue import section
 from qrmem.records import Contribution, Segment
 from qrmem.text.sentences import sentences
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Out = TypeVar("Out", bound=BaseModel)
+Kept = Sequence[Sequence[str]]
+"""What is kept of each list of pieces, so that a prompt fits."""
 
 PER_QUESTION = 120
 """Tokens of a segment for each question, if five are asked per 600 (Q08)."""
@@ -33,9 +44,29 @@ class Desk:
         share = -(-segment.tokens * self.questions // (5 * PER_QUESTION))
         return min(self.questions, share)
 
-    def reply(self, segment: Segment) -> int:
-        """Return the tokens to reserve: notes may be longer than what they are about."""
-        return min(max(self.reserve, 2 * segment.tokens), self.window // 3)
+    async def notes(
+        self,
+        prompt: "Prompt[Any, Out]",
+        render: Callable[[Kept], "DataclassInstance"],
+        groups: Sequence[Sequence[str]],
+        segment: Segment,
+        reading: Reading,
+        *,
+        is_long: bool = False,
+    ) -> Out:
+        """Send a prompt about a segment, within the window of the run that reads it.
+
+        Args:
+            is_long: whether the notes may be longer than what they are about.
+        """
+        window = min(self.window, reading.window) if reading.window else self.window
+        reply = min(self.reserve, window // 4)
+        if is_long:
+            reply = min(max(reply, 2 * segment.tokens), window // 3)
+        called = await self.caller.call(
+            prompt, render, groups, window=window, reply=reply, segment_id=segment.id
+        )
+        return called.value
 
 
 def background(reading: Reading, summary: Sequence[str]) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from qrmem.language.prompted import items
 from qrmem.language.prompted.desk import (
     Desk,
+    Kept,
     background,
     entity_lines,
     focus,
     pieces,
     relation_lines,
 )
-from qrmem.language.prompted.reading import Kept, asked_inputs, fresh, supplemented
+from qrmem.language.prompted.reading import asked_inputs, fresh, supplemented
 from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
 from qrmem.prompts.catalogue import section
@@ -44,28 +45,24 @@ class PaperReader:
     ) -> Contribution:
         """Return what the entity and the relation prompt add with the questions in them."""
         groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
-        entities = await self.desk.caller.call(
+        entities = await self.desk.notes(
             catalogue.ENTITIES_ASKED,
             lambda kept: asked_inputs(segment, reading, kept, questions),
             groups,
-            window=self.desk.window,
-            reply=self.desk.reserve,
-            segment_id=segment.id,
+            segment,
+            reading,
         )
-        found = items.mentions(items.split(entities.value.entities, questions), segment.text)
+        found = items.mentions(items.split(entities.entities, questions), segment.text)
         new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
         groups[2] = [*new, *groups[2]]
-        relations = await self.desk.caller.call(
+        relations = await self.desk.notes(
             catalogue.RELATIONS_ASKED,
             lambda kept: asked_inputs(segment, reading, kept, questions),
             groups,
-            window=self.desk.window,
-            reply=self.desk.reserve,
-            segment_id=segment.id,
+            segment,
+            reading,
         )
-        return supplemented(
-            segment, known, questions, entities.value.entities, relations.value.relations
-        )
+        return supplemented(segment, known, questions, entities.entities, relations.relations)
 
     # --- one prompt each --------------------------------------------------------------------------
 
@@ -77,15 +74,10 @@ class PaperReader:
                 segment=fenced(segment.text),
             )
 
-        called = await self.desk.caller.call(
-            catalogue.ENTITIES,
-            inputs,
-            [pieces(reading.summary)],
-            window=self.desk.window,
-            reply=self.desk.reply(segment),
-            segment_id=segment.id,
+        reply = await self.desk.notes(
+            catalogue.ENTITIES, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
-        return items.mentions(items.split(called.value.entities), segment.text)
+        return items.mentions(items.split(reply.entities), segment.text)
 
     async def _relations(
         self, segment: Segment, reading: Reading, known: Sequence[Mention]
@@ -100,15 +92,15 @@ class PaperReader:
                 entities=section("Entities:", "\n".join(kept[1])).rstrip(),
             )
 
-        called = await self.desk.caller.call(
+        reply = await self.desk.notes(
             catalogue.RELATIONS,
             inputs,
             [pieces(reading.summary), [mention.name for mention in known]],
-            window=self.desk.window,
-            reply=self.desk.reply(segment),
-            segment_id=segment.id,
+            segment,
+            reading,
+            is_long=True,
         )
-        return items.statements(items.split(called.value.relations), known, segment.text)
+        return items.statements(items.split(reply.relations), known, segment.text)
 
     async def _questions(
         self, segment: Segment, reading: Reading, known: Contribution
@@ -125,15 +117,14 @@ class PaperReader:
                 count=wanted,
             )
 
-        called = await self.desk.caller.call(
+        reply = await self.desk.notes(
             catalogue.QUESTIONS,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            window=self.desk.window,
-            reply=self.desk.reserve,
-            segment_id=segment.id,
+            segment,
+            reading,
         )
-        return items.questions(called.value.questions, wanted)
+        return items.questions(reply.questions, wanted)
 
 
 def marked(text: str, known: Sequence[Mention]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qrmem.language.prompted import items
 from qrmem.language.prompted.desk import (
     Desk,
+    Kept,
     background,
     entity_lines,
     focus,
@@ -16,8 +17,6 @@ from qrmem.language.prompted.desk import (
 from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
 from qrmem.records import Contribution, Mention, Segment
-
-Kept = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +37,17 @@ class CompactReader:
                 count=wanted,
             )
 
-        called = await self.desk.caller.call(
-            catalogue.READ,
-            inputs,
-            [pieces(reading.summary)],
-            window=self.desk.window,
-            reply=self.desk.reply(segment),
-            segment_id=segment.id,
+        reply = await self.desk.notes(
+            catalogue.READ, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
-        found = items.mentions(items.split(called.value.entities), segment.text)
-        stated, new = items.statements(items.split(called.value.relations), found, segment.text)
+        found = items.mentions(items.split(reply.entities), segment.text)
+        stated, new = items.statements(items.split(reply.relations), found, segment.text)
         return Contribution(
             segment_id=segment.id,
             kind="extraction",
             mentions=(*found, *new),
             statements=tuple(stated),
-            questions=items.questions(called.value.questions, wanted),
+            questions=items.questions(reply.questions, wanted),
         )
 
     async def supplement(
@@ -64,17 +58,14 @@ class CompactReader:
         def inputs(kept: Kept) -> catalogue.AskedInputs:
             return asked_inputs(segment, reading, kept, questions)
 
-        called = await self.desk.caller.call(
+        reply = await self.desk.notes(
             catalogue.SUPPLEMENT,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            window=self.desk.window,
-            reply=self.desk.reserve,
-            segment_id=segment.id,
+            segment,
+            reading,
         )
-        return supplemented(
-            segment, known, questions, called.value.entities, called.value.relations
-        )
+        return supplemented(segment, known, questions, reply.entities, reply.relations)
 
 
 def asked_inputs(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import WindowTooSmall
@@ -17,8 +18,6 @@ MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
 REQUEST_TOKENS = 3
 """What it adds to a request."""
-
-Render = "Callable[[Sequence[Sequence[str]]], DataclassInstance]"
 
 
 class Ruler:
@@ -90,8 +89,9 @@ def draft(
     schema = strict_schema(prompt.output())
 
     def request(kept: Sequence[Sequence[str]]) -> ChatRequest:
+        said = Message("system", prompt.system), Message("user", prompt.user(render(kept)))
         return ChatRequest(
-            messages=(Message("system", prompt.system), Message("user", prompt.user(render(kept)))),
+            messages=said,
             schema=schema,
             schema_name=prompt.name,
             max_tokens=reply,
@@ -100,14 +100,8 @@ def draft(
             segment_id=segment_id,
         )
 
-    kept: list[Sequence[str]] = [list(group) for group in groups]
+    kept = _shortened([list(group) for group in groups], lambda k: ruler.fits(request(k), window))
     made = request(kept)
-    for at, group in enumerate(groups):
-        if ruler.fits(made, window):
-            break
-        n = _most(len(group), lambda n: ruler.fits(request(_with(kept, at, n)), window))  # noqa: B023
-        kept[at] = group[:n]
-        made = request(kept)
     if not ruler.fits(made, window):
         needed = ruler.request(made) + reply
         raise WindowTooSmall(
@@ -115,6 +109,23 @@ def draft(
             f"{reply} for the reply included; widen the window or shorten the question"
         )
     return Draft(made, tuple(kept))
+
+
+def _shortened(
+    groups: list[Sequence[str]], fits: Callable[[Sequence[Sequence[str]]], bool]
+) -> list[Sequence[str]]:
+    """Shorten the groups one after the other until they fit, each no further than it must."""
+    for at in range(len(groups)):
+        if fits(groups):
+            break
+        groups = _with(groups, at, _most(len(groups[at]), partial(_fits, fits, groups, at)))
+    return groups
+
+
+def _fits(
+    fits: Callable[[Sequence[Sequence[str]]], bool], groups: list[Sequence[str]], at: int, n: int
+) -> bool:
+    return fits(_with(groups, at, n))
 
 
 def _with(kept: Sequence[Sequence[str]], at: int, n: int) -> list[Sequence[str]]:
