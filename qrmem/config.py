@@ -24,6 +24,8 @@ ENVIRONMENT = {
     "QRMEM_TOKENIZER": "tokenizer",
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
+    "QRMEM_EMBED_BASE_URL": "embed_base_url",
+    "QRMEM_EMBED_API_KEY": "embed_api_key",
     "NEO4J_URI": "memory",
     "NEO4J_USERNAME": "neo4j_user",
     "NEO4J_PASSWORD": "neo4j_password",
@@ -79,6 +81,10 @@ class Settings:
         concurrency: chat calls in flight.
         timeout: seconds for one whole reply.
         retries: transport retries of one call.
+        requests_per_minute: what the server allows; 0 leaves it to its refusals.
+        tokens_per_minute: the same for tokens, prompt and reply together.
+        embed_base_url: server of `openai:` embedders; "" is `base_url`.
+        embed_api_key: its key; empty is `api_key`, and only for the same server.
         questions: generated questions per 600 tokens of segment (Q08: 5).
         similar_names: cosine from which two names of a type count as one; 0 turns it off.
     """
@@ -99,6 +105,10 @@ class Settings:
     concurrency: int = 8
     timeout: float = 120.0
     retries: int = 4
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    embed_base_url: str = ""
+    embed_api_key: Secret = _NONE
     questions: int = 5
     similar_names: float = 0.85
     keep_trails: bool = True
@@ -161,6 +171,8 @@ _AT_LEAST: Mapping[str, float] = {
     "concurrency": 1,
     "timeout": 0.001,
     "retries": 0,
+    "requests_per_minute": 0,
+    "tokens_per_minute": 0,
     "questions": 0,
     "similar_names": 0,
 }

@@ -10,6 +10,7 @@ from qrmem.models.endpoint import Endpoint, endpoint
 from qrmem.models.exchange import Exchange, Form, Gauge, Sender
 from qrmem.models.limiter import Limiter
 from qrmem.models.negotiation import Abilities, Negotiation, abilities
+from qrmem.models.pace import Pace
 from qrmem.models.retrying import Retries, Retrying
 from qrmem.models.transport import OpenAITransport
 from qrmem.ports import ChatReply, ChatRequest, Listener
@@ -93,7 +94,14 @@ def open_chat(
     where = endpoint(settings)
     known = abilities(where.address, settings.model)
     transport = OpenAITransport(where, settings.model, settings.timeout)
-    limited = Limiter(Gauge(transport), most=settings.concurrency)
+    limited: Sender = Limiter(Gauge(transport), most=settings.concurrency)
+    if settings.requests_per_minute or settings.tokens_per_minute:
+        limited = Pace(
+            limited,
+            requests=settings.requests_per_minute,
+            tokens=settings.tokens_per_minute,
+            sleep=sleep,
+        )
     retrying = Retrying(limited, Retries(settings.retries, sleep=sleep), listener)
     layers = Negotiation(retrying, known)
     return Chat(settings.model, where, layers, known, transport)

@@ -31,8 +31,22 @@ class Endpoint:
         return " ".join(_without_markup(text).split())[:300]
 
 
+def embedding_endpoint(settings: Settings) -> Endpoint:
+    """Return the endpoint of embeddings; the chat model's key goes to no other server.
+
+    Raises:
+        UsageError: the base URL is none.
+        MissingError: OpenAI's own service is named and there is no key.
+    """
+    if not settings.embed_base_url:
+        key = settings.embed_api_key or settings.api_key
+        return endpoint(settings.with_(api_key=key))
+    chosen = settings.with_(base_url=settings.embed_base_url, api_key=settings.embed_api_key)
+    return endpoint(chosen)
+
+
 def endpoint(settings: Settings) -> Endpoint:
-    """Return the endpoint that the settings name.
+    """Return the endpoint that the settings name for chat.
 
     Raises:
         UsageError: the base URL is none.
@@ -61,4 +75,4 @@ def _without_markup(text: str) -> str:
     return " ".join(piece.strip() for piece in pieces if piece.strip())
 
 
-__all__ = ["DEFAULT_URL", "Endpoint", "endpoint"]
+__all__ = ["DEFAULT_URL", "Endpoint", "embedding_endpoint", "endpoint"]

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
-from qrmem.models.endpoint import endpoint
+from qrmem.models.endpoint import embedding_endpoint
 from qrmem.models.exchange import Transient
 from qrmem.models.requests import open_client, requested
 from qrmem.models.retrying import Retries
@@ -28,7 +28,7 @@ class RemoteEmbedder:
 
     def __init__(self, model: str, settings: Settings) -> None:
         self._model = model
-        self._endpoint = endpoint(settings)
+        self._endpoint = embedding_endpoint(settings)
         self._timeout = settings.timeout
         self._retries = Retries(settings.retries)
         self._places = settings.concurrency

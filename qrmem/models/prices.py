@@ -1,0 +1,72 @@
+"""What models cost: a small dated file, and a user's own over it."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.models.caps import Price
+
+_DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by model name.
+
+    Attributes:
+        date: of the newest file that was read; shown with every sum.
+    """
+
+    date: str
+    models: Mapping[str, Price]
+
+    def of(self, model: str) -> Price | None:
+        """Return a model's price, or `None` if it is not known; a date in the name is no matter."""
+        return self.models.get(model) or self.models.get(_DATED.sub("", model))
+
+
+def load_prices(file: Path | None = None) -> Prices:
+    """Return the prices that the package knows, with those of a file over them.
+
+    Raises:
+        UsageError: the file cannot be read or holds something else.
+    """
+    shipped = (files("qrmem.models") / "prices.toml").read_text(encoding="utf-8")
+    known = _read(shipped, "the package's prices")
+    if file is None:
+        return known
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"the prices in {file} cannot be read: {exc}") from exc
+    given = _read(text, str(file))
+    return Prices(given.date or known.date, {**known.models, **given.models})
+
+
+def _read(text: str, source: str) -> Prices:
+    try:
+        found = tomllib.loads(text)
+        models = {name: _price(values) for name, values in found.get("models", {}).items()}
+    except (tomllib.TOMLDecodeError, AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise UsageError(f"{source}: each model needs input and output, as numbers: {exc}") from exc
+    return Prices(str(found.get("date", "")), models)
+
+
+def _price(values: Mapping[str, Any]) -> Price:
+    cached = values.get("cached")
+    price = Price(
+        input=float(values["input"]),
+        output=float(values["output"]),
+        cached=None if cached is None else float(cached),
+    )
+    if min(price.input, price.output, price.cached or 0.0) < 0:
+        raise ValueError("a price cannot be negative")
+    return price
+
+
+__all__ = ["Prices", "load_prices"]

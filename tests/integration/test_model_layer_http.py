@@ -1,0 +1,213 @@
+"""The layers together over real HTTP: caps, cache, records, the probe, the server as a command."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer, serving
+
+from qrmem.config import Settings
+from qrmem.errors import CapReached, ModelUnavailable
+from qrmem.models.caching import CachedChat
+from qrmem.models.caps import Caps
+from qrmem.models.cassette import Player, Recorder
+from qrmem.models.chat import Chat, open_chat
+from qrmem.models.meter import Meter
+from qrmem.models.negotiation import forget
+from qrmem.models.probe import probe
+from qrmem.models.structured import ask
+from qrmem.models.tokenizers import open_tokenizer
+from qrmem.ports import ChatModel, ChatRequest, Event, Message
+
+SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
+TESTS = Path(__file__).parent.parent
+
+
+class Names(BaseModel):
+    entities: list[str]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def request(text: str, **changes: Any) -> ChatRequest:
+    user = Message("user", f"Passage:\n<text>\n{text}\n</text>")
+    given: dict[str, Any] = {"stage": "read", "max_tokens": 60} | changes
+    return ChatRequest((Message("system", SYSTEM), user), **given)
+
+
+def opened(server: OpenAIServer, **settings: Any) -> Chat:
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
+    return open_chat(given, sleep=sleep)
+
+
+def metered(chat: ChatModel, **changes: Any) -> Meter:
+    given: dict[str, Any] = {"run": "r", "phase": "construction"} | changes
+    return Meter(chat, tokenizer=open_tokenizer("builtin"), **given)
+
+
+async def test_the_ledger_adds_up_to_what_the_server_counted() -> None:
+    faults = Faults(script={2: "429", 5: "500", 7: "nonsense"})
+    async with serving(faults=faults) as server, opened(server) as chat:
+        meter = metered(chat)
+        await asyncio.gather(*(ask(meter, request(f"Ahab {n}"), Names) for n in range(6)))
+        stats, usage = server.stats, meter.usage()
+    assert sum(record.attempts for record in meter.records) == stats.requests
+    assert usage.tokens_in == stats.tokens_in
+    assert usage.tokens_out == stats.tokens_out
+    assert usage.construction["read"].calls == 7
+
+
+async def test_a_server_that_counts_nothing_is_counted_for() -> None:
+    async with serving(gives_usage=False) as server, opened(server) as chat:
+        meter = metered(chat)
+        reply = (await ask(meter, request("Ahab met Pip"), Names)).raw
+        assert meter.usage().tokens_in >= server.stats.tokens_in
+        assert meter.usage().tokens_out == open_tokenizer("builtin").count(reply)
+
+
+@pytest.mark.parametrize("cap", [100, 333, 1000])
+async def test_a_cap_on_tokens_holds_against_what_the_server_counted(cap: int) -> None:
+    faults = Faults(rates={"429": 0.1, "nonsense": 0.1}, seed=3)
+    async with serving(latency=0.002, faults=faults) as server, opened(server) as chat:
+        meter = metered(chat, caps=Caps(tokens=cap))
+        calls = (ask(meter, request(f"Ahab met Pip {n}."), Names) for n in range(40))
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert server.stats.tokens_in + server.stats.tokens_out <= cap
+    assert any(isinstance(result, CapReached) for result in results)
+
+
+async def test_a_cap_on_calls_counts_what_was_sent_retries_included() -> None:
+    faults = Faults(rates={"500": 0.4}, seed=1)
+    async with serving(faults=faults) as server, opened(server) as chat:
+        meter = metered(chat, caps=Caps(calls=9))
+        calls = (meter.complete(request(str(n))) for n in range(20))
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert server.stats.requests == 9
+    assert isinstance(results[-1], CapReached)
+
+
+async def test_retries_end_with_the_runs_budget() -> None:
+    async with serving(faults=Faults(always="503")) as server, opened(server) as chat:
+        meter = metered(chat)
+        calls = (meter.complete(request(str(n))) for n in range(20))
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert server.stats.requests <= 20 + 10
+    assert all(isinstance(result, ModelUnavailable) for result in results)
+
+
+async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
+    kept: dict[str, Mapping[str, Any]] = {}
+
+    async def get(key: str) -> Mapping[str, Any] | None:
+        return kept.get(key)
+
+    async def put(key: str, value: Mapping[str, Any], segment_id: str) -> None:
+        kept[key] = json.loads(json.dumps(value))
+
+    async with serving(forms=["json_object", "text"]) as server:
+        for run in range(2):
+            forget()  # another process
+            async with opened(server) as chat:
+                meter = metered(CachedChat(chat, get, put))
+                asks = (ask(meter, request(f"Ahab {n}"), Names) for n in range(5))
+                found = await asyncio.gather(*asks)
+            assert all(one.value.entities for one in found)
+            assert meter.usage().calls == (5 if run == 0 else 0)
+        assert server.stats.answered == 5
+
+
+async def test_a_recorded_session_runs_again_with_the_server_gone(tmp_path: Path) -> None:
+    async with serving() as server, opened(server) as chat:
+        with Recorder(chat, tmp_path / "tape.jsonl") as recorder:
+            first = await ask(recorder, request("Ahab met Pip"), Names)
+        url = server.url
+    again = await ask(Player(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
+    assert again.value == first.value
+    assert url not in (tmp_path / "tape.jsonl").read_text()
+
+
+async def test_retries_are_told_with_their_reason() -> None:
+    events: list[Event] = []
+    faults = Faults(script={1: "503"})
+    async with serving(faults=faults) as server:
+        settings = Settings(model="test", base_url=server.url)
+
+        async def sleep(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        async with open_chat(settings, lambda event: events.append(event), sleep=sleep) as chat:
+            await chat.complete(request("Ahab", segment_id="s7"))
+    assert [event.kind for event in events] == ["warning"]
+    assert "503: Overloaded" in events[0].data["reason"]
+    assert events[0].data["segment"] == "s7"
+
+
+# --- the probe -----------------------------------------------------------------------------------
+
+
+async def test_the_probe_tells_what_works_on_a_good_server() -> None:
+    async with serving() as server, opened(server) as chat:
+        found = await probe(chat)
+    assert found.form == "json_schema"
+    assert found.is_structured
+    assert not found.repaired
+    assert found.counts_tokens
+    assert found.found == 1.0
+    assert found.invented == ()
+    assert found.problems == ()
+
+
+async def test_the_probe_tells_what_is_wrong_with_a_bad_one() -> None:
+    async with serving(forms=["text"], gives_usage=False) as server, opened(server) as chat:
+        found = await probe(chat)
+    assert found.form == "text"
+    assert found.is_structured
+    assert not found.counts_tokens
+    async with serving(obeys_forms=False) as server, opened(server) as chat:
+        found = await probe(chat)
+    assert not found.is_structured
+    assert found.found == 0.0
+    assert found.problems
+
+
+# --- the server as a command ---------------------------------------------------------------------
+
+
+def test_the_server_runs_as_a_command_and_counts() -> None:
+    words = ["--latency", "0.01", "--fault", "1=429", "--rate", "500=0.0", "--model", "small"]
+    command = [sys.executable, "-m", "servers.openai_server", *words]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().strip()
+
+            async def use() -> str:
+                async with open_chat(Settings(model="small", base_url=url)) as chat:
+                    return (await chat.complete(request("Ahab"))).text
+
+            assert "Ahab" in asyncio.run(use())
+            with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as answer:
+                stats = json.load(answer)
+        finally:
+            process.terminate()
+    assert stats["requests"] == 2
+    assert stats["answered"] == 1
+    assert stats["faults"] == {"429": 1}

@@ -1,0 +1,177 @@
+"""Prices, pace and cassettes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import ScriptedModel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.config import Secret, Settings
+from qrmem.errors import UsageError
+from qrmem.models.cassette import Player, Recorder
+from qrmem.models.endpoint import embedding_endpoint, endpoint
+from qrmem.models.exchange import Direct
+from qrmem.models.pace import BURST, Pace
+from qrmem.models.prices import load_prices
+from qrmem.ports import ChatRequest, Message
+
+# --- prices --------------------------------------------------------------------------------------
+
+
+def test_known_models_have_a_price_and_a_date_in_the_name_is_no_matter() -> None:
+    prices = load_prices()
+    known = prices.of("gpt-4o-mini")
+    assert known is not None
+    assert prices.of("gpt-4o-mini-2024-07-18") == known
+    assert prices.of("my-own-model") is None
+    assert prices.date
+
+
+def test_a_users_prices_stand_over_the_packages(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('date = "2031-01-01"\n[models."gpt-4o"]\ninput = 1\noutput = 2\n')
+    prices = load_prices(file)
+    assert prices.date == "2031-01-01"
+    assert prices.of("gpt-4o") is not None
+    assert prices.of("gpt-4o").of(1_000_000, 1_000_000) == 3.0  # type: ignore[union-attr]
+    assert prices.of("gpt-4.1") == load_prices().of("gpt-4.1")
+
+
+@pytest.mark.parametrize(
+    "text", ["[models.x]\ninput = 1\n", "models = 3\n", "[models.x]\ninput = -1\noutput = 1\n", "="]
+)
+def test_prices_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"prices\.toml"):
+        load_prices(file)
+
+
+def test_a_missing_price_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.toml"):
+        load_prices(tmp_path / "gone.toml")
+
+
+# --- pace ----------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 600),
+    st.lists(st.tuples(st.floats(0, 30), st.integers(1, 4000)), min_size=1, max_size=60),
+)
+def test_no_minute_holds_more_requests_than_allowed_and_a_burst(
+    allowed: int, arrivals: list[tuple[float, int]]
+) -> None:
+    now = 0.0
+    pace = Pace(Direct(ScriptedModel()), requests=allowed, tokens=0, clock=lambda: now)
+    turns: list[float] = []
+    for gap, tokens in arrivals:
+        now += gap
+        turns.append(now + pace.reserve(tokens))
+    most = allowed * (60 + BURST) / 60 + 2
+    for start in turns:
+        assert sum(start <= turn < start + 60 for turn in turns) <= most
+    assert turns == sorted(turns)
+
+
+def test_tokens_are_spread_too_and_no_limit_is_no_wait() -> None:
+    pace = Pace(Direct(ScriptedModel()), requests=0, tokens=6000, clock=lambda: 100.0)
+    waits = [pace.reserve(1000) for _ in range(4)]
+    assert waits == pytest.approx([0, 5, 15, 25])
+    free = Pace(Direct(ScriptedModel()), requests=0, tokens=0, clock=lambda: 100.0)
+    assert [free.reserve(10**6) for _ in range(3)] == [0, 0, 0]
+
+
+# --- cassettes -----------------------------------------------------------------------------------
+
+
+def request(text: str, **changes: Any) -> ChatRequest:
+    messages = (Message("system", "Read."), Message("user", f"Passage:\n{text}"))
+    return ChatRequest(messages=messages, **{"stage": "read"} | changes)
+
+
+async def recorded(path: Path, *texts: str) -> None:
+    with Recorder(ScriptedModel(*(f"reply to {t}" for t in texts), name="m"), path) as recorder:
+        for text in texts:
+            await recorder.complete(request(text, schema={"type": "object"}))
+
+
+async def test_a_recording_is_replayed_without_a_model(tmp_path: Path) -> None:
+    await recorded(tmp_path / "a.jsonl", "one", "two")
+    player = Player(tmp_path / "a.jsonl")
+    assert player.name == "m"
+    assert player.unused == 2
+    reply = await player.complete(request("two", schema={"type": "object"}, segment_id="s"))
+    assert reply.text == "reply to two"
+    assert player.unused == 1
+
+
+async def test_the_order_of_replies_does_not_change_a_cassette(tmp_path: Path) -> None:
+    await recorded(tmp_path / "a.jsonl", "one", "two")
+    await recorded(tmp_path / "b.jsonl", "two", "one")
+    text = (tmp_path / "a.jsonl").read_text()
+    assert text == (tmp_path / "b.jsonl").read_text()
+    assert all(json.loads(line) for line in text.splitlines())
+
+
+async def test_an_interrupted_recording_can_be_replayed(tmp_path: Path) -> None:
+    recorder = Recorder(ScriptedModel("a", name="m"), tmp_path / "a.jsonl")
+    await recorder.complete(request("one"))
+    assert (await Player(tmp_path / "a.jsonl").complete(request("one"))).text == "a"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (request("three"), "'user: one' where now 'user: three'"),
+        (request("one", temperature=0.7), "'temperature: 0.0' where now 'temperature: 0.7'"),
+        (request("one", attempt=1), "'attempt: 0' where now 'attempt: 1'"),
+    ],
+)
+async def test_an_unknown_request_fails_and_names_the_difference(
+    tmp_path: Path, changed: ChatRequest, words: str
+) -> None:
+    with Recorder(ScriptedModel("a", name="m"), tmp_path / "a.jsonl") as recorder:
+        await recorder.complete(request("one"))
+    with pytest.raises(UsageError, match=words):
+        await Player(tmp_path / "a.jsonl").complete(changed)
+
+
+async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
+    for text in ("", "{}", '{"cassette": 99, "model": "m"}', '{"cassette": 1, "model": "m"}\n[]'):
+        (tmp_path / "a.jsonl").write_text(text)
+        with pytest.raises(UsageError, match=r"a\.jsonl is no cassette"):
+            Player(tmp_path / "a.jsonl")
+    with pytest.raises(UsageError, match="is no cassette"):
+        Player(tmp_path / "gone")
+    with pytest.raises(UsageError, match="cannot be written"):
+        Recorder(ScriptedModel(), tmp_path / "no" / "folder")
+
+
+# --- endpoints -----------------------------------------------------------------------------------
+
+
+def test_the_chat_models_key_goes_to_no_other_server() -> None:
+    chat = Settings(base_url="http://a:1/v1", api_key=Secret("k"))
+    assert embedding_endpoint(chat).key == Secret("k")
+    apart = chat.with_(embed_base_url="http://b:2/v1")
+    assert embedding_endpoint(apart).host == "b:2"
+    assert not embedding_endpoint(apart).key
+    assert embedding_endpoint(apart.with_(embed_api_key=Secret("e"))).key == Secret("e")
+    assert endpoint(apart).host == "a:1"
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://host/v1", "http://", "http://[::1"])
+def test_a_base_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="base URL"):
+        endpoint(Settings(base_url=url))
+
+
+def test_messages_hold_neither_key_nor_mark_up() -> None:
+    where = endpoint(Settings(base_url="http://u:p@h/v1", api_key=Secret("sk-1")))
+    assert where.clean("key sk-1\nis  wrong") == "key *** is wrong"
+    assert where.clean("<html><body><p>Bad</p> gateway</body></html>") == "Bad gateway"
+    assert "u:p" not in where.address + where.host
