@@ -7,7 +7,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-_NAME = re.compile(r"^// :: (\w+)$", re.MULTILINE)
+_NAME = re.compile(r"^// :: (.+)$", re.MULTILINE)
 
 
 @cache
