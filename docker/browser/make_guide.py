@@ -20,8 +20,8 @@ standalone-example ng-binding" data-lang="cypher" lang="cypher">{text}</pre>
 """
 
 START = """\
-<p>Set the parameters first (click, put your namespace in, run), then go through the slides and click
-a query. All but <code>ns</code> may stay empty:</p>
+<p>Set the parameters first (click, put your namespace in, run), then go through the slides and
+click a query. All but <code>ns</code> may stay empty:</p>
 <ul>{rows}</ul>
 <p>Every query is bounded; nodes can be unfolded by a double click.</p>
 """
