@@ -72,8 +72,7 @@ def usage_of(calls: Sequence[CallRecord]) -> Usage:
 
 async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
-    names = await store.names(ns)
-    key = _find(name, names)
+    key = _find(name, await store.names(ns))
     (entity,) = await store.entities(ns, [key])
     relations = sorted(fold(await store.facts(ns, [key])), key=lambda r: (-len(r.facts), r.key))
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})

@@ -30,10 +30,10 @@ from qrmem.records import (
     Segment,
     Statement,
 )
-from qrmem.text.names import name_key, normalise_name, split_key
+from qrmem.text.names import is_alias, name_key, normalise_name, split_key
 from qrmem.text.words import terms
 
-VERSION = 1
+VERSION = 2
 """Of the way in which rows are made; a change of it makes all rows anew."""
 
 Decide = Callable[[Sequence[Contribution]], Sequence[tuple[str, ...]]]
@@ -161,7 +161,11 @@ class _Names:
         self._by_form: dict[str, str] = {}
 
     def add(self, mention: Mention) -> None:
-        """Take a mention with those of its forms that occur; without any it is dropped."""
+        """Take a mention with those of its forms that occur; without any it is dropped.
+
+        A form that the rules know for an alias of the name becomes a name of its own: that the two
+        are one entity is then decided over the whole namespace, where a user can see and undo it.
+        """
         wanted = dict.fromkeys((mention.name, *mention.forms))
         spelled = [s for form in wanted if (s := self._in_text.spelled(form)) is not None]
         spelled = [form for form in dict.fromkeys(spelled) if normalise_name(form)]
@@ -169,6 +173,11 @@ class _Names:
             return
         is_named = self._in_text.spelled(mention.name) == spelled[0]
         name = spelled[0] if is_named else max(spelled, key=lambda form: (len(form), form))
+        alone = self._in_text.counted(spelled)
+        for form in [form for form in spelled if _is_decided_elsewhere(form, name)]:
+            if alone[form]:
+                spelled.remove(form)
+                self.add(replace(mention, name=form, forms=(form,)))
         key = self._placed(normalise_name(name), " ".join(mention.type.split()).upper())
         self._forms.setdefault(key, {}).update(dict.fromkeys(spelled))
         before = self._question.get(key, mention.question)
@@ -216,6 +225,10 @@ class _Names:
 
     def _norm_here(self, name: str) -> str:
         return normalise_name(self._in_text.spelled(name) or "")
+
+
+def _is_decided_elsewhere(form: str, name: str) -> bool:
+    return normalise_name(form) != normalise_name(name) and is_alias(form, name)
 
 
 # --- names over the whole namespace --------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_an_update_reads_only_what_changed(qrmem: Shell) -> None:
 def test_merges_can_be_seen_refused_and_made(qrmem: Shell) -> None:
     qrmem.write(
         "a.txt",
-        "Doctor Claudio Ranieri came to Leicester. Then Ranieri won the cup. The Fox cheered.",
+        "In May Claudio Ranieri came to Leicester. Then Ranieri won the cup. The Fox cheered.",
     )
     assert qrmem("add", "a.txt").code == 0
     assert "Ranieri" in qrmem("show", "--merges").out

@@ -26,7 +26,13 @@ def rows(
 
 def test_forms_are_counted_outside_of_longer_forms() -> None:
     found = rows(Mention("Captain Ahab", "PERSON", ("Captain Ahab", "Ahab")))
-    assert [row.forms for row in found.mentions] == [(("Ahab", 1), ("Captain Ahab", 1))]
+    assert [row.forms for row in found.mentions] == [(("Ahab", 1),), (("Captain Ahab", 1),)]
+
+
+def test_an_alias_that_the_rules_know_is_a_name_of_its_own_and_any_other_form_is_not() -> None:
+    found = rows(Mention("Captain Ahab", "PERSON", ("Captain Ahab", "Ahab", "leg")))
+    assert [row.name for row in found.mentions] == ["ahab|PERSON", "captain ahab|PERSON"]
+    assert dict(found.mentions[1].forms) == {"Captain Ahab": 1, "leg": 1}
 
 
 def test_a_name_is_found_in_any_case_and_across_lines() -> None:
@@ -93,8 +99,10 @@ def test_a_fact_finds_its_end_by_any_form() -> None:
             Statement("Ahab", "Moby Dick", "  "),
         ),
     )
-    assert [(fact.n, fact.tail, fact.description) for fact in found.facts] == [
-        (0, "moby dick|", "hunts")
+    assert [(fact.head, fact.tail, fact.description) for fact in found.facts] == [
+        ("ahab|PERSON", "moby dick|", "hunts"),
+        ("captain ahab|PERSON", "moby dick|", "hunts"),
+        ("ahab|PERSON", "captain ahab|PERSON", "is"),
     ]
 
 
