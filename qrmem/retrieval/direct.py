@@ -10,7 +10,7 @@ import numpy as np
 from qrmem.retrieval import bm25, dense, fusion, lexical
 from qrmem.retrieval.graph import FIRST_SEGMENTS
 from qrmem.retrieval.spotting import words_of
-from qrmem.text.words import STOP_WORDS
+from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from qrmem.retrieval.graph import Graph
     from qrmem.retrieval.settings import SearchSettings
 
+_MARKS = ".,;:!?\"'()[]{}«»“”‘’"
 _COMMON = 200
 """Documents of one title beyond which it names none of them."""
 
@@ -33,6 +34,7 @@ class Direct:
     Attributes:
         weights: the question's terms, each as rare as the namespace says.
         total: their sum.
+        spelled: how the question writes them.
         found: where they occur.
         norms: `(n,)`, BM25's length norm of every segment.
         lexical: `(n,)` in [0, 1], BM25 over its maximum.
@@ -45,6 +47,7 @@ class Direct:
 
     weights: Mapping[str, float]
     total: float
+    spelled: Mapping[str, str]
     found: "Mapping[str, Occurrences]"
     norms: "NDArray[np.float64]"
     lexical: "NDArray[np.float64]"
@@ -105,6 +108,7 @@ async def score(
     return Direct(
         weights=weights,
         total=sum(weights.values()),
+        spelled=_spelled(question, wanted),
         found={term: where for term, where in found.items() if where.rows.size},
         norms=norms,
         lexical=fusion.normalised(by_words),
@@ -114,6 +118,15 @@ async def score(
         names=names,
         scores=fusion.normalised(together),
     )
+
+
+def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for word in question.split():
+        for term in terms(word):
+            if term in wanted:
+                result.setdefault(term, word.strip(_MARKS))
+    return result
 
 
 def _named(

@@ -34,8 +34,9 @@ def _itself(memory: "Memory", direct: "Direct", row: int) -> list[str]:
         parts.append(f'the question names "{memory.columns.title(row)}"')
     shared = [term for term, where in direct.found.items() if _holds(where.rows, row)]
     shared.sort(key=lambda term: -direct.weights[term])
-    if shared:
-        parts.append(f"has the question's words {', '.join(shared[:_WORDS])}")
+    spelled = [direct.spelled.get(term, term) for term in shared[:_WORDS]]
+    if spelled:
+        parts.append(f"has the question's words {', '.join(dict.fromkeys(spelled))}")
     if direct.dense[row] > 0:
         parts.append(f"near in meaning ({direct.dense[row]:.2f} of the nearest)")
     return parts
