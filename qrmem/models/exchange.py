@@ -6,8 +6,8 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 from qrmem.errors import ModelUnavailable, QrmemError
 from qrmem.ports import ChatModel, ChatReply, ChatRequest
 
-Form = Literal["json_schema", "json_object", "text"]
-"""How a structured reply is asked for."""
+Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
+"""How a structured reply is asked for; the second one is the dialect of llama.cpp and its kin."""
 
 FORMS: tuple[Form, ...] = get_args(Form)
 """Strictest first."""

@@ -31,6 +31,9 @@ class Fit:
 def fit(value: Any, schema: Mapping[str, Any], done: Fit, path: str = "") -> Any:
     """Return the value in the schema's shape.
 
+    Beside JSON schema's own keys, `join` on a text names the separator of what it packs: an object
+    or list of plain values there is packed as the prompt asked for it.
+
     Raises:
         Misfit: it does not fit; nothing is invented to fill a gap.
     """
@@ -142,6 +145,11 @@ def _fit_string(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> 
     if isinstance(value, int | float) and not isinstance(value, bool):
         done.changed = True
         return str(value)
+    if "join" in schema and isinstance(value, dict | list) and value:
+        # A field that packs several values into one text, and a model that unpacked them.
+        parts = list(value.values()) if isinstance(value, dict) else value
+        done.changed = True
+        return str(schema["join"]).join(_fit_string(p, {}, done, path) for p in parts)
     raise Misfit(f"{path or 'reply'}: a text is needed, not {_shown(value)}")
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from qrmem.errors import ModelUnavailable
 from qrmem.models.exchange import FORMS, Exchange, Form, Options, Rejected, Sender
 from qrmem.models.replies import is_clean
 from qrmem.ports import ChatReply
 
-_WEAKER: Mapping[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
+_WEAKER: Mapping[Form, Form] = dict(pairwise(FORMS))
 _IGNORED = 2
 """Replies in another form, and none in the right one, after which the form counts as ignored."""
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from qrmem.models.endpoint import Endpoint
-from qrmem.models.exchange import Exchange, Options, Transient
+from qrmem.models.exchange import Exchange, Form, Options, Transient
 from qrmem.models.requests import open_client, requested
 from qrmem.ports import ChatReply, ChatRequest
 
@@ -89,16 +89,19 @@ def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any
         arguments["temperature"] = request.temperature
     if options.top_p and request.top_p != 1.0:
         arguments["top_p"] = request.top_p
-    if request.schema is not None and options.form == "json_object":
-        arguments["response_format"] = {"type": "json_object"}
-    elif request.schema is not None and options.form == "json_schema":
-        schema = {
-            "name": request.schema_name or "reply",
-            "strict": True,
-            "schema": request.schema,
-        }
-        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.schema is not None and options.form != "text":
+        arguments["response_format"] = _form(request, options.form)
     return arguments
+
+
+def _form(request: ChatRequest, form: Form) -> dict[str, Any]:
+    if form == "json_object":
+        return {"type": "json_object"}
+    if form == "json_object+schema":
+        return {"type": "json_object", "schema": request.schema}
+    name = request.schema_name or "reply"
+    schema = {"name": name, "strict": True, "schema": request.schema}
+    return {"type": "json_schema", "json_schema": schema}
 
 
 def _sendable(text: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from servers.faults import READABLE, UNREADABLE, Faults
-from servers.openai_server import OpenAIServer, serving
+from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
 from qrmem.models.chat import Chat, open_chat
+from qrmem.models.exchange import FORMS
 from qrmem.models.negotiation import forget
 from qrmem.models.schemas import strict_schema
 from qrmem.models.structured import ask
@@ -225,15 +226,16 @@ async def test_a_prompt_that_is_too_long_for_the_model_is_told_apart() -> None:
 
 
 def sent_forms(server: OpenAIServer) -> list[str]:
-    return [body.get("response_format", {}).get("type", "text") for body in server.stats.bodies]
+    return [form_of(body) for body in server.stats.bodies]
 
 
 @pytest.mark.parametrize(
     ("taken", "expected"),
     [
         (["json_schema", "json_object", "text"], ["json_schema"] * 2),
-        (["json_object", "text"], ["json_schema", "json_object", "json_object"]),
-        (["text"], ["json_schema", "json_object", "text", "text"]),
+        (["json_object+schema", "text"], ["json_schema", *["json_object+schema"] * 2]),
+        (["json_object", "text"], ["json_schema", "json_object+schema", *["json_object"] * 2]),
+        (["text"], ["json_schema", "json_object+schema", "json_object", "text", "text"]),
     ],
 )
 async def test_the_strictest_form_is_found_once(taken: list[str], expected: list[str]) -> None:
@@ -248,25 +250,25 @@ async def test_the_strictest_form_is_found_once(taken: list[str], expected: list
 
 
 async def test_a_refusal_without_a_reason_still_leads_to_a_form_that_works() -> None:
-    faults = Faults(script={1: "400", 2: "400"})
+    faults = Faults(script={1: "400", 2: "400", 3: "400"})
     async with serving(faults=faults) as server, chatting(server) as chat:
         assert (await ask(chat, request(), Names)).value.entities
         assert (await ask(chat, request("Pip"), Names)).value.entities
-        assert sent_forms(server) == ["json_schema", "json_object", "text", "text"]
+        assert sent_forms(server) == [*FORMS, "text"]
 
 
 async def test_a_server_that_refuses_every_form_is_out_of_reach_and_says_why() -> None:
     async with serving(faults=Faults(always="400")) as server, chatting(server) as chat:
         with pytest.raises(ModelUnavailable, match="400: Bad request"):
             await chat.complete(structured_request())
-        assert len(server.stats.bodies) == 3
+        assert len(server.stats.bodies) == len(FORMS)
 
 
 async def test_a_form_that_is_ignored_is_given_up_for_a_weaker_one() -> None:
     async with serving(obeys_forms=False) as server, chatting(server) as chat:
         with pytest.raises(ModelOutputError):
-            await ask(chat, request(), Names, retries=4)
-        assert sent_forms(server) == ["json_schema"] * 2 + ["json_object"] * 2 + ["text"] * 2
+            await ask(chat, request(), Names, retries=6)
+        assert sent_forms(server) == [form for form in FORMS for _ in range(2)]
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "temperature", "top_p"])

@@ -41,7 +41,7 @@ def answer(request: Mapping[str, Json]) -> str:
 def schema_of(request: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return the schema that a request sends, or one made from the example in its prompt."""
     form = request.get("response_format") or {}
-    sent = (form.get("json_schema") or {}).get("schema")
+    sent = (form.get("json_schema") or form).get("schema")
     if sent:
         return dict(sent)
     match = _EXAMPLE.search(_messages(request)[0])

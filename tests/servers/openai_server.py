@@ -45,7 +45,7 @@ class Behaviour:
 
     latency: float = 0.0
     spread: float = 0.0
-    forms: Sequence[str] = ("json_schema", "json_object", "text")
+    forms: Sequence[str] = ("json_schema", "json_object+schema", "json_object", "text")
     obeys_forms: bool = True
     parameters: Sequence[str] = ()
     models: Sequence[str] = ()
@@ -229,7 +229,7 @@ class OpenAIServer:
             if name in request:
                 other = {"max_tokens": "; use max_completion_tokens instead"}.get(name, "")
                 return faults.error(400, f"Unsupported parameter: {name!r}{other}")
-        form = (request.get("response_format") or {}).get("type", "text")
+        form = form_of(request)
         if form not in behaviour.forms:
             return faults.error(400, f"response_format of type {form!r} is not supported")
         if behaviour.context and _prompt_tokens(request) > behaviour.context:
@@ -339,6 +339,13 @@ def vector(text: str, dimension: int) -> list[float]:
 
 def _prompt_tokens(request: Mapping[str, Json]) -> int:
     return answering.words([str(m.get("content")) for m in request.get("messages") or []])
+
+
+def form_of(request: Mapping[str, Json]) -> str:
+    """Return the output form that a request asks for."""
+    given = request.get("response_format") or {}
+    kind = str(given.get("type", "text"))
+    return f"{kind}+schema" if kind == "json_object" and "schema" in given else kind
 
 
 def _shortened(text: str, most: int) -> str:
