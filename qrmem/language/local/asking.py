@@ -21,6 +21,9 @@ _CLAUSE_END = re.compile(
     r"[;:!?()\[\]“”\"]|\.(?!\s*\w)|\s[—–-]{1,2}\s|—|--"
     r"|,\s+(?:and|but|who|which|so|because|when|while|as|for|then|where|with|though|although|or|said|yet)\b"
 )
+_IN_PASSING = re.compile(
+    r",?\s(?:(?P<relative>who|whom|whose|which)|(?:of|in|at|from|with|on|to|for|as|an?|the))\b"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*")
 _TEMPLATES = (
     "What is told of {items}?",
@@ -32,6 +35,7 @@ _TEMPLATES = (
 )
 _ALONE = ("What is told of {items}?", "What becomes of {items}?", "Why does {items} matter here?")
 _FEWEST_WORDS, _MOST_WORDS = 3, 18
+_FEWEST_IN_FRAGMENT, _MOST_IN_FRAGMENT = 5, 12
 
 
 def questions(reading: SegmentReading, count: int) -> tuple[str, ...]:
@@ -63,22 +67,33 @@ def _question(reading: SegmentReading, sentence: Sentence) -> str:
 
 
 def _about_subject(reading: SegmentReading, sentence: Sentence) -> str:
-    """Make "Who built the Marigold?" if a clause opens with a name and a verb of its own."""
+    """Make "Who built the Marigold?" of a name and the verb that follows it.
+
+    A name that opens a clause is surely the subject; failing one, any name before a verb serves.
+    """
+    loose = ""
     for place in sentence.places:
         if reading.mentions[place.entity].type == "DATE":
             continue
         lead = _LEAD.search(sentence.text, 0, place.start - sentence.start)
-        rest = sentence.text[place.end - sentence.start :]
-        if lead is None or not rest[:1].isspace():
-            continue
-        cut = _CLAUSE_END.search(rest)
-        clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
-        words = _WORD.findall(clause)
-        if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and _is_verb(words[0]):
-            the = lead[1] or ""
-            asked = _when(reading, sentence, place, clause, the)
-            return asked or _who(reading, place, clause, words, the)
-    return ""
+        asked = _of_clause(reading, sentence, place, lead[1] if lead else "")
+        if asked and lead:
+            return asked
+        loose = loose or asked
+    return loose
+
+
+def _of_clause(reading: SegmentReading, sentence: Sentence, place: Occurrence, the: str) -> str:
+    rest = sentence.text[place.end - sentence.start :]
+    if not rest[:1].isspace():
+        return ""
+    cut = _CLAUSE_END.search(rest)
+    clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
+    words = _WORD.findall(clause)
+    is_clause = _FEWEST_WORDS <= len(words) <= _MOST_WORDS and clause.startswith(f"{words[0]} ")
+    if not is_clause or not _is_verb(words[0]):
+        return ""
+    return _when(reading, sentence, place, clause, the) or _who(reading, place, clause, words, the)
 
 
 def _is_verb(word: str) -> bool:
@@ -124,7 +139,12 @@ def _when(
 
 
 def _about_content(reading: SegmentReading, sentence: Sentence) -> str:
-    """A question that names who and what the sentence is about."""
+    """A question that names who and what the sentence is about, in its own words if they serve."""
+    for place in sentence.places:
+        if reading.mentions[place.entity].type not in FIGURES:
+            fragment = _fragment(sentence.text, place, sentence.start)
+            if len(fragment.split()) >= _FEWEST_IN_FRAGMENT:
+                return f"What is said of {fragment}?"
     names = reading.names(sentence, FIGURES)[:2]
     items = [*names, *(f"the {thing.text}" for thing in things(sentence)[: 3 - len(names)])]
     if not items or (len(items) == 1 and not names):
@@ -132,6 +152,25 @@ def _about_content(reading: SegmentReading, sentence: Sentence) -> str:
     templates = _ALONE if len(items) == 1 else _TEMPLATES
     template = templates[crc32(sentence.text.encode("utf-8", "replace")) % len(templates)]
     return template.format(items=_listed(items))
+
+
+def _fragment(text: str, place: Occurrence, offset: int) -> str:
+    """A name with what is said of it in passing: "Lemuel Strake, a bell-founder in Vantry".
+
+    "" if what follows the name is anything else.
+    """
+    follows = _IN_PASSING.match(text, place.end - offset)
+    if not follows:
+        return ""
+    cut = _CLAUSE_END.search(text, follows.end())
+    words = text[place.start - offset : cut.start() if cut else len(text)].split()
+    if not follows["relative"]:
+        verbs = (at for at, word in enumerate(words) if word.rstrip(",") in voc.FINITE_VERBS)
+        words = words[: next(verbs, len(words))]
+    words = words[:_MOST_IN_FRAGMENT]
+    while words and words[-1].rstrip(",").casefold() in voc.FUNCTION_WORDS:
+        words.pop()
+    return " ".join(words).rstrip(",")
 
 
 def _listed(items: list[str]) -> str:

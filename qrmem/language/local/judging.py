@@ -16,7 +16,7 @@ Fitted once by logistic regression on SQuAD paragraphs and HotpotQA passages, wi
 ones that hold the answer, at equal cost of a wrong answer and a wrong refusal.
 """
 
-WEIGHT_OF_NAMES, WEIGHT_OF_WORDS, WITHOUT_KIND, ONLY_NAMES = 0.13, 0.1, 0.14, 0.2
+WEIGHT_OF_NAMES, WEIGHT_OF_WORDS, WITHOUT_KIND, ONLY_NAMES = 0.13, 0.1, 0.14, 0.3
 
 PAIR_GAIN = 0.15
 """Share of what one sentence leaves open that a second has to add, before two are taken."""
