@@ -30,10 +30,11 @@ def best(scores: "NDArray[np.float64]", ranks: "NDArray[np.int64]", k: int) -> l
     arithmetic; ties by `ranks`.
     """
     rounded = np.round(scores, 4)
-    if k < scores.size:
-        edge = np.partition(rounded, scores.size - k)[scores.size - k]
-        rows = np.flatnonzero(rounded >= edge)
-    else:
+    rows = np.flatnonzero(rounded > 0)  # of a large memory most are 0
+    if rows.size < k:
         rows = np.arange(scores.size)
+    if k < rows.size:
+        edge = np.partition(rounded[rows], rows.size - k)[rows.size - k]
+        rows = rows[rounded[rows] >= edge]
     order = np.lexsort((ranks[rows], -rounded[rows]))
     return [int(row) for row in rows[order[:k]]]

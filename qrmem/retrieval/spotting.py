@@ -36,7 +36,7 @@ def words_of(text: str) -> Words:
         word, start = match.group(), match.start()
         if word in "sS" and start and text[start - 1] in _POSSESSIVE:
             continue
-        words.append(_folded(word.lower()))
+        words.append(word.lower() if word.isascii() else _folded(word.lower()))
         starts.append(start)
         ends.append(match.end())
         marked.append(not word[0].islower())
@@ -45,8 +45,6 @@ def words_of(text: str) -> Words:
 
 def _folded(word: str) -> str:
     """Drop the marks on Latin letters: `Émile` and `Emile` are one name."""
-    if word.isascii():
-        return word
     parts = unicodedata.normalize("NFD", word)
     plain = "".join(char for char in parts if not unicodedata.combining(char))
     return plain if plain.isascii() else word
@@ -126,18 +124,18 @@ class NameTable:
             skip: words that are no name when they stand alone (stop words).
             only: look for these names only.
         """
-        place = 0
-        while place < len(text.words):
-            found = -1
-            for length in self._lengths.get(text.words[place], ()):
+        words, place = text.words, -1
+        while (place := place + 1) < len(words):
+            if needs_capital and not text.marked[place]:  # most words; nothing else is looked at
+                continue
+            for length in self._lengths.get(words[place], ()):
                 last = place + length - 1
                 if self._may_be(text, place, last, needs_capital=needs_capital, skip=skip):
-                    found = self._numbers.get(" ".join(text.words[place : last + 1]), -1)
+                    found = self._numbers.get(" ".join(words[place : last + 1]), -1)
                     if found >= 0 and (only is None or found in only):
                         yield found
                         place = last
                         break
-            place += 1
 
     @staticmethod
     def _may_be(
