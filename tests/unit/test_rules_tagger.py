@@ -144,3 +144,11 @@ def test_any_text_gives_entities_that_occur_in_it(text: str) -> None:
         assert all(" ".join(form.split()) in folded for form in mention.forms)
     ends = [0, *(place.end for place in found.occurrences)]
     assert all(a <= p.start < p.end for a, p in zip(ends, found.occurrences, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "isolated"),
+    [("forty-two thousand crowns", True), ("two crowns", False), ("twenty-six years", True)],
+)
+def test_spelled_numbers_count_if_they_are_large(spelled: str, isolated: bool) -> None:
+    assert (types(f"it was {spelled} at least") == {spelled: "NUMBER"}) is isolated

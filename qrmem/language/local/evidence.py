@@ -21,6 +21,10 @@ BEFORE_PRONOUN = 0.8
 KIND = 0.12
 """What the expected kind of answer adds to a sentence's score."""
 
+BACKGROUND = 15
+"""Sentences without any of the question's words that are thought beside those read: in few
+sentences, how many hold a word says little of how rare it is."""
+
 ASKS = 0.7
 """What is left of the coverage of a sentence that is a question itself: it answers nothing."""
 
@@ -127,7 +131,7 @@ class Evidence:
         return self._rarity(self.spread[term])
 
     def _rarity(self, df: int) -> float:
-        return math.log(1 + (self._sentences - df + 0.5) / (df + 0.5))
+        return math.log(1 + (self._sentences + BACKGROUND - df + 0.5) / (df + 0.5))
 
     def share(self, covered: dict[str, float]) -> float:
         """Return the share of the question's weight in `covered`."""

@@ -9,7 +9,7 @@ from qrmem.language.local.query import Query, query
 from qrmem.language.local.reading import flat
 from qrmem.ports import AskContext, Passage, Quote, Verdict
 
-ENOUGH = 0.77
+ENOUGH = 0.8
 """Evidence from which a question counts as answered; see `_evidence_for`.
 
 Fitted once by logistic regression on SQuAD paragraphs and HotpotQA passages, with and without the
