@@ -1,7 +1,9 @@
-"""Fixtures that several folders of tests share: real Neo4j servers."""
+"""What several folders of tests share: real Neo4j servers, and which skips are allowed."""
 
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from servers import neo4j_server
@@ -39,3 +41,24 @@ def neo4j_2025() -> Iterator[Server]:
             yield found
     except Unavailable as exc:
         _missing(exc)
+
+
+ALLOWED_SKIPS = Path(__file__).with_name("skips.txt")
+_unexpected: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a skip whose reason is not on the checked-in list."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        lines = ALLOWED_SKIPS.read_text().splitlines()
+        allowed = [line for line in lines if line and not line.startswith("#")]
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not any(re.search(pattern, reason) for pattern in allowed):
+            _unexpected.append(f"{report.nodeid}: {reason}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a test that was skipped for another reason is a failure: a real part is missing."""
+    if _unexpected and os.environ.get("CI", "").lower() == "true":
+        print("\nskipped, and not in tests/skips.txt:", *_unexpected, sep="\n  ")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
