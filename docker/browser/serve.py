@@ -17,9 +17,15 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     """Gives files to pages of any origin."""
 
     def end_headers(self) -> None:
-        """Add the header that lets the Browser read what it fetched."""
+        """Add the headers that let the Browser read what it fetched."""
         self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Access-Control-Allow-Headers", "*")
         super().end_headers()
+
+    def do_OPTIONS(self) -> None:
+        """Answer the question that comes before such a request."""
+        self.send_response(204)
+        self.end_headers()
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

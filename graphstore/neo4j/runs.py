@@ -54,26 +54,17 @@ async def _draw(work: Work, trail: Trail, key: str) -> None:
     await work.each("runs.put_dropped", _segments(steps, "dropped"))
     found = await work.rows("runs.entity_keys", words=sorted(_words(trail)))
     entities = {word: k for k, name in found for word in (name, k)}
-    await work.each("runs.put_at", _at(steps, entities))
     await work.each("runs.put_expanded", _expanded(steps, entities))
 
 
 def _words(trail: Trail) -> set[str]:
-    words = {word for step in trail.steps for word in step.entities}
-    return words | {end for step in trail.steps for e in step.edges for end in (e.head, e.tail)}
+    return {end for step in trail.steps for e in step.edges for end in (e.head, e.tail)}
 
 
 def _segments(steps: Mapping[str, Step], field: str) -> Iterator[Row]:
     for key, step in steps.items():
         for n, scored in enumerate(getattr(step, field), 1):
             yield [key, short(scored.segment_id), float(scored.score), scored.tokens, n]
-
-
-def _at(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Row]:
-    for key, step in steps.items():
-        for word in dict.fromkeys(step.entities):
-            if word in entities:
-                yield [key, entities[word]]
 
 
 def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Row]:

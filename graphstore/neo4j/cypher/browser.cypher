@@ -60,19 +60,17 @@ RETURN t.key AS trail, t.created AS at, t.question AS question, t.strategy AS st
   t.status AS status, t.answer AS answer
 ORDER BY at DESC, t.arrival DESC LIMIT 50
 
-// :: A trail as a picture: its steps in order, what they read, dropped and stood on
+// :: A trail as a picture: its steps in order, what they read, dropped and expanded
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL AND ($trail = '' OR t.key = $trail)
 WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT 1
 MATCH (t)-[step:STEP]->(p:Step)
 CALL (p) {
-  MATCH (p)-[r:READ|DROPPED]->(x:Segment) RETURN r, x ORDER BY r.n LIMIT 20
+  MATCH (p)-[r:READ|DROPPED]->(x:Segment) RETURN r, x ORDER BY r.n LIMIT 12
   UNION
-  MATCH (p)-[r:EXPANDED]->(x:Entity) RETURN r, x ORDER BY r.n LIMIT 20
-  UNION
-  MATCH (p)-[r:AT]->(x:Entity) RETURN r, x LIMIT 6
+  MATCH (p)-[r:EXPANDED]->(x:Entity) RETURN r, x ORDER BY r.taken DESC, r.n LIMIT 4
 }
 OPTIONAL MATCH (p)-[then:THEN]->(after:Step)
-RETURN t, step, p, r, x, then, after LIMIT 200
+RETURN t, step, p, r, x, then, after LIMIT 120
 
 // :: A trail as a table: each step, with its scores and reasons
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL AND ($trail = '' OR t.key = $trail)

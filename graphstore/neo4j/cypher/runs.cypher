@@ -40,12 +40,6 @@ MATCH (p:Step {ns: $ns, key: row[0]})
 MATCH (e:Entity {ns: $ns, key: row[1]})
 CREATE (p)-[:EXPANDED {score: row[2], description: row[3], taken: row[4], n: row[5]}]->(e)
 
-// :: put_at
-UNWIND $rows AS row
-MATCH (p:Step {ns: $ns, key: row[0]})
-MATCH (e:Entity {ns: $ns, key: row[1]})
-MERGE (p)-[:AT]->(e)
-
 // :: trail
 MATCH (t:Trail {ns: $ns, key: $key}) RETURN t.body
 
