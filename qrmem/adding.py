@@ -156,8 +156,9 @@ class Adder:
             embedder=self._tools.embedder,
             listener=self._listener,
             concurrency=settings.concurrency,
-            similar_names=settings.similar_names if self._tools.embedder else 0.0,
+            similar_names=settings.similar_names,
             fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+            take_calls=self._run.take,
         )
         outcome = await build_documents(deps, self._tally.batch, question=self._question)
         self._tally.read += outcome.read

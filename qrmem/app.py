@@ -31,6 +31,7 @@ from qrmem.records import (
 from qrmem.sources import Source
 
 if TYPE_CHECKING:
+    from qrmem.memory.merging import Similar
     from qrmem.retrieval.searcher import Searcher
     from qrmem.wiring import Tools
 
@@ -195,7 +196,7 @@ class Memory:
 
         for document_id in document_ids:
             await self._store.delete_document(self._ns, document_id)
-        await refresh_names(self._store, self._ns)
+        await refresh_names(self._store, self._ns, similar=await self._similar())
 
     async def delete_all(self) -> None:
         """Forget the whole namespace."""
@@ -359,7 +360,7 @@ class Memory:
         from qrmem.memory.merging import current_merges
 
         await self._namespace()
-        return await current_merges(self._store, self._ns)
+        return await current_merges(self._store, self._ns, similar=await self._similar())
 
     async def merge(self, first: str, second: str) -> None:
         """Count two names as one from now on; beats every rule, and stays."""
@@ -431,6 +432,14 @@ class Memory:
             self._searcher = Searcher(self._store, self._ns, embedder)
         return self._searcher
 
+    async def _similar(self) -> "Similar | None":
+        if not self.settings.similar_names:
+            return None
+        from qrmem.agents.likeness import alike_by
+
+        embedder = (await self._wired()).embedder
+        return alike_by(self._store, self._ns, embedder, self.settings.similar_names)
+
     async def _known(self, document_ids: Sequence[str]) -> None:
         known = {info.id for info in await self._store.documents(self._ns)}
         for document_id in document_ids:
@@ -462,7 +471,7 @@ class Memory:
         await self._namespace()
         one, other = sorted((first, second))
         await self._store.decide(self._ns, MergeDecision(one, other, same=same))
-        await refresh_names(self._store, self._ns)
+        await refresh_names(self._store, self._ns, similar=await self._similar())
 
     async def _kept(self, answer: Answer) -> Answer:
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -67,10 +67,11 @@ class Asker:
             ns=self._ns,
             reasoner=run.reasoner,
             searcher=self._searcher,
-            scorer=EdgeScorer(self._store, self._ns, self._tools.embedder),
+            scorer=EdgeScorer(self._store, self._ns, self._tools.embedder, searcher=self._searcher),
             tagger=None if run.reasoner.is_local else self._tools.tagger(),
             listener=self._listener,
             concurrency=self._tools.settings.concurrency,
+            folded_by_reasoner=self._tools.settings.mode == "paper",
         )
         context = AskContext(asking.question, asking.choices, asking.window)
         options = AskOptions(

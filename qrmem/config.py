@@ -86,7 +86,8 @@ class Settings:
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
         questions: generated questions per 600 tokens of segment (Q08: 5).
-        similar_names: cosine from which two names of a type count as one; 0 turns it off.
+        similar_names: cosine from which two names of a type count as one (SPEC 1.2: 0.85); 0, the
+            default, turns it off: an encoder finds two brothers alike.
     """
 
     memory: str = "qrmem.db"
@@ -110,7 +111,7 @@ class Settings:
     embed_base_url: str = ""
     embed_api_key: Secret = _NONE
     questions: int = 5
-    similar_names: float = 0.85
+    similar_names: float = 0.0
     keep_trails: bool = True
     neo4j_user: str = "neo4j"
     neo4j_password: Secret = _NONE

@@ -81,7 +81,7 @@ class Mention:
     Attributes:
         name: the fullest form in the segment.
         type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, or "" if unknown.
-        forms: all surface forms in the segment, each a substring of it; holds `name`.
+        forms: all surface forms in the segment, each found in it up to white space; holds `name`.
         count: how often any of the forms occurs, at least 1.
         question: text of the generated question that added it, "" for the first extraction.
     """

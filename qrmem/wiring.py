@@ -54,11 +54,21 @@ def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | Non
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One `add` or `ask`: its reasoner, and what it uses."""
+    """One `add` or `ask`: its reasoner, and what it uses.
+
+    Attributes:
+        calls: those that are not yet in the store.
+    """
 
     reasoner: Reasoner
     meter: "Meter | None"
     calls: list[CallRecord]
+
+    def take(self, segment_id: str) -> list[CallRecord]:
+        """Return the calls about a segment that were not taken yet, to be committed with it."""
+        taken = [call for call in self.calls if call.segment_id == segment_id]
+        self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
+        return taken
 
     @property
     def usage(self) -> Usage:

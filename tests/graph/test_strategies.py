@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from fakes import ScriptedReasoner
@@ -289,11 +290,12 @@ async def test_what_a_question_added_is_its_own_unless_it_is_shared() -> None:
     store = await memory(*ORIENTED)
     await ask(store, ScriptedReasoner(), "What of Ahab?", orient=True, nearest=3, max_trials=1)
     seen = {}
-    for name, options in {
+    asked_with: dict[str, dict[str, Any]] = {
         "same": {"orient": True, "nearest": 3},
         "other": {},
         "shared": {"share_orientation": True},
-    }.items():
+    }
+    for name, options in asked_with.items():
         asked = "What of Ahab?" if name == "same" else "Who is Ahab?"
         outcome = await ask(
             store, ScriptedReasoner(), asked, start="entities", max_trials=2, **options

@@ -93,7 +93,7 @@ async def ask(
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(store, "ns"),
-        listener=heard.append if heard is not None else lambda event: None,
+        listener=(heard if heard is not None else []).append,
     )
     context = AskContext(question, choices)
     return await run_strategy(deps, context, strategy, AskOptions(**options))
