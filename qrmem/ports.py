@@ -344,6 +344,6 @@ class Event:
 class Listener(Protocol):
     """Takes events; must not raise and must not block."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, /) -> None:
         """Take one event."""
         ...

@@ -53,7 +53,6 @@ def fold(facts: Iterable[Fact]) -> list[Relation]:
     ]
 
 
-
 def contradictions(relation: Relation, segments: Iterable[Segment]) -> list[Parallel]:
     """Return pairs of facts that may contradict each other.
 
