@@ -17,6 +17,7 @@ _NO_MODEL = re.compile(
     r"|model.{0,120}?not a valid|(unknown|invalid|no such|not find) model|model_not_found",
     re.DOTALL,
 )
+_VALIDATION = re.compile(r"response_format|validation error|json_schema|unsupported parameter")
 _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|reduce the length|exceeds? the available context"
@@ -40,6 +41,8 @@ def from_status(
         )
     if status in {400, 413, 422, 500} and _CONTEXT.search(low):
         return ContextExceeded(f"the prompt is longer than what {endpoint.host} takes: {said}")
+    if status == 500 and _VALIDATION.search(low):
+        return Rejected(text, complaint=low)  # llama-cpp-python's server puts it so
     if status in _PASSING:
         cause: Cause = "busy" if status in {429, 503, 529} else "server"
         return Transient(text, cause=cause, retry_after=retry_after(headers), is_free=True)

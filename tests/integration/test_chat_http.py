@@ -249,6 +249,14 @@ async def test_the_strictest_form_is_found_once(taken: list[str], expected: list
     assert found.attempts == 1
 
 
+@pytest.mark.parametrize("status", [400, 422, 500])
+async def test_a_form_may_be_refused_with_any_status_that_servers_use(status: int) -> None:
+    forms = ["json_object+schema"]
+    async with serving(forms=forms, refusal=status) as server, chatting(server) as chat:
+        assert (await ask(chat, request(), Names)).value.entities
+        assert len(server.stats.bodies) == 2
+
+
 async def test_a_refusal_without_a_reason_still_leads_to_a_form_that_works() -> None:
     faults = Faults(script={1: "400", 2: "400", 3: "400"})
     async with serving(faults=faults) as server, chatting(server) as chat:

@@ -33,9 +33,10 @@ class Behaviour:
 
     Attributes:
         latency: seconds before an answer; with `spread` drawn between 1 and 1 + spread times it.
-        forms: output forms that it takes; another is refused with 400.
+        forms: output forms that it takes; another is refused.
         obeys_forms: whether it keeps to a form that it takes; else it answers in prose.
-        parameters: request parameters that it refuses with 400.
+        parameters: request parameters that it refuses.
+        refusal: the status with which it refuses a form or a parameter.
         models: known names; empty takes any.
         key: the key that it wants, or "" for any.
         context: tokens that it reads, or 0 for any number.
@@ -48,6 +49,7 @@ class Behaviour:
     forms: Sequence[str] = ("json_schema", "json_object+schema", "json_object", "text")
     obeys_forms: bool = True
     parameters: Sequence[str] = ()
+    refusal: int = 400
     models: Sequence[str] = ()
     key: str = ""
     context: int = 0
@@ -228,10 +230,12 @@ class OpenAIServer:
         for name in behaviour.parameters:
             if name in request:
                 other = {"max_tokens": "; use max_completion_tokens instead"}.get(name, "")
-                return faults.error(400, f"Unsupported parameter: {name!r}{other}")
+                return faults.error(behaviour.refusal, f"Unsupported parameter: {name!r}{other}")
         form = form_of(request)
         if form not in behaviour.forms:
-            return faults.error(400, f"response_format of type {form!r} is not supported")
+            return faults.error(
+                behaviour.refusal, f"response_format of type {form!r} is not supported"
+            )
         if behaviour.context and _prompt_tokens(request) > behaviour.context:
             said = f"This model's maximum context length is {behaviour.context} tokens"
             return faults.error(400, said, "context_length_exceeded")
