@@ -1,0 +1,145 @@
+"""The Browser kit in the real Neo4j Browser: connect, style, guide, and every saved query."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.neo4j_server import Server
+
+import qrmem
+from qrmem.graphstore.neo4j import browser_queries, parameter_command
+
+pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
+KIT = ROOT / "docker" / "browser"
+SAMPLE = ROOT / "qrmem" / "sample" / "harbour.md"
+QUESTION = "What is the name of Martin Fenwick's pilot cutter?"
+NS = "harbour"
+PICTURES = {
+    "The memory around an entity": "neo4j-entity",
+    "A trail as a picture: its steps in order, what they read, dropped and expanded": "neo4j-trail",
+    "Two trails of one question, side by side": "neo4j-two-trails",
+    "The same in a picture: parallel relations between two entities": "neo4j-parallel",
+}
+TEXT_OF = "element => element.textContent"
+
+
+@pytest.fixture
+async def memory(neo4j: Server) -> Server:
+    """Return a server with the sample read and one question asked twice."""
+    if not neo4j.browser:
+        pytest.skip("the server is not ours: only the local one is known to serve the Browser")
+    neo4j.clear()
+    async with qrmem.open(neo4j.uri, namespace=NS, settings=neo4j.settings) as opened:
+        await opened.add(SAMPLE)
+        for strategy in ("entity-trial", "graph-expansion"):
+            await opened.ask(QUESTION, strategy=strategy)
+    return neo4j
+
+
+@pytest.fixture
+def kit() -> Iterator[str]:
+    """Yield the address at which the style and the guide are served."""
+    command = [sys.executable, "-u", str(KIT / "serve.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.stdout.readline().split()[1].rsplit("/", 1)[0]
+        process.terminate()
+
+
+class Browser:
+    """A page with Neo4j Browser in it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+
+    async def connect(self, server: Server) -> None:
+        """Open the page and log in."""
+        await self.page.goto(server.browser)
+        await self.page.locator("input[type=password]").first.fill(server.password)
+        await self.page.keyboard.press("Enter")
+        await self.page.get_by_text("You are connected as user").wait_for()
+
+    async def run(self, text: str) -> Any:
+        """Run a command or a query; return the frame that it opened."""
+        before = await self.page.locator("[data-testid=frame]").count()
+        await self.page.locator("[data-testid=activeEditor]").click()
+        await self.page.keyboard.press("Control+A")
+        await self.page.keyboard.insert_text(text)
+        await self.page.keyboard.press("Escape")
+        await self.page.keyboard.press("Control+Enter")
+        await self.page.wait_for_function(
+            "count => document.querySelectorAll('[data-testid=frame]').length > count", arg=before
+        )
+        return self.page.locator("[data-testid=frame]").first
+
+    async def clear(self) -> None:
+        """Close all frames."""
+        await self.page.locator("[data-testid=activeEditor]").click()
+        await self.page.keyboard.press("Control+A")
+        await self.page.keyboard.insert_text(":clear")
+        await self.page.keyboard.press("Control+Enter")
+        await self.page.locator("[data-testid=frame]").first.wait_for(state="detached")
+
+
+async def test_every_saved_query_draws_names_in_the_real_browser(memory: Server, kit: str) -> None:
+    playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    async with playwright.async_playwright() as started:
+        opened = await started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = await opened.new_page(viewport={"width": 1500, "height": 1000})
+        browser = Browser(page)
+        await browser.connect(memory)
+        await _style_and_guide(browser, kit)
+        values = {"ns": NS, "name": "", "document": "", "trail": "", "question": ""}
+        await browser.run(parameter_command(values))
+        for title, text, _ in browser_queries(NS):
+            await browser.clear()
+            await _see(await browser.run(text), title, text)
+            await _keep_picture(page, title)
+        await opened.close()
+
+
+async def _style_and_guide(browser: Browser, kit: str) -> None:
+    frame = await browser.run(f":style {kit}/qrmem.grass")
+    await frame.get_by_text("node.Segment").wait_for()
+    frame = await browser.run(f":play {kit}/guide.html")
+    await frame.get_by_text("A memory of qrmem").first.wait_for()
+
+
+async def _see(frame: Any, title: str, text: str) -> None:
+    """See that a query shows something: captions for graphs, rows for tables."""
+    if "not read completely" in title:
+        await frame.get_by_text("no changes, no records").wait_for()
+    elif " AS " in text.rpartition("RETURN")[2]:
+        await frame.locator("table tbody tr").first.wait_for()
+    else:
+        nodes = frame.locator("svg g.node")
+        await nodes.first.wait_for()
+        captions = [await node.evaluate(TEXT_OF) for node in await nodes.all()]
+        assert all(caption.strip() for caption in captions), (title, captions)
+
+
+async def _keep_picture(page: Any, title: str) -> None:
+    folder = os.environ.get("QRMEM_PICTURES")
+    if folder and title in PICTURES:
+        await page.wait_for_timeout(4000)
+        clip = {"x": 70, "y": 130, "width": 1420, "height": 480}
+        await page.screenshot(path=Path(folder) / f"{PICTURES[title]}.png", clip=clip)
+
+
+def test_the_guide_on_disk_is_that_of_the_saved_queries(tmp_path: Path) -> None:
+    guide = (KIT / "guide.html").read_text(encoding="utf-8")
+    copy = tmp_path / "make_guide.py"
+    copy.write_text((KIT / "make_guide.py").read_text(encoding="utf-8"), encoding="utf-8")
+    subprocess.run([sys.executable, str(copy)], check=True)
+    assert (tmp_path / "guide.html").read_text(encoding="utf-8") == guide
