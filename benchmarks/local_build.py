@@ -2,10 +2,11 @@
 
     python -m benchmarks.local_build TEXT… [--megabytes 50]
 
-Builds the first text as it is; then, of all texts, one of the given size and its first tenth, and
-prints the ratio of the times (bound: 13 for ten times the text). The large text repeats the sentences
-of the given ones in another order and with other names in each round, so that names and questions keep
-growing as they do in a long text. Times are of the processor, so that a busy machine does not count.
+Builds the first text as it is; then, of all texts, one of the given size and its first tenth,
+and prints the ratio of the times (bound: 13 for ten times the text). The large text repeats the
+sentences of the given ones in another order and with other names in each round, so that names and
+questions keep growing as they do in a long text. Times are of the processor, so that a busy
+machine does not count.
 """
 
 import argparse
