@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
+from qrmem.graphstore.neo4j.parts import parts
 from qrmem.graphstore.protocol import (
     Catalog,
     Change,
@@ -132,7 +133,9 @@ class Neo4jStore:
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
-        return await self._db.write(changes.apply, ns, revision, change)
+        for part in parts(change):
+            revision = await self._db.write(changes.apply, ns, revision, part)
+        return revision
 
     async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
         return await self._db.read(view.merged_segments, ns, document_id)

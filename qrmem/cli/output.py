@@ -4,7 +4,7 @@ import dataclasses
 import json
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qrmem.config import Secret
@@ -99,8 +99,8 @@ def answer_lines(answer: Answer) -> list[str]:
         lines.append(f"reason: {shortened(answer.reason)}")
     lines += [citation_line(citation) for citation in answer.citations]
     lines += ["trail:"]
-    for step in answer.trail.steps:
-        lines += step_lines(step)
+    for before, step in _steps(answer.trail):
+        lines += step_lines(step, before)
     lines.append(f"cost:   {usage_line(answer.usage)}")
     return lines
 
@@ -114,16 +114,22 @@ def citation_line(citation: Citation) -> str:
     return f'cited:  "{quote}"\n        {where}'
 
 
-def step_lines(step: Step) -> list[str]:
-    """Show one step of a trail."""
+def _steps(trail: Trail) -> Iterator[tuple[Step | None, Step]]:
+    """Yield each step with the one before it."""
+    return zip((None, *trail.steps), trail.steps, strict=False)
+
+
+def step_lines(step: Step, before: Step | None = None) -> list[str]:
+    """Show one step of a trail; of its entities those that the step before did not stand on."""
     head = f"  {step.n}. {step.action}"
     if step.read or step.dropped:
         head += f": read {len(step.read)} segments ({sum(s.tokens for s in step.read)} tokens)"
         head += f", dropped {len(step.dropped)}" if step.dropped else ""
     head += f" → {step.verdict}" if step.verdict else ""
     lines = [head]
-    if step.entities:
-        lines.append(f"     at {shortened(', '.join(step.entities), 110)}")
+    known = set(before.entities) if before else set()
+    if joined := [name for name in step.entities if name not in known]:
+        lines.append(f"     {'joined by' if known else 'at'} {shortened(', '.join(joined), 110)}")
     for edge in [e for e in step.edges if e.taken] or list(step.edges[:STEP_EDGES]):
         mark = "→" if edge.taken else "·"
         lines.append(
@@ -141,8 +147,8 @@ def trail_lines(trail: Trail) -> list[str]:
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
         f"question: {safe(trail.question)}",
     ]
-    for step in trail.steps:
-        lines += step_lines(step)
+    for before, step in _steps(trail):
+        lines += step_lines(step, before)
         lines += [f"     read    {s.segment_id}  {s.score:.3f}" for s in step.read]
         lines += [f"     dropped {s.segment_id}  {s.score:.3f}" for s in step.dropped[:5]]
     lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from neo4j import GraphDatabase, NotificationMinimumSeverity
+from neo4j import Driver, GraphDatabase, NotificationMinimumSeverity
 
 from qrmem.config import Secret, Settings
 
@@ -48,12 +49,21 @@ class Server:
 
     def query(self, text: str, **values: object) -> list[list[object]]:
         """Run one statement beside the store."""
-        auth = (self.user, self.password) if self.password else None
-        with GraphDatabase.driver(
-            self.uri, auth=auth, notifications_min_severity=NotificationMinimumSeverity.OFF
-        ) as driver:
+        with self._driver() as driver:
             records, _, _ = driver.execute_query(text, values)
             return [list(record) for record in records]
+
+    def plan(self, text: str) -> dict[str, Any]:
+        """Return how the server would run a statement."""
+        with self._driver() as driver:
+            _, summary, _ = driver.execute_query(f"EXPLAIN {text}")
+            assert summary.plan is not None
+            return summary.plan
+
+    def _driver(self) -> Driver:
+        auth = (self.user, self.password) if self.password else None
+        quiet = NotificationMinimumSeverity.OFF
+        return GraphDatabase.driver(self.uri, auth=auth, notifications_min_severity=quiet)
 
     def clear(self) -> None:
         """Remove everything but the schema."""
