@@ -10,9 +10,11 @@ from servers import neo4j_server
 from servers.neo4j_server import Server, Unavailable
 
 
-def pytest_report_header() -> str:
-    """Print which Neo4j the tests would use."""
-    return f"neo4j: {neo4j_server.choice()}"
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Print which Neo4j the tests use, where any of them needs one."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and any(item.get_closest_marker("neo4j") for item in session.items):
+        reporter.write_line(f"neo4j: {neo4j_server.choice()}")
 
 
 def _missing(why: Unavailable) -> None:
