@@ -148,13 +148,13 @@ def test_an_update_reads_only_what_changed(qrmem: Shell) -> None:
 def test_merges_can_be_seen_refused_and_made(qrmem: Shell) -> None:
     qrmem.write(
         "a.txt",
-        "In May Claudio Ranieri came to Leicester. Then Ranieri won the cup. The Fox cheered.",
+        "Doctor Claudio Ranieri came to Leicester. Then Ranieri won the cup. The Fox cheered.",
     )
     assert qrmem("add", "a.txt").code == 0
     assert "Ranieri" in qrmem("show", "--merges").out
-    assert qrmem("separate", "Ranieri", "Claudio Ranieri").code == 0
+    assert qrmem("separate", "Ranieri", "Doctor Claudio Ranieri").code == 0
     assert not [m for m in qrmem("show", "--merges", "--json").json if m["name"] == "Ranieri"]
-    assert qrmem("merge", "Ranieri", "Claudio Ranieri").code == 0
+    assert qrmem("merge", "Ranieri", "Doctor Claudio Ranieri").code == 0
     assert [m for m in qrmem("show", "--merges", "--json").json if m["reason"] == "user"]
 
 
