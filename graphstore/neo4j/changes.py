@@ -24,8 +24,9 @@ class Plan:
     Attributes:
         segments: short keys of the segments that rows are added for.
         cleared: short keys of the segments that are cleared.
-        names: every touched name, by short key.
+        names: every name that the change speaks of, by short key.
         fresh: short keys of the names that are new.
+        touched: short keys of the names whose mentions or entity may differ afterwards.
         entities: short keys of the entities that are there.
         overwritten: (segment, name) of kept mentions that a row takes the place of.
     """
@@ -34,6 +35,7 @@ class Plan:
     cleared: set[str] = field(default_factory=set)
     names: dict[str, Tally] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
     entities: set[str] = field(default_factory=set)
     overwritten: set[tuple[str, str]] = field(default_factory=set)
 
@@ -72,6 +74,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     plan, tallies = Plan(cleared=set(segments)), Tallies()
     await _uncount(work, plan, tallies)
     plan.names = tallies.settled(await _names(work, tallies.mentions), {})
+    plan.touched = set(tallies.mentions)
     await _clear_rows(work, plan.cleared)
     await _write_names(work, plan)
     await words.drop(work, plan.cleared)
@@ -99,6 +102,7 @@ async def _planned(work: Work, change: Change) -> Plan:
         entities={key for key in change.names.values() if short(key) in plan.entities},
     )
     _assign(plan, change.names, found)
+    plan.touched = {*tallies.mentions, *map(short, change.names)}
     plan.names = tallies.settled(found, plan.names)
     return plan
 
@@ -163,7 +167,7 @@ async def _write_entities(work: Work, change: Change, plan: Plan) -> None:
 
 
 async def _write_names(work: Work, plan: Plan) -> None:
-    known = {key: tally for key, tally in sorted(plan.names.items()) if key not in plan.fresh}
+    known = {key: plan.names[key] for key in sorted(plan.touched - plan.fresh)}
     gone = [[key, tally.old] for key, tally in known.items() if not tally.is_living]
     await work.each("changes.drop_facts_of_names", gone)
     await work.each("changes.drop_names", gone)
@@ -230,8 +234,9 @@ async def _write_questions(work: Work, rows: Sequence[Question]) -> None:
 
 async def _settle_entities(work: Work, plan: Plan) -> list[tuple[str, str]]:
     """Bring the entities that were there in line with their names; drop those without one."""
-    touched = {tally.old for tally in plan.names.values()} | plan.entities
-    touched |= {short(tally.entity) for tally in plan.names.values() if tally.has_moved}
+    names = [plan.names[key] for key in plan.touched]
+    touched = {tally.old for tally in names} | plan.entities
+    touched |= {short(tally.entity) for tally in names if tally.has_moved}
     gone = await work.each("changes.recount", sorted(touched - {""}))
     await work.each("changes.drop_entities", sorted(short(key) for key, _ in gone))
     return [(key, name) for key, name in gone]

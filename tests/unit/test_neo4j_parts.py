@@ -42,8 +42,8 @@ def test_a_part_holds_whole_segments_and_no_digest_comes_before_its_rows() -> No
     made = parts(_whole(), 7)
     assert len(made) > 3
     for part in made:
-        rows = {row.segment_id for row in (*part.mentions, *part.facts)}
-        rows |= {row.segment_id for row in part.index}
+        rows = {mention.segment_id for mention in part.mentions}
+        rows |= {fact.segment_id for fact in part.facts} | {row.segment_id for row in part.index}
         assert not rows & digested
         digested |= part.merged.keys()
     assert digested == {segment.id for segment in SEGMENTS}
