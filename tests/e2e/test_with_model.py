@@ -138,10 +138,11 @@ def test_refusals_stop_at_once_with_one_line(qrmem: Shell) -> None:
         assert wrong.code == 3
         assert len(wrong.err.splitlines()) == 1
         assert "sk-wrong-key" not in wrong.err + wrong.out
+        assert server.stats.refused == {"401": 1}
     with in_thread(OpenAIServer(behaviour=Behaviour(models=["other"]))) as server:
         unknown = qrmem("add", "a.txt", "--quiet", *using(server))
         assert (unknown.code, "test" in unknown.err) == (3, True)
-        assert server.stats.requests == 1
+        assert server.stats.refused == {"404-model": 1}
 
 
 def test_a_key_is_in_no_file_that_is_left(qrmem: Shell) -> None:

@@ -67,6 +67,7 @@ class Stats:
     tokens_out: int = 0
     most_in_flight: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     contents: Counter[str] = field(default_factory=Counter)
     embedded: int = 0
     bodies: list[dict[str, Json]] = field(default_factory=list)
@@ -181,6 +182,7 @@ class OpenAIServer:
         return await self._refuse(writer, "404")
 
     async def _refuse(self, writer: asyncio.StreamWriter, name: str) -> bool:
+        self.stats.refused[name] += 1
         refused = refusal(name)
         assert refused is not None
         return await self._send(writer, refused.status, refused.body, refused.headers)
