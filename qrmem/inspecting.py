@@ -53,14 +53,16 @@ def _warnings(complete: int, entities: int, problems: int) -> tuple[str, ...]:
 
 
 def usage_of(calls: Sequence[CallRecord]) -> Usage:
-    """Sum calls up by stage, construction and online apart (Table 6)."""
+    """Sum calls up by stage, construction and online apart (Table 6), without cached replies."""
     sums: dict[str, dict[str, StageUsage]] = {"construction": {}, "online": {}}
     for call in calls:
+        if call.outcome == "cached":
+            continue
         stages = sums[call.phase]
         before = stages.get(call.stage, StageUsage())
         cost = None if call.cost is None else (before.cost or 0.0) + call.cost
         stages[call.stage] = StageUsage(
-            calls=before.calls + (call.outcome != "cached"),
+            calls=before.calls + 1,
             tokens_in=before.tokens_in + call.tokens_in,
             tokens_out=before.tokens_out + call.tokens_out,
             cached_tokens=before.cached_tokens + call.cached_tokens,

@@ -80,6 +80,7 @@ class ChatRequest:
         prompt: name and version of the prompt, e.g. `judge.v1`.
         segment_id: the segment it is about, or "".
         attempt: 0 for the first try; shapes the cache key.
+        optional: fields of the reply that may be missing, though a strict schema demands them all.
     """
 
     messages: tuple[Message, ...]
@@ -92,6 +93,7 @@ class ChatRequest:
     prompt: str = ""
     segment_id: str = ""
     attempt: int = 0
+    optional: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ def outcome_of(reply: ChatReply, request: ChatRequest) -> Literal["ok", "repaire
         return "unparsable"
     if request.schema is None:
         return "ok" if reply.text.strip() else "unparsable"
+    needed = [name for name in request.schema.get("required", ()) if name not in request.optional]
     try:
-        parsed = parse(reply.text, request.schema)
+        parsed = parse(reply.text, {**request.schema, "required": needed})
     except ModelOutputError:
         return "unparsable"
     return "repaired" if parsed.repaired else "ok"

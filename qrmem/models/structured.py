@@ -60,7 +60,12 @@ async def ask(
         ModelOutputError: no reply could be read; holds the last one.
     """
     schema = strict_schema(model)
-    first = replace(request, schema=schema, schema_name=request.schema_name or model.__name__)
+    first = replace(
+        request,
+        schema=schema,
+        schema_name=request.schema_name or model.__name__,
+        optional=tuple(name for name, f in model.model_fields.items() if not f.is_required()),
+    )
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")
     best: tuple[Parsed[M], ChatReply] | None = None

@@ -8,13 +8,16 @@ import pytest
 from fakes import ScriptedModel
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from qrmem.errors import CapReached, ModelUnavailable, UsageError
+from qrmem.inspecting import usage_of
 from qrmem.models.caching import CachedChat, cache_key
 from qrmem.models.caps import Amount, Caps, Price, Purse
 from qrmem.models.exchange import Exchange, Transient
 from qrmem.models.limiter import Limiter
 from qrmem.models.meter import Meter, usage
+from qrmem.models.structured import ask
 from qrmem.ports import CallRecord, ChatReply, ChatRequest, Event, Message
 
 SCHEMA = {
@@ -110,6 +113,19 @@ async def test_the_outcome_tells_how_the_reply_could_be_read(text: str, outcome:
     assert meter.records[0].outcome == outcome
 
 
+class Noted(BaseModel):
+    names: list[str]
+    notes: list[str] = []
+
+
+async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unparsable() -> None:
+    cut = ChatReply('{"names": ["Ahab", "Starb', finish_reason="length")
+    meter = metered(ScriptedModel(cut))
+    used = await ask(meter, request(), Noted)
+    assert used.value.names[0] == "Ahab"
+    assert [record.outcome for record in meter.records] == ["repaired"]
+
+
 async def test_a_failed_call_is_recorded_under_its_error() -> None:
     meter = metered(Server(fails=1))
     with pytest.raises(ModelUnavailable):
@@ -133,6 +149,7 @@ def test_sums_are_made_by_stage_and_phase() -> None:
     assert paid.online["judge"].calls == 1
     assert paid.calls == 3
     assert usage(records, with_cached=True).online["judge"].calls == 2
+    assert usage_of(records) == paid, "what the store kept is summed up as the run itself does"
 
 
 # --- caps ----------------------------------------------------------------------------------------
