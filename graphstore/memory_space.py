@@ -99,7 +99,8 @@ class Space:
         stated, words = before.stated(gone), before.words()
         self.rows = self.rows.without(gone).settled()
         self.contributions = [c for c in self.contributions if c.segment_id not in gone]
-        self.cached = {k: kept for k, kept in self.cached.items() if not kept[1] & set(gone)}
+        tied = {k: kept for k, kept in self.cached.items() if kept[1]}
+        self.cached = {k: kept for k, kept in tied.items() if not kept[1] & set(gone)}
         for segment_id in gone:
             self.segments.pop(segment_id)
             self.ledger.pop(segment_id, None)

@@ -459,8 +459,10 @@ class GraphStore(Protocol):
     ) -> None:
         """Keep a JSON value; it goes when one of its segments goes.
 
+        What is tied to no segment may hold words of any, so it goes with the first that goes.
+
         Args:
             segment_id: the segment that it is about, or "".
-            segments: more of them: whatever is made from several segments names them all.
+            segments: more of them.
         """
         ...

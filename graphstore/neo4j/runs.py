@@ -144,5 +144,5 @@ async def put_cached(
 
 
 async def drop_cached(work: Work, segments: Collection[str]) -> None:
-    """Drop what was kept until one of the segments goes."""
+    """Drop what was kept until one of the segments goes, and what is tied to none."""
     await work.run("runs.drop_cached", segments=sorted(segments))

@@ -95,7 +95,10 @@ def put_cached(
 
 
 def drop_cached(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
-    """Drop what was kept until one of the segments goes."""
+    """Drop what was kept until one of the segments goes, and what is tied to none."""
+    db.execute(
+        "DELETE FROM cached WHERE ns = ? AND num NOT IN (SELECT cached FROM cached_segment)", (ns,)
+    )
     execute_in(
         db,
         "DELETE FROM cached WHERE num IN (SELECT cached FROM cached_segment"

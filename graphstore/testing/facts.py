@@ -232,9 +232,13 @@ class FactsContract(Contract):
         row = LedgerRow(gone[1][0].id, "ok")
         await store.record("n", row, Contribution(row.segment_id, "extraction"))
         await store.put_cached("n", "reply", {"text": "x"}, segment_id=row.segment_id)
+        await store.put_cached("n", "answer", {"text": "whatever was read"})
+        await store.put_cached("n", "other", {"text": "y"}, segment_id=kept[1][0].id)
         await store.delete_document("n", "d")
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
         assert await store.cached("n", "reply") is None
+        assert await store.cached("n", "answer") is None
+        assert await store.cached("n", "other") == {"text": "y"}
         await store.delete_document("n", "d")
         assert await contents(store, "n") == await contents(store, "m")
 

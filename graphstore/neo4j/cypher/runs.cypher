@@ -69,5 +69,6 @@ MERGE (r:Reply {ns: $ns, key: $key})
 SET r.value = $value, r.segments = $segments
 
 // :: drop_cached
-MATCH (r:Reply) WHERE r.ns = $ns AND r.key IS NOT NULL AND any(s IN r.segments WHERE s IN $segments)
+MATCH (r:Reply) WHERE r.ns = $ns AND r.key IS NOT NULL
+    AND (size(r.segments) = 0 OR any(s IN r.segments WHERE s IN $segments))
 DELETE r

@@ -41,7 +41,6 @@ class Folder:
                 [pieces(summary), *(pieces(text) for text in texts)],
                 window=self.window,
                 reply=self.reserve,
-                segment_id=second.segment_id,
             )
         except ModelOutputError:
             return side_by_side(first.description, second.description)
