@@ -12,7 +12,7 @@ from qrmem.errors import BadDocument, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory.segmenting import cut
 from qrmem.ports import Event, Listener
-from qrmem.records import AddReport, Document
+from qrmem.records import AddReport, Document, DocumentInfo
 from qrmem.sources import Refused, Source, documents
 from qrmem.wiring import Run, Tools
 
@@ -28,6 +28,7 @@ class _Tally:
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
+    resumed: list[str] = field(default_factory=list)
     reused: int = 0
     read: int = 0
     states: Counter[str] = field(default_factory=Counter)
@@ -61,6 +62,7 @@ class Adder:
         self._run: Run = tools.run("construction", listener)
         self._tally = _Tally()
         self._known: Mapping[str, str] = {}
+        self._described: Mapping[str, DocumentInfo] | None = None
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
@@ -103,10 +105,14 @@ class Adder:
             )
         self._tally.seen[name] = digest
         if before == digest and not self._rebuild:
-            if await self._is_complete(name):
+            if self._update and await self._is_described_anew(document):
+                await self._put(document, self._tally.updated)
+            elif await self._is_complete(name):
                 self._tally.unchanged.append(name)
                 self._tally.states.update(await self._states(name))
                 return
+            else:
+                self._tally.resumed.append(name)
         elif before == digest:
             await self._store.delete_document(self._ns, name)
             await self._put(document, self._tally.updated)
@@ -126,6 +132,13 @@ class Adder:
 
     async def _states(self, document_id: str) -> Counter[str]:
         return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
+
+    async def _is_described_anew(self, document: Document) -> bool:
+        """Whether title or metadata differ from what is stored with the same text."""
+        if self._described is None:
+            self._described = {info.id: info for info in await self._store.documents(self._ns)}
+        known = self._described[document.id or ""]
+        return (known.title, dict(known.metadata)) != (document.title, dict(document.metadata))
 
     async def _is_complete(self, document_id: str) -> bool:
         segments = await self._store.segments_of(self._ns, document_id)
@@ -178,6 +191,7 @@ class Adder:
             problems=tuple(tally.problems),
             usage=self._run.usage,
             seconds=seconds,
+            resumed=tuple(tally.resumed),
         )
 
 

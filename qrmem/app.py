@@ -31,6 +31,7 @@ from qrmem.records import (
 from qrmem.sources import Source
 
 if TYPE_CHECKING:
+    from qrmem.graphstore.aside import Aside
     from qrmem.memory.merging import Similar
     from qrmem.retrieval.searcher import Searcher
     from qrmem.wiring import Tools
@@ -155,8 +156,8 @@ class Memory:
         Args:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
                 iterable of them.
-            update: replace documents of the same id whose text differs; only segments that
-                changed are read again.
+            update: replace documents of the same id whose text, title or metadata differ; only
+                segments that changed are read again.
             rebuild: read every segment again, and summarise again.
             glob: which files of a folder.
             question: shapes the graph (orientation `full`).
@@ -199,8 +200,13 @@ class Memory:
         await refresh_names(self._store, self._ns, similar=await self._similar())
 
     async def delete_all(self) -> None:
-        """Forget the whole namespace."""
+        """Forget the whole namespace.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
         self._refuse_read_only()
+        await self._namespace()
         await self._store.delete_namespace(self._ns)
 
     async def reembed(self, embedder: str) -> int:
@@ -275,11 +281,12 @@ class Memory:
             NotFound: a document named is not there.
         """
         from qrmem.asking import Asker, Asking
+        from qrmem.graphstore.aside import Aside
 
         asking = Asking(
             question=question,
             strategy=strategy,
-            window=window or self.settings.window,
+            window=self.settings.window if window is None else window,
             choices=tuple(choices or ()),
             documents=await self._narrowed(documents, where),
             orientation=orientation or self.settings.orientation,
@@ -288,10 +295,12 @@ class Memory:
             start=start,
             on_exhausted=on_exhausted,
         )
-        asker = Asker(self._store, self._ns, await self._wired(), await self._search(), self._emit)
+        tools, searcher = await self._wired(), await self._search()
+        aside = Aside(self._store, self._emit)
+        asker = Asker(self._store, self._ns, tools, searcher, self._emit, aside)
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
-            answer = await self._kept(answer)
+            answer = await self._kept(answer, aside)
         return answer
 
     async def stream(self, question: str, **options: Any) -> AsyncIterator[Step | Answer]:
@@ -473,14 +482,13 @@ class Memory:
         await self._store.decide(self._ns, MergeDecision(one, other, same=same))
         await refresh_names(self._store, self._ns, similar=await self._similar())
 
-    async def _kept(self, answer: Answer) -> Answer:
+    async def _kept(self, answer: Answer, aside: "Aside") -> Answer:
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         trail = replace(answer.trail, id=uuid.uuid4().hex[:12], created=created)
         if self._store.is_read_only:
             message = f"{self._store.location} is read-only: no trail is kept"
             self._emit(Event("warning", {"message": message}))
-        else:
-            await self._store.put_trail(self._ns, trail)
+        await aside.write(lambda: self._store.put_trail(self._ns, trail))
         return replace(answer, trail=trail)
 
 

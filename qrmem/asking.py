@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
 from qrmem.errors import UsageError
+from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.ports import AskContext, Event, Listener
 from qrmem.records import Answer, Orientation, Step, Trail
@@ -51,8 +52,15 @@ class Asker:
     """Answers questions over one namespace."""
 
     def __init__(
-        self, store: GraphStore, ns: str, tools: Tools, searcher: Searcher, listener: Listener
+        self,
+        store: GraphStore,
+        ns: str,
+        tools: Tools,
+        searcher: Searcher,
+        listener: Listener,
+        aside: Aside,
     ) -> None:
+        self._aside = aside
         self._store = store
         self._ns = ns
         self._tools = tools
@@ -61,13 +69,19 @@ class Asker:
 
     async def ask(self, asking: Asking) -> Answer:
         """Run the strategy and make an answer of its outcome."""
-        run = self._tools.run("online", self._listener)
+        run = self._tools.run("online", self._listener, self._aside)
         deps = AskDeps(
             store=self._store,
             ns=self._ns,
             reasoner=run.reasoner,
             searcher=self._searcher,
-            scorer=EdgeScorer(self._store, self._ns, self._tools.embedder, searcher=self._searcher),
+            scorer=EdgeScorer(
+                self._store,
+                self._ns,
+                self._tools.embedder,
+                searcher=self._searcher,
+                aside=self._aside,
+            ),
             tagger=None if run.reasoner.is_local else self._tools.tagger(),
             listener=self._listener,
             concurrency=self._tools.settings.concurrency,
@@ -85,8 +99,8 @@ class Asker:
         try:
             outcome = await run_strategy(deps, context, asking.strategy, options)
         finally:
-            if run.calls and not self._store.is_read_only:
-                await self._store.put_calls(self._ns, run.calls)
+            if run.calls:
+                await self._aside.write(lambda: self._store.put_calls(self._ns, run.calls))
         return _answer(asking, outcome, run)
 
 

@@ -434,6 +434,7 @@ class AddReport:
         reused: segments of replaced documents that were not read again.
         states: segments of the given documents by ledger state.
         problems: `(document id, segment index or -1, reason)` for all that is not `ok`.
+        resumed: ids of documents that an earlier run had begun.
     """
 
     added: tuple[str, ...]
@@ -445,6 +446,7 @@ class AddReport:
     problems: tuple[tuple[str, int, str], ...]
     usage: Usage
     seconds: float
+    resumed: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -475,7 +477,8 @@ class MemoryStatus:
     Attributes:
         counts: documents, segments, entities, facts, questions, trails.
         states: segments by ledger state.
-        problems: `(document id, segment index, reason)` of all segments that are not `ok`.
+        problems: `(document id, segment index, reason)` of all segments that are not `ok`, or
+            that were read and not merged.
         usage: of all runs so far, construction and online apart.
         warnings: what a user should look at, in words.
     """

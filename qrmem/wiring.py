@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, UsageError
+from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.models.embedders import default_embedder, open_embedder
 from qrmem.models.tokenizers import open_tokenizer
@@ -122,8 +123,12 @@ class Tools:
 
         return RulesTagger()
 
-    def run(self, phase: "Phase", listener: Listener) -> Run:
-        """Return what one run works with."""
+    def run(self, phase: "Phase", listener: Listener, aside: Aside | None = None) -> Run:
+        """Return what one run works with.
+
+        Args:
+            aside: takes the replies to keep, where losing one is no reason to stop.
+        """
         if self._chat is None:
             from qrmem.language.local import LocalReasoner
 
@@ -137,9 +142,15 @@ class Tools:
         from qrmem.models.caching import CachedChat
         from qrmem.models.meter import Meter
 
+        async def keep(key: str, value: Mapping[str, Any], segment_id: str) -> None:
+            if aside is None:
+                await self._keep(key, value, segment_id)
+            else:
+                await aside.write(lambda: self._keep(key, value, segment_id))
+
         calls: list[CallRecord] = []
         meter = Meter(
-            CachedChat(self._chat, self._kept, self._keep),
+            CachedChat(self._chat, self._kept, keep),
             run=uuid.uuid4().hex[:12],
             phase=phase,
             tokenizer=self.counter,
@@ -155,8 +166,7 @@ class Tools:
         return await self._store.cached(self.info.name, key)
 
     async def _keep(self, key: str, value: Mapping[str, Any], segment_id: str) -> None:
-        if not self._store.is_read_only:
-            await self._store.put_cached(self.info.name, key, value, segment_id=segment_id)
+        await self._store.put_cached(self.info.name, key, value, segment_id=segment_id)
 
 
 async def reembed(

@@ -32,6 +32,11 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
         StoreUnavailable,
         "{at} is damaged; restore a copy, or build the memory anew",
     ),
+    sqlite3.SQLITE_IOERR: (
+        StoreUnavailable,
+        "{at} cannot be read or written: the disk is full, over its quota, or failing; what was"
+        " committed is kept: make room, then run the same command again",
+    ),
     sqlite3.SQLITE_TOOBIG: (UsageError, "{at}: a text is larger than the store can keep (1 GB)"),
 }
 

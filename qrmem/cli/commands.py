@@ -13,7 +13,7 @@ from qrmem.cli import output
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
 from qrmem.config import Settings
-from qrmem.errors import UsageError
+from qrmem.errors import NotFound, UsageError
 from qrmem.ports import Listener
 from qrmem.records import Answer, Document, Step
 
@@ -62,6 +62,8 @@ async def add(arguments: Namespace) -> int:
                 if progress.done:
                     output.note(f"{progress.done} of {progress.total} segments were read and kept")
                 raise
+    if report.unchanged and (arguments.meta or arguments.title) and not arguments.update:
+        output.note("title and metadata of a document that is there change with --update only")
     if arguments.json:
         output.print_json(report)
     else:
@@ -246,6 +248,7 @@ async def merge(arguments: Namespace) -> int:
     """Count two names as one."""
     async with _open(arguments) as memory:
         await memory.merge(arguments.first, arguments.second)
+        await _note_unknown(memory, arguments.first, arguments.second)
     return _print(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
 
 
@@ -253,7 +256,17 @@ async def separate(arguments: Namespace) -> int:
     """Keep two names apart."""
     async with _open(arguments) as memory:
         await memory.separate(arguments.first, arguments.second)
+        await _note_unknown(memory, arguments.first, arguments.second)
     return _print(arguments, {"separated": [arguments.first, arguments.second]}, ["done"])
+
+
+async def _note_unknown(memory: Memory, *names: str) -> None:
+    """A word about names that are yet to come is kept; a slip of the pen should be seen."""
+    for name in names:
+        try:
+            await memory.entity(name)
+        except NotFound as exc:
+            output.note(f"{exc}; the word is kept for when one is")
 
 
 async def reembed(arguments: Namespace) -> int:

@@ -59,7 +59,12 @@ def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
 
 def report_lines(report: AddReport) -> list[str]:
     """Say what an `add` did."""
-    names = (("added", report.added), ("updated", report.updated), ("unchanged", report.unchanged))
+    names = (
+        ("added", report.added),
+        ("updated", report.updated),
+        ("resumed", report.resumed),
+        ("unchanged", report.unchanged),
+    )
     parts = [f"{len(ids)} {word}" for word, ids in names if ids]
     lines = [f"documents: {', '.join(parts) or 'none'}"]
     states = ", ".join(f"{n} {state}" for state, n in sorted(report.states.items()))
@@ -68,7 +73,8 @@ def report_lines(report: AddReport) -> list[str]:
         + (f", {report.reused} reused" if report.reused else "")
         + f"; now {states or 'none'}"
     )
-    if not report.read and not report.added and not report.updated and not report.problems:
+    changed = report.added or report.updated or report.resumed
+    if not report.read and not changed and not report.problems:
         lines = ["nothing is new: every document is in the memory, complete"]
     if report.usage.calls:
         lines.append(f"cost:      {usage_line(report.usage)}")

@@ -62,7 +62,7 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
     add.add_argument("--id", help="of the one document that is given")
     add.add_argument("--title", help="of the one document that is given")
     add.add_argument("--meta", action="append", metavar="KEY=VALUE", help="metadata (repeatable)")
-    add.add_argument("--update", action="store_true", help="replace documents whose text changed")
+    add.add_argument("--update", action="store_true", help="replace documents that changed")
     add.add_argument("--rebuild", action="store_true", help="read all segments again")
     add.add_argument("--mode", choices=("compact", "paper"), help="how segments are read")
     add.add_argument("--tokenizer", help="builtin, tiktoken:NAME or hf:PATH (new namespace)")

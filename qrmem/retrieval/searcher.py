@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from qrmem.retrieval.direct import Direct
 
 
+_TIE = 1e-4
+"""Scores that are shown with four digits and differ by less are equal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """All that a search found out before it made its list.
@@ -140,7 +144,7 @@ class Searcher:
         likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
         scores = direct.scores * float(likely.min()) * 0.99
         scores[evidence.rows] = likely
-        return scores
+        return _led(scores, direct, evidence.rows)
 
     async def columns(self) -> "Columns | None":
         """Return the columns of the present revision, or `None` if there is no namespace."""
@@ -200,3 +204,21 @@ class Searcher:
             for row, name in zip(rows, ids, strict=True)
             if name in segments  # else deleted since the columns were read
         ]
+
+
+def _led(
+    scores: "NDArray[np.float64]", direct: "Direct", rows: "NDArray[np.int64]"
+) -> "NDArray[np.float64]":
+    """Let nothing lead that has no word of the question, where something has one.
+
+    A link is only as good as where it starts. In a small memory everything is linked with
+    everything, and what was fitted on large ones would let a neighbour lead.
+    """
+    own = (direct.lexical[rows] > 0) | (direct.named[rows] > 0)
+    if own.any() and not own.all():
+        ahead = rows[own][np.argmax(scores[rows[own]])]
+        if scores[rows[~own]].max() > scores[ahead] - _TIE:
+            top = scores[rows].max()
+            scores *= 1 - 2 * _TIE
+            scores[ahead] = top
+    return scores

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.graphstore.aside import Aside
 from qrmem.retrieval import bm25, dense, fusion, lexical
 from qrmem.retrieval.bm25 import Occurrences
 from qrmem.retrieval.searcher import Searcher
@@ -40,6 +41,7 @@ class EdgeScorer:
         settings: "SearchSettings | None" = None,
         *,
         searcher: Searcher | None = None,
+        aside: Aside | None = None,
     ) -> None:
         """Take a namespace.
 
@@ -49,11 +51,13 @@ class EdgeScorer:
             embedder: the namespace's, or `None`.
             settings: what BM25 is computed with.
             searcher: a searcher over the same namespace, to share its columns with.
+            aside: keeps the vectors that are made, as far as the store takes them.
         """
         self._store = store
         self._ns = ns
         self._embedder = embedder
         self._searcher = searcher or Searcher(store, ns, embedder, settings)
+        self._aside = aside or Aside(store)
 
     @property
     def is_dense(self) -> bool:
@@ -117,8 +121,9 @@ class EdgeScorer:
         matrix = known.matrix
         if missing:
             made = await dense.embed_texts(self._embedder, [owners[owner] for owner in missing])
-            if not self._store.is_read_only:
-                await self._store.put_vectors(self._ns, "relation", missing, made)
+            await self._aside.write(
+                lambda: self._store.put_vectors(self._ns, "relation", missing, made)
+            )
             matrix = np.concatenate([matrix, made]) if row_of else made
             row_of |= {owner: len(known.owners) + n for n, owner in enumerate(missing)}
         return matrix[[row_of[vector_owner(text)] for text in texts]]

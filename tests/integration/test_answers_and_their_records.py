@@ -1,0 +1,135 @@
+"""What an answer, an `add` and a look at the memory owe when the store does not take everything."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem.app import Memory
+from qrmem.config import Settings
+from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
+from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite.errors import error
+from qrmem.ports import Event
+
+TEXT = "Captain Ahab lost his leg to a white whale. Starbuck doubted Ahab in Nantucket."
+SETTINGS = Settings(embedder="none")
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    async with qrmem.open("memory://", settings=SETTINGS) as opened:
+        yield opened
+
+
+async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": TEXT})
+    events: list[Event] = []
+    store = await SqliteStore.open(str(path), Opening(timeout=0.05))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    async with Memory(store, SETTINGS, events.append) as memory:
+        answer = await memory.ask("Who lost his leg?")
+        other.execute("ROLLBACK")
+        other.close()
+        with pytest.raises(NotFound):
+            await memory.trail()
+    assert "Captain Ahab" in answer.text
+    assert [e for e in events if e.kind == "warning" and "locked" in e.data["message"]]
+
+
+class _FullBeforeMerging(MemoryStore):
+    """A store whose disk is full when the first merge comes."""
+
+    is_full = True
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        if self.is_full:
+            raise StoreUnavailable("no space left")
+        return await super().apply(ns, revision, change)
+
+
+async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:
+    store = _FullBeforeMerging()
+    memory = Memory(store, SETTINGS)
+    with pytest.raises(StoreUnavailable):
+        await memory.add({"id": "a", "text": TEXT})
+    status = await memory.status()
+    assert status.states == {"ok": 1}
+    assert [(problem[0], problem[2]) for problem in status.problems] == [
+        ("a", "read, but not merged")
+    ]
+    store.is_full = False
+    report = await memory.add({"id": "a", "text": TEXT})
+    assert (report.resumed, report.read) == (("a",), 0)
+    assert not (await memory.status()).problems
+    assert await memory.search("Ahab")
+
+
+async def test_an_update_writes_new_metadata_and_reads_nothing_again(memory: Memory) -> None:
+    document = {"id": "a", "title": "Moby", "text": TEXT}
+    await memory.add(document)
+    described = {**document, "metadata": {"year": 1851}}
+    assert (await memory.add(described)).unchanged == ("a",)
+    report = await memory.add(described, update=True)
+    assert (report.updated, report.read) == (("a",), 0)
+    assert await memory.search("Ahab", where={"year": 1851})
+    assert (await memory.add(described, update=True)).unchanged == ("a",)
+
+
+async def test_a_namespace_that_is_not_there_cannot_be_deleted() -> None:
+    async with qrmem.open("memory://", namespace="typo", settings=SETTINGS) as memory:
+        with pytest.raises(NotFound, match="typo"):
+            await memory.delete_all()
+
+
+async def test_a_window_of_zero_is_not_the_default(memory: Memory) -> None:
+    await memory.add({"id": "a", "text": TEXT})
+    with pytest.raises(UsageError, match="window"):
+        await memory.ask("Who lost his leg?", window=0)
+
+
+async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
+    keys = [f"name {number}|PERSON" for number in range(10_001)]
+    async with qrmem.open(str(tmp_path / "m.db"), settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": "nothing is named here."})
+    store = await SqliteStore.open(str(tmp_path / "m.db"), Opening())
+    info = await store.namespace("default")
+    assert info is not None
+    (segment,) = await store.segments_of("default", "a")
+    change = Change(
+        mentions=[MentionRow(segment.id, key, ((key, 1),)) for key in keys],
+        names=dict(zip(keys, keys, strict=True)),
+        entities=[EntityRow(key, key, "PERSON") for key in keys],
+    )
+    await store.apply("default", info.revision, change)
+    async with Memory(store, SETTINGS) as memory:
+        assert await memory.graphml(str(tmp_path / "g.graphml")) == len(keys)
+
+
+def test_a_disk_that_fails_is_told_in_words() -> None:
+    failed = error(sqlite3.SQLITE_IOERR | 3 << 8, "m.db")
+    assert isinstance(failed, StoreUnavailable)
+    assert "make room" in str(failed)
+
+
+@pytest.mark.parametrize("question", ["Kokovoko", "Where is Kokovoko?"])
+async def test_a_neighbour_without_a_word_of_the_question_does_not_lead(
+    memory: Memory, question: str
+) -> None:
+    await memory.add(
+        [
+            {"id": "home", "text": "Queequeg came from Kokovoko. He sailed with Ishmael and Ahab."},
+            {"id": "b", "text": "Ishmael slept in Nantucket. Queequeg carved his coffin there."},
+            {"id": "c", "text": "Ahab walked the deck at night. Ishmael feared Ahab."},
+        ]
+    )
+    hits = await memory.search(question)
+    assert hits[0].document_id == "home"
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
