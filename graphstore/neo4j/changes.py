@@ -3,7 +3,7 @@
 Names and entities that would vanish at the end are never written.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
-from qrmem.graphstore.neo4j.tallies import Tallies, Tally, packed, unpacked
+from qrmem.graphstore.neo4j.tallies import Tallies, Tally, packed
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.records import Question
 
@@ -86,7 +86,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
 
 async def _planned(work: Work, change: Change) -> Plan:
     segments = shortened(written_segments(change).union(change.clear))
-    known = {key for (key,) in await work.each("facts.known_segments", sorted(segments))}
+    known = set(await work.gathered("facts.known_segments", sorted(segments)))
     plan = Plan(cleared=known & set(map(short, change.clear)))
     plan.segments = known & set(map(short, written_segments(change)))
     tallies = Tallies()
@@ -94,7 +94,7 @@ async def _planned(work: Work, change: Change) -> Plan:
     keys = shortened(used_names(change).union(change.names))
     found = await _names(work, {*tallies.mentions, *keys})
     targets = set(map(short, {*change.names.values(), *(e.key for e in change.entities)}))
-    plan.entities = {key for (key,) in await work.each("changes.known_entities", sorted(targets))}
+    plan.entities = set(await work.gathered("changes.known_entities", sorted(targets)))
     check_change(
         change,
         segments={segments[key] for key in known},
@@ -103,6 +103,7 @@ async def _planned(work: Work, change: Change) -> Plan:
     )
     _assign(plan, change.names, found)
     plan.touched = {*tallies.mentions, *map(short, change.names)}
+    tallies.forms |= {key: Counter() for key in plan.touched - tallies.forms.keys()}
     plan.names = tallies.settled(found, plan.names)
     return plan
 
@@ -119,8 +120,8 @@ def _assign(plan: Plan, names: Mapping[str, str], found: dict[str, Tally]) -> No
 
 async def _names(work: Work, keys: Collection[str]) -> dict[str, Tally]:
     return {
-        key: Tally("", short(entity), entity, unpacked(forms), mentions)
-        for key, entity, forms, mentions in await work.each("changes.names", sorted(keys))
+        key: Tally("", short(entity), entity, mentions=mentions, kept=kept)
+        for key, entity, kept, mentions in await work.gathered("changes.names", sorted(keys))
     }
 
 
@@ -129,7 +130,7 @@ async def _uncount(
 ) -> None:
     """Count out the mentions that go, and in those that come."""
     latest = {(short(row.segment_id), short(row.name)): row for row in rows}
-    kept = await work.each("changes.mentions", sorted(plan.cleared | plan.segments))
+    kept = await work.gathered("changes.mentions", sorted(plan.cleared | plan.segments))
     for segment, name, forms in kept:
         is_overwritten = (segment, name) in latest and segment not in plan.cleared
         if is_overwritten:
@@ -190,7 +191,7 @@ def _name_rows(names: Mapping[str, Tally]) -> Iterable[list[object]]:
             surface = ranked[0][0] if ranked else ""
             total = sum(count for _, count in ranked)
             own = [key, full(tally.key), short(tally.entity)]
-            yield [*own, packed(ranked), tally.mentions, surface, total]
+            yield [*own, packed(ranked), tally.mentions, surface, total, tally.more]
 
 
 async def _write_mentions(work: Work, rows: Sequence[MentionRow], plan: Plan) -> None:
@@ -206,7 +207,7 @@ async def _write_mentions(work: Work, rows: Sequence[MentionRow], plan: Plan) ->
 async def _write_facts(work: Work, rows: Sequence[FactRow], plan: Plan) -> None:
     latest = {(short(row.segment_id), row.n): row for row in rows}
     stated = sorted({segment for segment, _ in latest} - plan.cleared)
-    kept = await work.each("changes.stated", stated)
+    kept = await work.gathered("changes.stated", stated)
     taken = [[segment, n] for segment, n, *_ in kept if (segment, n) in latest]
     await work.each("changes.drop_facts", taken)
     ready = []
@@ -233,10 +234,10 @@ async def _write_questions(work: Work, rows: Sequence[Question]) -> None:
 
 
 async def _settle_entities(work: Work, plan: Plan) -> list[tuple[str, str]]:
-    """Bring the entities that were there in line with their names; drop those without one."""
+    """Count anew where names came or went; drop entities without one."""
     names = [plan.names[key] for key in plan.touched]
-    touched = {tally.old for tally in names} | plan.entities
-    touched |= {short(tally.entity) for tally in names if tally.has_moved}
+    lost = [tally for tally in names if tally.has_moved or not tally.is_living]
+    touched = {end for tally in lost for end in (tally.old, short(tally.entity))} | plan.entities
     gone = await work.each("changes.recount", sorted(touched - {""}))
     await work.each("changes.drop_entities", sorted(short(key) for key, _ in gone))
     return [(key, name) for key, name in gone]

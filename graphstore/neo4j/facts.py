@@ -20,7 +20,7 @@ async def record(
     """Write ledger rows, what the segments added and what it cost."""
     await work.lock()
     ids = shortened({row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c})
-    known = {key for (key,) in await work.each("facts.known_segments", sorted(ids))}
+    known = set(await work.gathered("facts.known_segments", sorted(ids)))
     if missing := sorted(ids[key] for key in ids.keys() - known):
         raise NotFound(f"segment {missing[0]!r} is not in the memory; was its document deleted?")
     latest = {row.segment_id: row for row, _ in rows}

@@ -17,7 +17,7 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
         return
     keys = sorted(map(short, segments))
     has_trails = await runs.has_trails(work)
-    stated = await work.each("changes.stated", keys) if has_trails else []
+    stated = await work.gathered("changes.stated", keys) if has_trails else []
     gone = await changes.clear(work, keys)
     await vectors.drop(work, "segment", segments)
     await vectors.drop_relations(work)

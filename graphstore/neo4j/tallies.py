@@ -20,6 +20,8 @@ class Tally:
         entity: key of the entity that it stands for now.
         forms: how often each surface form occurs.
         mentions: segments that mention it.
+        kept: surface forms as the database has them, unpacked where they change.
+        more: occurrences that the change adds; less than 0 where it takes some away.
     """
 
     key: str = ""
@@ -27,6 +29,8 @@ class Tally:
     entity: str = ""
     forms: Counter[str] = field(default_factory=Counter)
     mentions: int = 0
+    kept: str = ""
+    more: int = 0
 
     @property
     def is_living(self) -> bool:
@@ -64,16 +68,19 @@ class Tallies:
         self.count(name, json.loads(forms), -1)
 
     def settled(self, found: Mapping[str, Tally], names: Mapping[str, Tally]) -> dict[str, Tally]:
-        """Return every touched name as it will be.
+        """Return every name as it will be.
 
         Args:
             found: names as the database has them.
             names: names that are new.
         """
         result = {**names, **found}
-        for key, tally in result.items():
-            tally.forms.update(self.forms.get(key, {}))
+        for key, change in self.forms.items():
+            tally = result[key]
+            tally.forms = unpacked(tally.kept)
+            tally.forms.update(change)
             tally.mentions += self.mentions[key]
+            tally.more = sum(change.values())
         return result
 
 
@@ -84,4 +91,4 @@ def packed(forms: Forms) -> str:
 
 def unpacked(forms: str) -> Counter[str]:
     """Return surface forms as they are counted."""
-    return Counter(dict(json.loads(forms)))
+    return Counter(dict(json.loads(forms)) if forms else {})

@@ -20,7 +20,8 @@ async def merged_segments(work: Work, document_id: str) -> Mapping[str, str]:
 
 async def names(work: Work) -> list[NameRow]:
     """Return every name, by key."""
-    return [NameRow(*row) for row in sorted(await work.rows("view.names"))]
+    ((rows,),) = await work.rows("view.names")
+    return [NameRow(*row) for row in sorted(rows)]
 
 
 async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:

@@ -1,17 +1,17 @@
 // :: names
 UNWIND $rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
-RETURN n.key, coalesce(e.full, e.key), n.forms, n.mentions
+RETURN collect([n.key, coalesce(e.full, e.key), n.forms, n.mentions])
 
 // :: known_entities
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
-RETURN key
+RETURN collect(key)
 
 // :: mentions
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
-RETURN key, m.name, m.forms
+RETURN collect([key, m.name, m.forms])
 
 // :: drop_mentions
 UNWIND $rows AS row
@@ -26,7 +26,7 @@ DELETE r
 // :: stated
 UNWIND $rows AS key
 MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
-RETURN key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)
+RETURN collect([key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
 
 // :: clear_mentions
 UNWIND $rows AS key
@@ -65,8 +65,9 @@ CREATE (:Name {ns: $ns, key: row[0], full: row[1], forms: row[3], mentions: row[
 
 // :: update_names
 UNWIND $rows AS row
-MATCH (n:Name {ns: $ns, key: row[0]})
-SET n.forms = row[3], n.mentions = row[4], n.surface = row[5], n.count = row[6]
+MATCH (n:Name {ns: $ns, key: row[0]})-[:NAMES]->(e:Entity)
+SET n.forms = row[3], n.mentions = row[4], n.surface = row[5], n.count = row[6],
+  e.mentions = e.mentions + row[7]
 
 // :: drop_names
 UNWIND $rows AS row

@@ -1,7 +1,7 @@
 // :: known_segments
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-RETURN key
+RETURN collect(key)
 
 // :: put_ledger
 UNWIND $rows AS row

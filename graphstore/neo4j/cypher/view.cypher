@@ -4,7 +4,7 @@ RETURN s.index, coalesce(s.full, s.key), s.merged
 
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity) WHERE n.ns = $ns AND n.key IS NOT NULL
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)
+RETURN collect([coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)])
 
 // :: entities
 UNWIND $rows AS key
