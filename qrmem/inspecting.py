@@ -14,7 +14,7 @@ from qrmem.text.names import normalise_name, split_key
 
 LOW_YIELD = 0.5
 """Entities per segment below which a memory is probably broken: prose has several."""
-LISTED = 10_000
+_ALL = 2**31 - 1
 
 
 async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
@@ -22,7 +22,14 @@ async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
     states: Counter[str] = Counter(row.state for row in ledger)
+    merged = set((await store.catalog(info.name)).segment_ids)
     failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
+    # Stopped between reading and merging: all are "ok", and yet no search finds them.
+    failing |= {
+        row.segment_id: "read, but not merged"
+        for row in ledger
+        if row.state == "ok" and row.segment_id not in merged
+    }
     segments = await store.segments(info.name, list(failing))
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
     return MemoryStatus(
@@ -37,7 +44,7 @@ async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
         states=dict(states),
         problems=problems,
         usage=usage_of(await store.calls(info.name)),
-        warnings=_warnings(states["ok"], counts.get("entities", 0), len(problems)),
+        warnings=_warnings(len(ledger) - len(failing), counts.get("entities", 0), len(problems)),
     )
 
 
@@ -116,7 +123,7 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
     import networkx
 
     graph: networkx.Graph[str] = networkx.Graph(name=ns)
-    listed = await store.list_entities(ns, LISTED)
+    listed = await store.list_entities(ns, _ALL)
     for entity in listed:
         graph.add_node(
             entity.key, label=_xml(entity.name), type=_xml(entity.type), segments=entity.segments
