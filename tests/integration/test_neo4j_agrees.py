@@ -14,6 +14,15 @@ from qrmem.graphstore.testing.operations import Operation, operations, play
 
 pytestmark = pytest.mark.neo4j
 
+WRONG_COUNTS = """
+MATCH (e:Entity)
+OPTIONAL MATCH (e)<-[:NAMES]-(n:Name)
+WITH e, coalesce(sum(n.count), 0) AS counted
+WHERE e.mentions <> counted
+RETURN e.key, e.mentions, counted
+"""
+"""What a person sees in Neo4j Browser; the store itself does not read it."""
+
 _SCRIPTS = st.lists(operations, min_size=1, max_size=14)
 _OPTIONS = settings(
     max_examples=25,
@@ -30,6 +39,7 @@ async def _compare(server: Server, script: Sequence[tuple[str, Operation]]) -> N
     store = await open_store(server.uri, server.settings)
     try:
         await play(oracle, store, script)
+        assert server.query(WRONG_COUNTS) == []
     finally:
         await store.close()
 
