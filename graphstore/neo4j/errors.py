@@ -22,6 +22,10 @@ _REFUSED = "Neo.ClientError.Security."
 _RIGHTS = "Neo.ClientError.Security.Forbidden"
 _TOO_OFTEN = "Neo.ClientError.Security.AuthenticationRateLimit"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
+_MEMORY = (
+    "Neo.TransientError.General.MemoryPoolOutOfMemoryError",
+    "Neo.TransientError.General.OutOfMemoryError",
+)
 _ONE_LINE = 300
 
 
@@ -66,6 +70,11 @@ def _from_server(exc: Neo4jError, location: str) -> QrmemError:
     if isinstance(exc, AuthError) or code.startswith(_REFUSED):
         return AccessRefused(
             f"{location}: user or password refused; set NEO4J_USERNAME and NEO4J_PASSWORD"
+        )
+    if code in _MEMORY:
+        return StoreUnavailable(
+            f"{location}: the server has too little memory for one transaction; give it more heap"
+            " (server.memory.heap.max_size)"
         )
     return StoreUnavailable(f"{location}: {_line(exc)}")
 

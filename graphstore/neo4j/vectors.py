@@ -65,7 +65,7 @@ async def _check_dimension(work: Work, dimension: int) -> None:
 
 async def _places(work: Work, ids: Collection[str]) -> dict[str, tuple[str, int]]:
     """Return what segments are ordered by; those that are not there are left out."""
-    rows = await work.each("vectors.places", sorted(map(short, ids)))
+    rows = await work.gathered("vectors.places", sorted(map(short, ids)))
     return {id_: (document, index) for id_, document, index in rows}
 
 

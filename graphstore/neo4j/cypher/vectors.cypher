@@ -36,4 +36,4 @@ MATCH (v:Vectors) WHERE v.ns = $ns AND v.key IS NOT NULL DELETE v
 // :: places
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-RETURN coalesce(s.full, s.key), s.document, s.index
+RETURN collect([coalesce(s.full, s.key), s.document, s.index])
