@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
 from qrmem.errors import UsageError
@@ -36,6 +36,10 @@ class Asking:
     on_exhausted: Literal["abstain", "force"]
 
     def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                chosen = getattr(self, name)
+                raise UsageError(f"{name} is {chosen!r}; choose one of {', '.join(allowed)}")
         if not self.question.strip():
             raise UsageError("the question is empty")
         if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
@@ -46,6 +50,13 @@ class Asking:
             raise UsageError("at least one trial is needed")
         if self.orientation == "full":
             raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
+
+
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "start": ("search", "entities"),
+    "on_exhausted": ("abstain", "force"),
+    "orientation": get_args(Orientation),
+}
 
 
 class Asker:
