@@ -283,6 +283,8 @@ class Memory:
         from qrmem.asking import Asker, Asking
         from qrmem.graphstore.aside import Aside
 
+        if isinstance(choices, str):
+            raise UsageError("choices are a list of texts, not one text")
         asking = Asking(
             question=question,
             strategy=strategy,
@@ -460,6 +462,8 @@ class Memory:
     ) -> frozenset[str] | None:
         if documents is None and not where:
             return None
+        if isinstance(documents, str):
+            raise UsageError("documents are a list of ids, not one text")
         if documents is not None:
             await self._known(documents)
         found = frozenset(

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,3 +134,19 @@ async def test_a_neighbour_without_a_word_of_the_question_does_not_lead(
     hits = await memory.search(question)
     assert hits[0].document_id == "home"
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": "somewhere"},
+        {"on_exhausted": "guess"},
+        {"orientation": "global"},
+        {"choices": "ab"},
+        {"documents": "a"},
+    ],
+)
+async def test_a_word_that_no_option_has_is_refused(memory: Memory, wrong: dict[str, Any]) -> None:
+    await memory.add({"id": "a", "text": TEXT})
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        await memory.ask("Who lost his leg?", **wrong)
