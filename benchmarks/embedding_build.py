@@ -1,8 +1,8 @@
-"""A local build with vectors, beside what the encoder alone does with the same windows in the same run.
+"""A local build with vectors, beside the encoder alone on the same windows in the same run.
 
     python -m benchmarks.embedding_build TEXT [--characters 150000] [--rounds 3]
 
-The encoder alone is sentence-transformers' own `encode`, given every window of every segment at once.
+The encoder alone is sentence-transformers' own `encode`, given all windows of all segments.
 """
 
 import argparse
