@@ -1,40 +1,18 @@
 """The facade: open a memory, add documents, search, ask, look, forget."""
 
-import time
-import uuid
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.protocol import EntityCount, GraphStore, NamespaceInfo
-from qrmem.inspecting import describe, view_entity
+from qrmem.errors import UsageError
+from qrmem.graphstore.protocol import EntityCount, GraphStore
+from qrmem.looking import Looking
+from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
-from qrmem.records import (
-    AddReport,
-    Answer,
-    Document,
-    DocumentInfo,
-    EntityView,
-    Hit,
-    MemoryStatus,
-    Merge,
-    MergeDecision,
-    Orientation,
-    Scalar,
-    Step,
-    Trail,
-)
+from qrmem.records import AddReport, Answer, Hit, MergeDecision, Orientation, Scalar, Step
 from qrmem.sources import Source
-
-if TYPE_CHECKING:
-    from qrmem.graphstore.aside import Aside
-    from qrmem.memory.merging import Similar
-    from qrmem.retrieval.searcher import Searcher
-    from qrmem.wiring import Tools
 
 __all__ = ["EntityCount", "Memory", "open"]
 
@@ -106,22 +84,14 @@ class Opening:
         return Memory(store, self._settings, self._listener)
 
 
-class Memory:
-    """One namespace of a store: add documents to it, search it, ask it.
-
-    Attributes:
-        settings: what it was opened with.
-    """
+class Memory(Looking):
+    """One namespace of a store: add documents to it, search it, ask it, look at it."""
 
     def __init__(
         self, store: GraphStore, settings: Settings, listener: Listener | None = None
     ) -> None:
-        self.settings = settings
-        self._store = store
-        self._ns = settings.namespace
+        super().__init__(Opened(store, settings))
         self._listener = listener
-        self._tools: Tools | None = None
-        self._searcher: Searcher | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,10 +105,13 @@ class Memory:
         await self.close()
 
     async def close(self) -> None:
-        """Close the store and the model's connections."""
-        if self._tools is not None:
-            await self._tools.close()
-        await self._store.close()
+        """Close the store and the model's connections; afterwards every call is refused."""
+        await self._opened.close()
+
+    @property
+    def settings(self) -> Settings:
+        """What it was opened with."""
+        return self._opened.settings
 
     # --- reading documents in -------------------------------------------------------------------
 
@@ -173,11 +146,11 @@ class Memory:
         """
         from qrmem.adding import Adder
 
-        self._refuse_read_only()
+        self._opened.require_writable()
         adder = Adder(
-            self._store,
-            self._ns,
-            await self._wired(create=True),
+            self._opened.store,
+            self._opened.ns,
+            await self._opened.tools(create=True),
             listener=self._emit,
             update=update,
             rebuild=rebuild,
@@ -191,13 +164,11 @@ class Memory:
         Raises:
             NotFound: one of them is not there; nothing is deleted.
         """
-        self._refuse_read_only()
-        await self._known(document_ids)
-        from qrmem.memory.merging import refresh_names
-
+        self._opened.require_writable()
+        await self._opened.require_documents(document_ids)
         for document_id in document_ids:
-            await self._store.delete_document(self._ns, document_id)
-        await refresh_names(self._store, self._ns, similar=await self._similar())
+            await self._opened.store.delete_document(self._opened.ns, document_id)
+        await self._refresh_names()
 
     async def delete_all(self) -> None:
         """Forget the whole namespace.
@@ -205,19 +176,27 @@ class Memory:
         Raises:
             NotFound: there is none of that name.
         """
-        self._refuse_read_only()
-        await self._namespace()
-        await self._store.delete_namespace(self._ns)
+        self._opened.require_writable()
+        await self._opened.info()
+        await self._opened.store.delete_namespace(self._opened.ns)
+
+    async def merge(self, first: str, second: str) -> None:
+        """Count two names as one from now on; beats every rule, and stays."""
+        await self._decide(first, second, same=True)
+
+    async def separate(self, first: str, second: str) -> None:
+        """Keep two names apart from now on; beats every rule, and stays."""
+        await self._decide(first, second, same=False)
 
     async def reembed(self, embedder: str) -> int:
         """Embed all segments by another model; resumable. Returns how many were embedded now."""
         from qrmem.wiring import reembed
 
-        self._refuse_read_only()
-        await self._namespace()
-        count = await reembed(self._store, self._ns, self.settings, embedder, self._emit)
-        self.settings = self.settings.with_(embedder=embedder)
-        self._tools = self._searcher = None
+        opened = self._opened
+        opened.require_writable()
+        await opened.info()
+        count = await reembed(opened.store, opened.ns, self.settings, embedder, self._emit)
+        await opened.set_embedder(embedder)
         return count
 
     # --- finding and answering --------------------------------------------------------------------
@@ -241,10 +220,9 @@ class Memory:
             UsageError: the question is empty, or k is below 1.
             NotFound: a document named is not there, or none fits `where`.
         """
-        searcher = await self._search()
-        return await searcher.search(
-            question, k=k, documents=await self._narrowed(documents, where)
-        )
+        searcher = await self._opened.searcher()
+        narrowed = await self._opened.narrowed(documents, where)
+        return await searcher.search(question, k=k, documents=narrowed)
 
     async def ask(
         self,
@@ -281,8 +259,8 @@ class Memory:
             NotFound: a document named is not there.
         """
         from qrmem.asking import Asker, Asking
-        from qrmem.graphstore.aside import Aside
 
+        opened = self._opened
         if isinstance(choices, str):
             raise UsageError("choices are a list of texts, not one text")
         asking = Asking(
@@ -290,28 +268,24 @@ class Memory:
             strategy=strategy,
             window=self.settings.window if window is None else window,
             choices=tuple(choices or ()),
-            documents=await self._narrowed(documents, where),
+            documents=await opened.narrowed(documents, where),
             orientation=orientation or self.settings.orientation,
             share_orientation=share_orientation,
             max_trials=max_trials,
             start=start,
             on_exhausted=on_exhausted,
         )
-        tools, searcher = await self._wired(), await self._search()
-        aside = Aside(self._store, self._emit)
-        asker = Asker(self._store, self._ns, tools, searcher, self._emit, aside)
+        tools, searcher = await opened.tools(), await opened.searcher()
+        asker = Asker(opened.store, opened.ns, tools, searcher, self._emit)
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
-            answer = await self._kept(answer, aside)
+            answer = await asker.kept(answer)
         return answer
 
     async def stream(self, question: str, **options: Any) -> AsyncIterator[Step | Answer]:
         """Answer like `ask`, yielding every step as it happens, then the answer."""
         from qrmem.asking import streamed
 
-        # Opened here, so that the copy that listens shares them and this one closes them.
-        await self._wired()
-        await self._search()
         async for item in streamed(self, question, options):
             yield item
 
@@ -326,179 +300,23 @@ class Memory:
         other._listener = both
         return other
 
-    # --- looking --------------------------------------------------------------------------------
-
-    async def status(self) -> MemoryStatus:
-        """Return the namespace in figures, with problems and what it cost."""
-        return await describe(self._store, await self._namespace())
-
-    async def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces in this store."""
-        return await self._store.namespaces()
-
-    async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
-        """Return all documents by id, without their texts."""
-        found = await self._store.documents(self._ns)
-        return [info for info in found if _matches(info, where)]
-
-    async def document(self, document_id: str) -> Document:
-        """Return a document with its text.
-
-        Raises:
-            NotFound: no such document.
-        """
-        document = await self._store.document(self._ns, document_id)
-        if document is None:
-            raise NotFound(f"no document {document_id!r} in {self._where()}")
-        return document
-
-    async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
-        """Return entities by falling number of segments."""
-        await self._namespace()
-        return await self._store.list_entities(self._ns, limit)
-
-    async def entity(self, name: str) -> EntityView:
-        """Return an entity by any of its names, with relations, questions and segments.
-
-        Raises:
-            NotFound: nothing is called so; the message names what comes near.
-        """
-        await self._namespace()
-        return await view_entity(self._store, self._ns, name)
-
-    async def merges(self) -> Sequence[Merge]:
-        """Return which names count as one entity, and why."""
-        from qrmem.memory.merging import current_merges
-
-        await self._namespace()
-        return await current_merges(self._store, self._ns, similar=await self._similar())
-
-    async def merge(self, first: str, second: str) -> None:
-        """Count two names as one from now on; beats every rule, and stays."""
-        await self._decide(first, second, same=True)
-
-    async def separate(self, first: str, second: str) -> None:
-        """Keep two names apart from now on; beats every rule, and stays."""
-        await self._decide(first, second, same=False)
-
-    async def trail(self, trail_id: str | None = None) -> Trail:
-        """Return a recorded run, or the last.
-
-        Raises:
-            NotFound: no such trail, or none at all.
-        """
-        trail = await self._store.trail(self._ns, trail_id)
-        if trail is None:
-            what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
-            raise NotFound(f"{what} in {self._where()}")
-        return trail
-
-    async def trails(self, limit: int = 20) -> Sequence[Trail]:
-        """Return recorded runs, newest first."""
-        return await self._store.trails(self._ns, limit)
-
-    async def graphml(self, path: str) -> int:
-        """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
-        from qrmem.inspecting import write_graphml
-
-        await self._namespace()
-        return await write_graphml(self._store, self._ns, path)
-
     # --- inside ---------------------------------------------------------------------------------
 
     def _emit(self, event: Event) -> None:
         if self._listener is not None:
             self._listener(event)
 
-    def _where(self) -> str:
-        return f"namespace {self._ns!r} of {self._store.location}"
-
-    def _refuse_read_only(self) -> None:
-        if self._store.is_read_only:
-            raise StoreUnavailable(f"{self._store.location} is read-only; nothing was changed")
-
-    async def _namespace(self) -> NamespaceInfo:
-        info = await self._store.namespace(self._ns)
-        if info is None:
-            names = await self._store.namespaces()
-            hint = f"there are: {', '.join(names)}" if names else "it is empty; use `add` first"
-            raise NotFound(f"no namespace {self._ns!r} in {self._store.location}; {hint}")
-        return info
-
-    async def _wired(self, *, create: bool = False) -> "Tools":
-        from qrmem.wiring import Tools, new_namespace
-
-        if self._tools is None:
-            if create and await self._store.namespace(self._ns) is None:
-                await self._store.create_namespace(self._ns, new_namespace(self.settings))
-            self._tools = await Tools.open(self._store, await self._namespace(), self.settings)
-        return self._tools
-
-    async def _search(self) -> "Searcher":
-        if self._searcher is None:
-            from qrmem.retrieval.searcher import Searcher
-            from qrmem.wiring import recorded_embedder
-
-            embedder = recorded_embedder(await self._namespace(), self.settings)
-            self._searcher = Searcher(self._store, self._ns, embedder)
-        return self._searcher
-
-    async def _similar(self) -> "Similar | None":
-        if not self.settings.similar_names:
-            return None
-        from qrmem.agents.likeness import alike_by
-
-        embedder = (await self._wired()).embedder
-        return alike_by(self._store, self._ns, embedder, self.settings.similar_names)
-
-    async def _known(self, document_ids: Sequence[str]) -> None:
-        known = {info.id for info in await self._store.documents(self._ns)}
-        for document_id in document_ids:
-            if document_id not in known:
-                raise NotFound(f"no document {document_id!r} in {self._where()}")
-
-    async def _narrowed(
-        self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
-    ) -> frozenset[str] | None:
-        if documents is None and not where:
-            return None
-        if isinstance(documents, str):
-            raise UsageError("documents are a list of ids, not one text")
-        if documents is not None:
-            await self._known(documents)
-        found = frozenset(
-            info.id
-            for info in await self._store.documents(self._ns)
-            if (documents is None or info.id in documents) and _matches(info, where)
-        )
-        if not found:
-            raise NotFound(f"no document of {self._where()} has the metadata {dict(where or {})}")
-        return found
-
     async def _decide(self, first: str, second: str, *, same: bool) -> None:
-        from qrmem.memory.merging import refresh_names
-
-        self._refuse_read_only()
+        self._opened.require_writable()
         if not first.strip() or not second.strip() or first == second:
             raise UsageError("give two different names")
-        await self._namespace()
+        await self._opened.info()
         one, other = sorted((first, second))
-        await self._store.decide(self._ns, MergeDecision(one, other, same=same))
-        await refresh_names(self._store, self._ns, similar=await self._similar())
+        await self._opened.store.decide(self._opened.ns, MergeDecision(one, other, same=same))
+        await self._refresh_names()
 
-    async def _kept(self, answer: Answer, aside: "Aside") -> Answer:
-        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        trail = replace(answer.trail, id=uuid.uuid4().hex[:12], created=created)
-        if self._store.is_read_only:
-            message = f"{self._store.location} is read-only: no trail is kept"
-            self._emit(Event("warning", {"message": message}))
-        await aside.write(lambda: self._store.put_trail(self._ns, trail))
-        return replace(answer, trail=trail)
+    async def _refresh_names(self) -> None:
+        from qrmem.memory.merging import refresh_names
 
-
-def _matches(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
-    # A value typed on a command line is a number by its looks alone, so both compare as text.
-    return all(
-        key in info.metadata and str(info.metadata[key]) == str(value)
-        for key, value in (where or {}).items()
-    )
+        opened = self._opened
+        await refresh_names(opened.store, opened.ns, similar=await opened.similar())

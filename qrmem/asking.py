@@ -1,9 +1,11 @@
 """One `ask`: the strategy is run, its outcome becomes an answer with a trail."""
 
 import asyncio
+import time
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
@@ -69,9 +71,8 @@ class Asker:
         tools: Tools,
         searcher: Searcher,
         listener: Listener,
-        aside: Aside,
     ) -> None:
-        self._aside = aside
+        self._aside = Aside(store, listener)
         self._store = store
         self._ns = ns
         self._tools = tools
@@ -113,6 +114,16 @@ class Asker:
             if run.calls:
                 await self._aside.write(lambda: self._store.put_calls(self._ns, run.calls))
         return _answer(asking, outcome, run)
+
+    async def kept(self, answer: Answer) -> Answer:
+        """Write an answer's trail to the store, under an id of its own."""
+        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        trail = replace(answer.trail, id=uuid.uuid4().hex[:12], created=created)
+        if self._store.is_read_only:
+            message = f"{self._store.location} is read-only: no trail is kept"
+            self._listener(Event("warning", {"message": message}))
+        await self._aside.write(lambda: self._store.put_trail(self._ns, trail))
+        return replace(answer, trail=trail)
 
 
 def _answer(asking: Asking, outcome: Outcome, run: Run) -> Answer:

@@ -25,7 +25,8 @@ ASYNC_ONLY = {"listening"}
 
 
 def public_methods(kind: type) -> dict[str, object]:
-    return {name: m for name, m in vars(kind).items() if not name.startswith("_") and callable(m)}
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return {name: method for name, method in found if not name.startswith("_")}
 
 
 def test_the_synchronous_memory_has_the_same_methods_with_the_same_arguments() -> None:

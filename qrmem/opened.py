@@ -1,0 +1,152 @@
+"""One opened namespace: its store, its settings, and the parts that are made when first needed."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qrmem.config import Settings
+from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.records import DocumentInfo, Scalar
+
+if TYPE_CHECKING:
+    from qrmem.memory.merging import Similar
+    from qrmem.retrieval.searcher import Searcher
+    from qrmem.wiring import Tools
+
+
+class Opened:
+    """What all methods of a memory stand on; shared by those that listen to the same memory.
+
+    Attributes:
+        ns: the namespace's name.
+        settings: what it was opened with.
+    """
+
+    def __init__(self, store: GraphStore, settings: Settings) -> None:
+        self.ns = settings.namespace
+        self.settings = settings
+        self._store: GraphStore | None = store
+        self._tools: Tools | None = None
+        self._searcher: Searcher | None = None
+
+    @property
+    def store(self) -> GraphStore:
+        """The store.
+
+        Raises:
+            UsageError: the memory is closed.
+        """
+        if self._store is None:
+            raise UsageError("the memory is closed; open it again")
+        return self._store
+
+    @property
+    def where(self) -> str:
+        """The namespace and its store, in words."""
+        return f"namespace {self.ns!r} of {self.store.location}"
+
+    async def close(self) -> None:
+        """Close the store and the model's connections; a second time does nothing."""
+        store, self._store = self._store, None
+        tools, self._tools = self._tools, None
+        if tools is not None:
+            await tools.close()
+        if store is not None:
+            await store.close()
+
+    # --- what is there --------------------------------------------------------------------------
+
+    async def info(self) -> NamespaceInfo:
+        """Return what the namespace was made with.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        info = await self.store.namespace(self.ns)
+        if info is None:
+            names = await self.store.namespaces()
+            hint = f"there are: {', '.join(names)}" if names else "it is empty; use `add` first"
+            raise NotFound(f"no namespace {self.ns!r} in {self.store.location}; {hint}")
+        return info
+
+    def require_writable(self) -> None:
+        """Refuse to change a store that is open for reading only."""
+        if self.store.is_read_only:
+            raise StoreUnavailable(f"{self.store.location} is read-only; nothing was changed")
+
+    async def require_documents(self, document_ids: Sequence[str]) -> None:
+        """Refuse ids that no document has."""
+        known = {info.id for info in await self.store.documents(self.ns)}
+        for document_id in document_ids:
+            if document_id not in known:
+                raise NotFound(f"no document {document_id!r} in {self.where}")
+
+    async def narrowed(
+        self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
+    ) -> frozenset[str] | None:
+        """Return the ids that are named and fit, or `None` for all.
+
+        Raises:
+            NotFound: a document named is not there, or none fits `where`.
+        """
+        if documents is None and not where:
+            return None
+        if isinstance(documents, str):
+            raise UsageError("documents are a list of ids, not one text")
+        if documents is not None:
+            await self.require_documents(documents)
+        found = frozenset(
+            info.id
+            for info in await self.store.documents(self.ns)
+            if (documents is None or info.id in documents) and has_metadata(info, where)
+        )
+        if not found:
+            raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
+        return found
+
+    # --- parts that are made when first needed --------------------------------------------------
+
+    async def tools(self, *, create: bool = False) -> "Tools":
+        """Return reasoner, embedder and tokenizers; `create` makes a namespace that is missing."""
+        from qrmem.wiring import Tools, new_namespace
+
+        if self._tools is None:
+            if create and await self.store.namespace(self.ns) is None:
+                await self.store.create_namespace(self.ns, new_namespace(self.settings))
+            self._tools = await Tools.open(self.store, await self.info(), self.settings)
+        return self._tools
+
+    async def searcher(self) -> "Searcher":
+        """Return what ranks segments; it loads no chat model."""
+        if self._searcher is None:
+            from qrmem.retrieval.searcher import Searcher
+            from qrmem.wiring import recorded_embedder
+
+            embedder = recorded_embedder(await self.info(), self.settings)
+            self._searcher = Searcher(self.store, self.ns, embedder)
+        return self._searcher
+
+    async def similar(self) -> "Similar | None":
+        """Return what finds names alike by their vectors, where the settings want it."""
+        if not self.settings.similar_names:
+            return None
+        from qrmem.agents.likeness import alike_by
+
+        embedder = (await self.tools()).embedder
+        return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
+
+    async def set_embedder(self, name: str) -> None:
+        """Use another embedder from now on."""
+        tools, self._tools, self._searcher = self._tools, None, None
+        self.settings = self.settings.with_(embedder=name)
+        if tools is not None:
+            await tools.close()
+
+
+def has_metadata(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
+    """Whether a document's metadata has all the values of `where`."""
+    # A value typed on a command line is a number by its looks alone, so both compare as text.
+    return all(
+        key in info.metadata and str(info.metadata[key]) == str(value)
+        for key, value in (where or {}).items()
+    )
