@@ -1,6 +1,6 @@
-"""The in-memory store: slow, obvious, and what the other stores are compared with.
+"""The in-memory store: obvious, and what the other stores are compared with.
 
-What is derived is worked out anew whenever it is asked for.
+What is derived is worked out anew, all of it, after every change.
 """
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
@@ -107,14 +107,14 @@ class MemoryStore:
         id_ = check_document(document, segments)
         _digest(document.text)
         new = {segment.id for segment in segments}
-        taken = {s.id for s in space.segments.values() if s.document_id != id_}
-        check_segment_ids(id_, sorted(taken & new))
-        old = {s.id for s in space.segments.values() if s.document_id == id_}
+        old = set(space.of_document.get(id_, ()))
+        check_segment_ids(id_, sorted((new & space.segments.keys()) - old))
         space.drop_segments(old - new)
         if id_ in space.documents:
             space.raise_revision()
         space.documents[id_] = from_plain(to_plain(document), Document)
         space.segments |= {s.id: replace(s, document_id=id_) for s in segments}
+        space.of_document[id_] = space.in_order(new)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
@@ -147,8 +147,7 @@ class MemoryStore:
 
     async def delete_document(self, ns: str, document_id: str) -> None:
         space = self._space(ns)
-        gone = [s.id for s in space.segments.values() if s.document_id == document_id]
-        space.drop_segments(gone)
+        space.drop_segments(space.of_document.pop(document_id, ()))
         if space.documents.pop(document_id, None):
             space.raise_revision()
         space.summaries.pop(document_id, None)
@@ -159,15 +158,15 @@ class MemoryStore:
 
     async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
         space = self._space(ns)
-        ids = [s.id for s in space.segments.values() if s.document_id == document_id]
-        return [space.segments[id_] for id_ in space.in_order(ids)]
+        return [space.segments[id_] for id_ in space.of_document.get(document_id, ())]
 
     async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
         space = self._space(ns)
+        documents = sorted(space.of_document) if document_id is None else [document_id]
         return [
             space.ledger.get(id_, LedgerRow(id_, "pending"))
-            for id_ in space.in_order(space.segments)
-            if document_id in (None, space.segments[id_].document_id)
+            for document in documents
+            for id_ in space.of_document.get(document, ())
         ]
 
     async def record(
@@ -190,16 +189,19 @@ class MemoryStore:
         for row, contribution in rows:
             space.ledger[row.segment_id] = row
             if contribution:
-                others = [c for c in space.contributions if _pass(c) != _pass(contribution)]
-                space.contributions = [*others, contribution]
+                passes = space.contributions.setdefault(contribution.segment_id, {})
+                passes[contribution.kind, contribution.asked] = contribution
 
     async def contributions(
         self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
         space = self._space(ns)
-        found = [c for c in space.contributions if c.kind in kinds]
-        found = [c for c in found if space.segments[c.segment_id].document_id == document_id]
-        return sorted(found, key=lambda c: (space.place(c.segment_id), c.kind, c.asked))
+        found = [
+            contribution
+            for segment_id in space.of_document.get(document_id, ())
+            for _, contribution in sorted(space.contributions.get(segment_id, {}).items())
+        ]
+        return [contribution for contribution in found if contribution.kind in kinds]
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
         first, second = sorted((decision.first, decision.second))
@@ -260,7 +262,8 @@ class MemoryStore:
         space = self._space(ns)
         found = list(space.rows.questions.values())
         if segment_ids is not None:
-            found = [question for question in found if question.segment_id in segment_ids]
+            wanted = set(segment_ids)
+            found = [question for question in found if question.segment_id in wanted]
         return sorted(found, key=lambda question: space.place(question.segment_id))
 
     async def counts(self, ns: str) -> Mapping[str, int]:
@@ -314,9 +317,11 @@ class MemoryStore:
         rows = np.array(matrix, dtype=np.float32).reshape(len(owners), -1)
         if rows.shape[1] != space.info.dimension:
             raise EmbedderMismatch(f"namespace {ns!r} keeps {space.info.dimension} numbers")
-        for owner in set(owners):
+        given: dict[str, list[NDArray[np.float32]]] = {}
+        for owner, row in zip(owners, rows, strict=True):
+            given.setdefault(owner, []).append(row)
+        for owner, mine in given.items():
             if kind == "relation" or owner in space.segments:
-                mine = [row for row, name in zip(rows, owners, strict=True) if name == owner]
                 space.vectors[kind, owner] = np.stack(mine)
 
     async def vectors(
@@ -325,7 +330,10 @@ class MemoryStore:
         import numpy as np
 
         space = self._space(ns)
-        names = [name for name in await self.owners(ns, kind) if owners is None or name in owners]
+        names = await self.owners(ns, kind)
+        if owners is not None:
+            wanted = set(owners)
+            names = [name for name in names if name in wanted]
         parts = [space.vectors[kind, name] for name in names]
         empty = np.empty((0, space.info.dimension), dtype=np.float32)
         marks = [name for name, part in zip(names, parts, strict=True) for _ in part]
@@ -379,7 +387,3 @@ def _digest(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
-
-
-def _pass(contribution: Contribution) -> tuple[str, str, tuple[str, ...]]:
-    return contribution.segment_id, contribution.kind, contribution.asked

@@ -1,7 +1,7 @@
 """One namespace in memory: the facts as given, and the view worked out from the rows."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,16 +37,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+Pass = tuple[str, tuple[str, ...]]
+"""Kind and questions of a contribution: it replaces the segment's of the same pass."""
+
+
 @dataclass
 class Space:
-    """Everything of one namespace."""
+    """Everything of one namespace.
+
+    Attributes:
+        of_document: document id to the ids of its segments, in order.
+        contributions: segment id to what its passes added.
+    """
 
     info: NamespaceInfo
     documents: dict[str, Document] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
     segments: dict[str, Segment] = field(default_factory=dict)
+    of_document: dict[str, list[str]] = field(default_factory=dict)
     ledger: dict[str, LedgerRow] = field(default_factory=dict)
-    contributions: list[Contribution] = field(default_factory=list)
+    contributions: dict[str, dict[Pass, Contribution]] = field(default_factory=dict)
     decisions: dict[tuple[str, str], MergeDecision] = field(default_factory=dict)
     rows: "Rows" = field(default_factory=lambda: Rows())
     last_number: int = 0
@@ -54,6 +64,7 @@ class Space:
     trails: list[Trail] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     cached: dict[str, tuple[Mapping[str, Any], frozenset[str]]] = field(default_factory=dict)
+    _view: "View | None" = None
 
     def place(self, segment_id: str) -> tuple[str, int]:
         """Return what everything is ordered by."""
@@ -65,8 +76,10 @@ class Space:
         return sorted(set(segment_ids), key=self.place)
 
     def view(self) -> "View":
-        """Work out what follows from the rows."""
-        return View(self)
+        """Return what follows from the rows; worked out anew whenever they changed."""
+        if self._view is None or self._view.rows is not self.rows:
+            self._view = View(self)
+        return self._view
 
     def apply(self, change: Change) -> None:
         """Apply a change that was found right."""
@@ -98,12 +111,12 @@ class Space:
         before = self.view()
         stated, words = before.stated(gone), before.words()
         self.rows = self.rows.without(gone).settled()
-        self.contributions = [c for c in self.contributions if c.segment_id not in gone]
         tied = {k: kept for k, kept in self.cached.items() if kept[1]}
         self.cached = {k: kept for k, kept in tied.items() if not kept[1] & set(gone)}
         for segment_id in gone:
             self.segments.pop(segment_id)
             self.ledger.pop(segment_id, None)
+            self.contributions.pop(segment_id, None)
         self.vectors = {
             (kind, owner): rows
             for (kind, owner), rows in self.vectors.items()
@@ -160,21 +173,25 @@ def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 class View:
-    """What follows from the rows of a namespace."""
+    """What follows from the rows of a namespace.
+
+    Attributes:
+        rows: what it follows from.
+    """
 
     def __init__(self, space: Space) -> None:
+        self.rows = space.rows
         self._space = space
-        self._rows = space.rows
 
     @cached_property
     def graph(self) -> "nx.MultiGraph[str]":
         """Entities as nodes, facts as edges."""
         graph: nx.MultiGraph[str] = nx.MultiGraph()
-        graph.add_nodes_from(self._rows.entities)
-        for place, row in self._rows.facts.items():
+        graph.add_nodes_from(self.rows.entities)
+        for place, row in self.rows.facts.items():
             fact = Fact(
-                head=self._rows.names[row.head],
-                tail=self._rows.names[row.tail],
+                head=self.rows.names[row.head],
+                tail=self.rows.names[row.tail],
                 description=row.description,
                 segment_id=row.segment_id,
                 question=row.question,
@@ -186,50 +203,63 @@ class View:
         """Return the edges at some entities, in order."""
         at = set(keys)
         edges = {
-            place: data["fact"]
-            for head, tail, place, data in self.graph.edges(data=True, keys=True)
-            if head in at or tail in at
+            place: data["fact"] for _, _, place, data in self.graph.edges(at, data=True, keys=True)
         }
         ordered = sorted(edges, key=lambda place: (self._space.place(place[0]), place[1]))
         return [edges[place] for place in ordered]
 
     def stated(self, segments: Collection[str]) -> set[str]:
         """Return the keys of the relations that some segments state."""
-        facts = self.facts(list(self.graph))
+        facts = self.facts(self.graph.nodes)
         return {relation_key(f.head, f.tail) for f in facts if f.segment_id in segments}
 
     def words(self) -> set[str]:
         """Return keys and names of all entities."""
-        return {word for row in self._rows.entities.values() for word in (row.key, row.name)}
+        return {word for row in self.rows.entities.values() for word in (row.key, row.name)}
 
     def names(self) -> list[NameRow]:
         """Return every name, by key."""
         found = []
-        for key, entity in sorted(self._rows.names.items()):
-            forms = by_frequency(self._forms({key}))
+        for key, entity in sorted(self.rows.names.items()):
+            forms = by_frequency(self._forms([key]))
             surface = forms[0][0] if forms else ""
             found.append(NameRow(key, surface, sum(count for _, count in forms), entity))
         return found
 
     def entity(self, key: str) -> Entity:
         """Return one entity."""
-        names = {name for name, entity in self._rows.names.items() if entity == key}
-        places = [place for place in self._rows.mentions if place[1] in names]
-        places.sort(key=lambda place: (self._space.place(place[0]), place[1]))
-        questions = [self._rows.mentions[place].question for place in places]
+        names = self._names_of[key]
+        rows = [row for name in names for row in self._mentions_of[name]]
+        rows.sort(key=lambda row: (self._space.place(row.segment_id), row.name))
         return Entity(
             key=key,
-            name=self._rows.entities[key].name,
-            type=self._rows.entities[key].type,
+            name=self.rows.entities[key].name,
+            type=self.rows.entities[key].type,
             forms=by_frequency(self._forms(names)),
-            segments=tuple(dict.fromkeys(segment for segment, _ in places)),
-            questions=tuple(dict.fromkeys(filter(None, questions))),
+            segments=tuple(dict.fromkeys(row.segment_id for row in rows)),
+            questions=tuple(dict.fromkeys(row.question for row in rows if row.question)),
         )
 
-    def _forms(self, names: Collection[str]) -> Counter[str]:
+    @cached_property
+    def _names_of(self) -> Mapping[str, Sequence[str]]:
+        """Entity key to the keys of its names."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name, entity in self.rows.names.items():
+            found[entity].append(name)
+        return found
+
+    @cached_property
+    def _mentions_of(self) -> Mapping[str, Sequence[MentionRow]]:
+        """Name key to its rows in all segments."""
+        found: defaultdict[str, list[MentionRow]] = defaultdict(list)
+        for row in self.rows.mentions.values():
+            found[row.name].append(row)
+        return found
+
+    def _forms(self, names: Iterable[str]) -> Counter[str]:
         counts: Counter[str] = Counter()
-        for (_, name), row in self._rows.mentions.items():
-            if name in names:
+        for name in names:
+            for row in self._mentions_of[name]:
                 for form, count in row.forms:
                     counts[form] += count
         return counts
