@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from qrmem.agents.pool import each
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
+from qrmem.graphstore.aside import Aside
 from qrmem.memory.overlay import Overlay, overlaid
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, LedgerRow, Segment
@@ -22,14 +23,14 @@ async def orient(run: "AskRun") -> None:
     """Read segments with the question that were not yet read with it, and take in what they add.
 
     A segment and a question are paid for once, even if nothing comes of it. In a read-only store
-    nothing could be kept, so nothing is read; what was kept before is used.
+    nothing could be kept, so nothing is read; what was kept before is used. A store that turns out
+    to take nothing (a lock, a full disk) ends the reading, and what was read serves this answer.
     """
     near = await _nearest(run, run.options.nearest)
-    if run.options.orient:
-        await _read_missing(run, near)
+    made = await _read_missing(run, near) if run.options.orient else []
     if run.options.share_orientation:
         near = await _nearest(run, SHARED_HITS)
-    run.graph.overlay = await _overlay(run, near)
+    run.graph.overlay = await _overlay(run, near, made)
 
 
 async def _nearest(run: "AskRun", k: int) -> list[Segment]:
@@ -39,27 +40,32 @@ async def _nearest(run: "AskRun", k: int) -> list[Segment]:
     return await run.graph.segments(hit.segment_id for hit in hits)
 
 
-async def _read_missing(run: "AskRun", near: list[Segment]) -> None:
+async def _read_missing(run: "AskRun", near: list[Segment]) -> list[Contribution]:
+    """Read what was not read with this question; returns what could not be kept."""
     deps = run.deps
+    aside = deps.aside or Aside(deps.store, deps.listener)
     asked = (run.context.question,)
     done = {made.segment_id for made in await _kept(run, near) if made.asked == asked}
     missing = [segment for segment in near if segment.id not in done]
     if missing and deps.store.is_read_only:
         message = f"{deps.store.location} is read-only: the question is not read into it"
         deps.listener(Event("warning", {"message": message}))
-        return
+        return []
     readings, rows = await _readings(run, missing), await _rows(run, missing)
-    read: list[str] = []
+    read: list[Contribution] = []
 
     async def work(segment: Segment) -> None:
+        if not aside.is_open:
+            return
         made = await _read(run, segment, readings[segment.document_id])
         if made is not None:
-            await deps.store.record(deps.ns, rows[segment.id], made)
-            read.append(segment.id)
+            await aside.write(lambda: deps.store.record(deps.ns, rows[segment.id], made))
+            read.append(made)
 
     await each(missing, work, concurrency=1 if deps.reasoner.is_local else deps.concurrency)
     if missing:
         run.recorder.add("orient", reason=f"{len(read)} passages read again with the question")
+    return [] if aside.is_open else read
 
 
 async def _kept(run: "AskRun", near: list[Segment]) -> list[Contribution]:
@@ -72,8 +78,8 @@ async def _kept(run: "AskRun", near: list[Segment]) -> list[Contribution]:
     return [made for made in found if made.asked == (run.context.question,)]
 
 
-async def _overlay(run: "AskRun", near: list[Segment]) -> Overlay:
-    kept = await _kept(run, near)
+async def _overlay(run: "AskRun", near: list[Segment], made: list[Contribution]) -> Overlay:
+    kept = list(dict.fromkeys([*await _kept(run, near), *made]))
     if not kept:
         return Overlay()
     segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Reasoner
 from qrmem.records import Citation, Status, Step
@@ -78,6 +79,7 @@ class AskDeps:
         listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
         folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
             descriptions that were folded for them (Q12).
+        aside: takes what an answer can do without; `None`: one of its own.
     """
 
     store: GraphStore
@@ -89,6 +91,7 @@ class AskDeps:
     listener: Listener = silent
     concurrency: int = 8
     folded_by_reasoner: bool = False
+    aside: Aside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

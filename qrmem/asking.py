@@ -98,6 +98,7 @@ class Asker:
             listener=self._listener,
             concurrency=self._tools.settings.concurrency,
             folded_by_reasoner=self._tools.settings.mode == "paper",
+            aside=self._aside,
         )
         context = AskContext(asking.question, asking.choices, asking.window)
         options = AskOptions(

@@ -45,6 +45,39 @@ async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None
     assert [e for e in events if e.kind == "warning" and "locked" in e.data["message"]]
 
 
+async def test_an_oriented_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": TEXT})
+    events: list[Event] = []
+    store = await SqliteStore.open(str(path), Opening(timeout=0.05))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    async with Memory(store, SETTINGS, events.append) as memory:
+        answer = await memory.ask("Who lost his leg?", orientation="local")
+        assert "Captain Ahab" in answer.text
+        assert "1 passages read again" in answer.trail.steps[0].reason
+        warnings = [e.data["message"] for e in events if e.kind == "warning"]
+        assert len(warnings) == 1
+        assert "locked" in warnings[0]
+        other.execute("ROLLBACK")
+        other.close()
+        await memory.ask("Who lost his leg?", orientation="local")
+    assert len([e for e in events if e.kind == "warning"]) == 1
+
+
+async def test_an_oriented_question_to_a_read_only_file_is_answered(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": TEXT})
+    events: list[Event] = []
+    location = f"sqlite://{path}?mode=ro"
+    async with qrmem.open(location, settings=SETTINGS, listener=events.append) as memory:
+        answer = await memory.ask("Who lost his leg?", orientation="local")
+    assert "Captain Ahab" in answer.text
+    assert [e for e in events if e.kind == "warning" and "read-only" in e.data["message"]]
+
+
 class _FullBeforeMerging(MemoryStore):
     """A store whose disk is full when the first merge comes."""
 
