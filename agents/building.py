@@ -63,25 +63,40 @@ class BuildRun:
 
     Attributes:
         segments: of the given documents, by id, in order.
-        again: what `accept` found for each lacking segment: its first reading and its questions.
+        lossy: first readings of an earlier run of which something was lost; they are made again.
+        again: what `accept` found for each lacking segment.
     """
 
     deps: BuildDeps
     reader: Reader
     infos: dict[str, DocumentInfo] = field(default_factory=dict)
     segments: dict[str, Segment] = field(default_factory=dict)
-    again: dict[str, tuple[Contribution, tuple[str, ...]]] = field(default_factory=dict)
+    lossy: dict[str, Contribution] = field(default_factory=dict)
+    again: dict[str, "Again"] = field(default_factory=dict)
 
     def task(self, segment_id: str, question: str) -> Task:
         """Return a first reading to make."""
         segment = self.segments[segment_id]
         info = self.infos[segment.document_id]
-        return Task(segment, Reading(info.title, info.summary, question))
+        known = self.lossy.get(segment_id)
+        attempt = known.next_attempt if known else 0
+        return Task(segment, Reading(info.title, info.summary, question, attempt=attempt), known)
+
+    def task_again(self, segment_id: str, question: str) -> Task:
+        """Return a second reading to make, or a segment to close without one."""
+        task, again = self.task(segment_id, question), self.again[segment_id]
+        reading = replace(task.reading, attempt=again.attempt)
+        return replace(task, reading=reading, known=again.first, questions=again.questions)
 
     def state_of(self, segment_id: str) -> SegmentState:
         """Return how far a segment is."""
         row = self.reader.rows.get(segment_id)
         return row.state if row else "pending"
+
+    def is_unread(self, segment_id: str) -> bool:
+        """Whether a first reading is to be made."""
+        state = self.state_of(segment_id)
+        return state in ("pending", "failed") or (state == "partial" and segment_id in self.lossy)
 
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
@@ -104,6 +119,21 @@ class BuildRun:
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
         return BuildOutcome(len(self.reader.read), dict(states), tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A segment that is not complete after its first reading.
+
+    Attributes:
+        first: that reading.
+        questions: accepted ones to read it again with; none where that is done.
+        attempt: number of the first try.
+    """
+
+    first: Contribution
+    questions: tuple[str, ...] = ()
+    attempt: int = 0
 
 
 async def build_documents(
@@ -173,7 +203,10 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
         run.segments.update({segment.id: segment for segment in segments})
         rows = await deps.store.ledger(deps.ns, document_id)
         run.reader.rows.update({row.segment_id: row for row in rows})
-    return {"unread": [id for id in run.segments if run.state_of(id) in ("pending", "failed")]}
+        if any(row.state == "partial" for row in rows):
+            found = await deps.store.contributions(deps.ns, document_id, kinds=("extraction",))
+            run.lossy.update({made.segment_id: made for made in found if made.losses})
+    return {"unread": [id for id in run.segments if run.is_unread(id)]}
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
@@ -206,11 +239,14 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
     for document_id in state["documents"]:
         found = await deps.store.contributions(deps.ns, document_id)
         extractions = [c for c in found if c.kind == "extraction"]
-        asked = {(c.segment_id, c.asked) for c in found if c.kind == "supplement"}
+        asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
         for first, questions in zip(extractions, run.decide(extractions), strict=True):
-            is_asked = not questions or (first.segment_id, questions) in asked
-            if not is_asked or run.state_of(first.segment_id) != "ok":
-                run.again[first.segment_id] = first, () if is_asked else questions
+            before = asked.get((first.segment_id, questions))
+            if questions and (before is None or before.losses):
+                attempt = before.next_attempt if before else 0
+                run.again[first.segment_id] = Again(first, questions, attempt)
+            elif run.state_of(first.segment_id) != "ok":
+                run.again[first.segment_id] = Again(first)
     return {"lacking": list(run.again)}
 
 
@@ -222,15 +258,7 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
     counted = set(state["unread"])
     await run.reader.supplement(
-        [
-            replace(
-                run.task(id, state["question"]),
-                known=run.again[id][0],
-                questions=run.again[id][1],
-                is_counted=id in counted,
-            )
-            for id in lacking
-        ]
+        [replace(run.task_again(id, state["question"]), is_counted=id in counted) for id in lacking]
     )
 
 

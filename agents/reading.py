@@ -24,7 +24,8 @@ class Task:
     """A segment to read, and with what.
 
     Attributes:
-        known: what its first reading brought; `None` for the first reading itself.
+        known: what its first reading brought; for a first reading what an earlier one brought, of
+            which something was lost, else `None`.
         questions: accepted questions to read it again with.
         is_counted: whether a progress bar has seen it already.
     """
@@ -59,7 +60,7 @@ class Reader:
 
     async def supplement(self, tasks: Sequence[Task]) -> None:
         """Read segments again with their accepted questions; each ends `ok` or `partial`."""
-        idle = [(task, self._row(task, "ok"), None) for task in tasks if not task.questions]
+        idle = [(task, self._closed(task), None) for task in tasks if not task.questions]
         asked = [task for task in tasks if task.questions]
         for done in _batches(idle, LOCAL_BATCH):
             await self._commit(done)
@@ -84,7 +85,8 @@ class Reader:
                 task.segment, replace(task.reading, tagged=found)
             )
         except ModelOutputError as exc:
-            return task, await self._refused(task, "failed", exc), None
+            state: SegmentState = "failed" if task.known is None else "partial"
+            return task, await self._refused(task, state, exc), None
         if not self.deps.open_entity:
             made = replace(made, mentions=(), statements=())
         if self.deps.tagger is not None:
@@ -92,7 +94,7 @@ class Reader:
         if task.reading.question:
             made = replace(made, asked=(task.reading.question,))
         self.read.append(task.segment.id)
-        return task, self._row(task, "extracted"), made
+        return task, self._row(task, "extracted", _reason(made)), made
 
     async def _supplemented(self, task: Task) -> "_Outcome":
         assert task.known is not None
@@ -102,7 +104,8 @@ class Reader:
             )
         except ModelOutputError as exc:
             return task, await self._refused(task, "partial", exc), None
-        return task, self._row(task, "ok"), replace(made, asked=task.questions)
+        made = replace(made, asked=task.questions)
+        return task, self._closed(task, made), made
 
     # --- committing -------------------------------------------------------------------------------
 
@@ -125,6 +128,11 @@ class Reader:
     def _row(self, task: Task, state: SegmentState, reason: str = "") -> LedgerRow:
         return LedgerRow(task.segment.id, state, reason, self.deps.reasoner.name)
 
+    def _closed(self, task: Task, made: Contribution | None = None) -> LedgerRow:
+        """Return the last row of a segment, which is `partial` if something of it was lost."""
+        reason = "; ".join(_reason(part) for part in (task.known, made) if part and part.losses)
+        return self._row(task, "partial" if reason else "ok", reason[:REASON])
+
     async def _refused(self, task: Task, state: SegmentState, error: ModelOutputError) -> LedgerRow:
         """Keep a reply that could not be used, for whoever wants to know why."""
         segment_id = task.segment.id
@@ -132,6 +140,10 @@ class Reader:
             self.deps.ns, f"raw:{segment_id}:{state}", {"raw": error.raw}, segment_id=segment_id
         )
         return self._row(task, state, str(error)[:REASON])
+
+
+def _reason(made: Contribution) -> str:
+    return "; ".join(dict.fromkeys(loss.reason for loss in made.losses))[:REASON]
 
 
 _Outcome = tuple[Task, LedgerRow, Contribution | None]

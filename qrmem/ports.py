@@ -216,6 +216,7 @@ class Reading:
         tagged: entities that a tagger found in the segment; they are united with the reasoner's by
             the caller, and are here for passes that build on all entities (Q05, Q06).
         window: L of the run that the reading is part of; 0 where it is the reasoner's own.
+        attempt: number of the first try; lower ones were made, and something of them was lost.
     """
 
     title: str = ""
@@ -223,6 +224,7 @@ class Reading:
     question: str = ""
     tagged: tuple[Mention, ...] = ()
     window: int = 0
+    attempt: int = 0
 
 
 @runtime_checkable

@@ -107,6 +107,21 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """A reply of a model of which a part could not be used.
+
+    Attributes:
+        reason: what had to be left out.
+        raw: the reply.
+        attempt: number of the last try that was made for it.
+    """
+
+    reason: str
+    raw: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Contribution:
     """What one pass over one segment added: the only facts that a store keeps of it.
 
@@ -116,6 +131,7 @@ class Contribution:
         asked: the questions that the pass was asked with, in order; `()` for an extraction.
         questions: questions that the pass proposes, in order; only an extraction proposes any.
         tagger: the tagger whose entities are in, or "" (marked when a tagger failed: `!name`).
+        losses: what of the replies could not be used; then the segment is `partial`.
     """
 
     segment_id: str
@@ -125,6 +141,12 @@ class Contribution:
     questions: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     tagger: str = ""
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def next_attempt(self) -> int:
+        """Number of the first try that was not made yet, if the pass is to be made again."""
+        return max((loss.attempt + 1 for loss in self.losses), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +154,7 @@ class LedgerRow:
     """How far one segment is; the ledger is the truth about progress.
 
     Attributes:
-        reason: why it is `partial` or `failed`, else "".
+        reason: why it is, or is going to be, `partial` or `failed`, else "".
         reasoner: which reasoner, build mode and prompt versions read it.
     """
 

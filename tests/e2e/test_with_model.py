@@ -112,6 +112,22 @@ def test_a_segment_whose_replies_are_of_no_use_fails_and_is_tried_again(qrmem: S
     assert qrmem("status").code == 0
 
 
+def test_a_segment_that_lost_a_part_of_a_reply_is_partial_and_the_command_says_so(
+    qrmem: Shell,
+) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    with in_thread(OpenAIServer(faults=Faults(always="bad-item"))) as sloppy:
+        ran = qrmem("add", "a.txt", "--json", *using(sloppy))
+        assert ran.code == 1, ran.out + ran.err
+        assert ran.json["states"] == {"partial": 1}
+        assert "a text is needed" in ran.json["problems"][0][2]
+    assert qrmem("status").code == 1
+    with in_thread(OpenAIServer()) as healthy:
+        assert qrmem("add", "a.txt", *using(healthy)).code == 0
+        assert healthy.stats.requests > 0
+    assert qrmem("status").code == 0
+
+
 def test_a_server_that_goes_away_leaves_what_was_read(qrmem: Shell) -> None:
     book(qrmem)
     faults = Faults(script={n: "500" for n in range(6, 10_000)})

@@ -1,5 +1,7 @@
 import asyncio
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +17,8 @@ from qrmem.errors import (
 )
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.ports import Event
-from qrmem.records import Document, Mention, Segment
+from qrmem.ports import Event, Reading
+from qrmem.records import Contribution, Document, Loss, Mention, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
 
@@ -183,6 +185,67 @@ async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_g
     expected, found = await built(6), await dump(store)
     for part in ("entities", "facts", "questions"):
         assert found[part] == expected[part]
+
+
+class Lossy(ScriptedReasoner):
+    """Loses a part of the replies about some segments, as long as they are tried the first time."""
+
+    def __init__(self, *lossy: tuple[str, str]) -> None:
+        super().__init__()
+        self._lossy = lossy
+        self.attempts: list[int] = []
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        made = await super().extract(segment, reading)
+        return self._less(made, "extract", reading)
+
+    async def supplement(
+        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
+    ) -> Contribution:
+        made = await super().supplement(segment, reading, known, questions)
+        return self._less(made, "supplement", reading)
+
+    def _less(self, made: Contribution, stage: str, reading: Reading) -> Contribution:
+        self.attempts.append(reading.attempt)
+        if (stage, made.segment_id) not in self._lossy or reading.attempt >= 6:
+            return made
+        loss = Loss("relations[0]: a text is needed", "{", reading.attempt + 5)
+        return replace(made, statements=made.statements[1:], losses=(loss,))
+
+
+@pytest.mark.parametrize("stage", ["extract", "supplement"])
+async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read_whole(
+    stage: str,
+) -> None:
+    store = await store_with(4)
+    outcome = await build_document(deps(store, Lossy((stage, "d0s2"))), "d0")
+    assert outcome.states == {"ok": 3, "partial": 1}
+    assert outcome.problems == (("d0", 2, "relations[0]: a text is needed"),)
+    lost = [made for made in await store.contributions("ns", "d0") if made.losses]
+    assert [(made.segment_id, made.losses[0].raw) for made in lost] == [("d0s2", "{")]
+
+    # The next run asks again, by tries that were not made yet, and no other segment.
+    again = Lossy((stage, "d0s2"))
+    outcome = await build_document(deps(store, again), "d0")
+    assert outcome.states == {"ok": 4}
+    assert again.calls[0] == (stage, "d0s2")
+    assert {what for _, what in again.calls} == {"d0s2"}
+    assert again.attempts[0] == 6
+    expected, found = await built(4), await dump(store)
+    for part in ("entities", "facts", "questions", "ledger"):
+        assert found[part] == expected[part]
+
+
+async def test_what_was_read_in_part_stays_if_nothing_better_comes() -> None:
+    store = await store_with(3)
+    await build_document(deps(store, Lossy(("extract", "d0s1"))), "d0")
+    before = await dump(store)
+    worse = ScriptedReasoner(fail=lambda stage, what: ModelOutputError("no JSON", raw="?"))
+    outcome = await build_document(deps(store, worse), "d0")
+    assert outcome.states == {"ok": 2, "partial": 1}
+    after = await dump(store)
+    assert after["entities"] == before["entities"]
+    assert after["facts"] == before["facts"]
 
 
 async def test_a_refused_key_stops_everything_at_once() -> None:

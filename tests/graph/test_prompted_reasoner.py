@@ -71,6 +71,20 @@ async def test_the_unchanging_part_of_a_prompt_is_the_same_for_every_segment() -
     assert first[1].content.split(TEXT)[0] == second[1].content.split("Another")[0]
 
 
+@pytest.mark.parametrize("mode", ["compact", "paper"])
+async def test_what_a_reply_lost_is_told_with_the_reply(mode: BuildMode) -> None:
+    broken = json.dumps({**READ, "entities": ["Ann Lee|PERSON", None]})
+    model = Always(broken)
+    made = await reasoner(model, mode).extract(segment(), Reading(attempt=6))
+    assert [mention.name for mention in made.mentions][:1] == ["Ann Lee"]
+    assert [(loss.reason, loss.raw) for loss in made.losses] == [
+        ("entities[1]: a text is needed, not None", broken)
+    ]
+    # Tries that were made before are not made again, and would come out of the cache.
+    assert min(request.attempt for request in model.requests) == 6
+    assert made.next_attempt > max(request.attempt for request in model.requests)
+
+
 async def test_compact_asks_all_accepted_questions_in_one_call() -> None:
     reply = {
         "entities": ["2|Ostia|PLACE", "1|Rome|PLACE"],
@@ -266,6 +280,20 @@ def test_a_question_that_fills_the_window_is_refused_with_what_to_do() -> None:
 
 
 # --- the window is never exceeded ----------------------------------------------------------------
+
+
+class Always:
+    """Replies to any prompt with one text; remembers."""
+
+    name = "always"
+
+    def __init__(self, text: str) -> None:
+        self.requests: list[ChatRequest] = []
+        self._text = text
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        return ChatReply(self._text)
 
 
 class Obliging:

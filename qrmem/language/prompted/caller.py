@@ -1,16 +1,17 @@
 """Sends typed prompts to a chat model, packs again where the server counts more than we do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from qrmem.errors import ContextExceeded
 from qrmem.language.prompted.window import Draft, Ruler, draft
-from qrmem.models.structured import ask
-from qrmem.ports import ChatModel, Event, Listener
+from qrmem.models.structured import Structured, ask
+from qrmem.ports import ChatModel, ChatRequest, Event, Listener
 from qrmem.prompts import Prompt
+from qrmem.records import Loss
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,11 +26,18 @@ PACKED_AGAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Called(Generic[Out]):
-    """A typed reply, the prompt tokens counted before the call, and what was kept to fit."""
+    """A typed reply.
+
+    Attributes:
+        tokens: of the prompt, counted before the call.
+        kept: what of the groups was kept to fit.
+        losses: one if something of the reply had to be left out, else none.
+    """
 
     value: Out
     tokens: int
     kept: tuple[Sequence[str], ...]
+    losses: tuple[Loss, ...] = ()
 
 
 class Caller:
@@ -53,8 +61,12 @@ class Caller:
         window: int,
         reply: int,
         segment_id: str = "",
+        attempt: int = 0,
     ) -> Called[Out]:
         """Send a prompt; see `qrmem.language.prompted.window.draft` for what is left out to fit.
+
+        Args:
+            attempt: number of the first try.
 
         Raises:
             WindowTooSmall: it cannot be made to fit.
@@ -71,7 +83,8 @@ class Caller:
                 segment_id=segment_id,
             )
             try:
-                return await self._sent(prompt, made, window)
+                request = replace(made.request, attempt=attempt)
+                return await self._sent(prompt, replace(made, request=request), window)
             except ContextExceeded as exc:
                 if last:
                     raise
@@ -91,8 +104,15 @@ class Caller:
         counted = max(reply.tokens_in for reply in answered.replies[:1])
         if self.ruler.learn(made.request, counted):
             self._warn(f"the server counts {counted} tokens where we count {tokens}; corrected")
-        return Called(answered.value, tokens, made.kept)
+        return Called(answered.value, tokens, made.kept, _losses(made.request, answered))
 
     def _warn(self, message: str) -> None:
         if self._listener is not None:
             self._listener(Event("warning", {"message": message}))
+
+
+def _losses(request: ChatRequest, answered: Structured[Any]) -> tuple[Loss, ...]:
+    if not answered.problems:
+        return ()
+    last = request.attempt + PARSE_RETRIES + 1
+    return (Loss("; ".join(answered.problems), answered.raw, last),)

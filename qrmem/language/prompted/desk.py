@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from qrmem.language.prompted.caller import Caller
+from qrmem.language.prompted.caller import Called, Caller
 from qrmem.ports import Reading
 from qrmem.prompts import Prompt
 from qrmem.prompts.catalogue import section
@@ -53,7 +53,7 @@ class Desk:
         reading: Reading,
         *,
         is_long: bool = False,
-    ) -> Out:
+    ) -> Called[Out]:
         """Send a prompt about a segment, within the window of the run that reads it.
 
         Args:
@@ -63,10 +63,15 @@ class Desk:
         reply = min(self.reserve, window // 4)
         if is_long:
             reply = min(max(reply, 2 * segment.tokens), window // 3)
-        called = await self.caller.call(
-            prompt, render, groups, window=window, reply=reply, segment_id=segment.id
+        return await self.caller.call(
+            prompt,
+            render,
+            groups,
+            window=window,
+            reply=reply,
+            segment_id=segment.id,
+            attempt=reading.attempt,
         )
-        return called.value
 
 
 def background(reading: Reading, summary: Sequence[str]) -> str:

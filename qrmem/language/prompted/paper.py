@@ -18,7 +18,7 @@ from qrmem.language.prompted.reading import asked_inputs, fresh, supplemented
 from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
 from qrmem.prompts.catalogue import section
-from qrmem.records import Contribution, Mention, Segment, Statement
+from qrmem.records import Contribution, Loss, Mention, Segment, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,18 @@ class PaperReader:
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
         """Return entities, relations between them and the tagger's, and proposed questions."""
-        found = await self._entities(segment, reading)
+        losses: list[Loss] = []
+        found = await self._entities(segment, reading, losses)
         everything = [*found, *fresh(found, reading.tagged)]
-        stated, new = await self._relations(segment, reading, everything)
+        stated, new = await self._relations(segment, reading, everything, losses)
         known = Contribution(
             segment_id=segment.id,
             kind="extraction",
             mentions=(*found, *new),
             statements=tuple(stated),
         )
-        return replace(known, questions=await self._questions(segment, reading, known))
+        questions = await self._questions(segment, reading, known, losses)
+        return replace(known, questions=questions, losses=tuple(losses))
 
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
@@ -52,7 +54,8 @@ class PaperReader:
             segment,
             reading,
         )
-        found = items.mentions(items.split(entities.entities, questions), segment.text)
+        named = entities.value.entities
+        found = items.mentions(items.split(named, questions), segment.text)
         new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
         groups[2] = [*new, *groups[2]]
         relations = await self.desk.notes(
@@ -62,11 +65,14 @@ class PaperReader:
             segment,
             reading,
         )
-        return supplemented(segment, known, questions, entities.entities, relations.relations)
+        made = supplemented(segment, known, questions, named, relations.value.relations)
+        return replace(made, losses=(*entities.losses, *relations.losses))
 
     # --- one prompt each --------------------------------------------------------------------------
 
-    async def _entities(self, segment: Segment, reading: Reading) -> list[Mention]:
+    async def _entities(
+        self, segment: Segment, reading: Reading, losses: list[Loss]
+    ) -> list[Mention]:
         def inputs(kept: Kept) -> catalogue.SegmentInputs:
             return catalogue.SegmentInputs(
                 background=background(reading, kept[0]),
@@ -74,13 +80,14 @@ class PaperReader:
                 segment=fenced(segment.text),
             )
 
-        reply = await self.desk.notes(
+        called = await self.desk.notes(
             catalogue.ENTITIES, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
-        return items.mentions(items.split(reply.entities), segment.text)
+        losses += called.losses
+        return items.mentions(items.split(called.value.entities), segment.text)
 
     async def _relations(
-        self, segment: Segment, reading: Reading, known: Sequence[Mention]
+        self, segment: Segment, reading: Reading, known: Sequence[Mention], losses: list[Loss]
     ) -> tuple[list[Statement], list[Mention]]:
         text = marked(segment.text, known)
 
@@ -92,7 +99,7 @@ class PaperReader:
                 entities=section("Entities:", "\n".join(kept[1])).rstrip(),
             )
 
-        reply = await self.desk.notes(
+        called = await self.desk.notes(
             catalogue.RELATIONS,
             inputs,
             [pieces(reading.summary), [mention.name for mention in known]],
@@ -100,10 +107,11 @@ class PaperReader:
             reading,
             is_long=True,
         )
-        return items.statements(items.split(reply.relations), known, segment.text)
+        losses += called.losses
+        return items.statements(items.split(called.value.relations), known, segment.text)
 
     async def _questions(
-        self, segment: Segment, reading: Reading, known: Contribution
+        self, segment: Segment, reading: Reading, known: Contribution, losses: list[Loss]
     ) -> tuple[str, ...]:
         wanted = self.desk.wanted(segment)
 
@@ -117,14 +125,15 @@ class PaperReader:
                 count=wanted,
             )
 
-        reply = await self.desk.notes(
+        called = await self.desk.notes(
             catalogue.QUESTIONS,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
             segment,
             reading,
         )
-        return items.questions(reply.questions, wanted)
+        losses += called.losses
+        return items.questions(called.value.questions, wanted)
 
 
 def marked(text: str, known: Sequence[Mention]) -> str:

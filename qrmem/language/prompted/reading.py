@@ -1,7 +1,7 @@
 """Mode `compact`: a segment is read in one call, and once more with its accepted questions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qrmem.language.prompted import items
 from qrmem.language.prompted.desk import (
@@ -37,9 +37,10 @@ class CompactReader:
                 count=wanted,
             )
 
-        reply = await self.desk.notes(
+        called = await self.desk.notes(
             catalogue.READ, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
+        reply = called.value
         found = items.mentions(items.split(reply.entities), segment.text)
         stated, new = items.statements(items.split(reply.relations), found, segment.text)
         return Contribution(
@@ -48,6 +49,7 @@ class CompactReader:
             mentions=(*found, *new),
             statements=tuple(stated),
             questions=items.questions(reply.questions, wanted),
+            losses=called.losses,
         )
 
     async def supplement(
@@ -58,14 +60,16 @@ class CompactReader:
         def inputs(kept: Kept) -> catalogue.AskedInputs:
             return asked_inputs(segment, reading, kept, questions)
 
-        reply = await self.desk.notes(
+        called = await self.desk.notes(
             catalogue.SUPPLEMENT,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
             segment,
             reading,
         )
-        return supplemented(segment, known, questions, reply.entities, reply.relations)
+        reply = called.value
+        made = supplemented(segment, known, questions, reply.entities, reply.relations)
+        return replace(made, losses=called.losses)
 
 
 def asked_inputs(
