@@ -3,7 +3,7 @@
     QRMEM_DATA=… python -m benchmarks.fit_search [--kept FOLDER]
 
 A conditional logit: each gold passage against all candidates that are none, over the questions that
-are never measured, each set counting alike. It is convex, starts from 0 and draws nothing at
+are never measured. It is convex, starts from 0 and draws nothing at
 random, so that the same data give the same weights.
 """
 
@@ -21,8 +21,12 @@ from benchmarks.search_memories import Built, built, findings, passage
 from qrmem.retrieval import weights as written
 from qrmem.retrieval.features import FEATURES
 
-FITTED = ("musique-fit", "hotpotqa", "2wikimultihopqa")
-PER_SET = 200.0
+FITTED = {"musique-fit": 200.0, "hotpotqa": 200.0, "2wikimultihopqa": 200.0, "xquad": 100.0}
+"""What the fitted questions of each set count together.
+
+The ordinary questions keep a search from looking past a passage that answers alone; weights of
+three sets that never have one put it first in 85 % of cases, where BM25 does in 93 %.
+"""
 RIDGE = 1e-4
 """Penalty on squared weights, per question."""
 _ROUNDS = 60
@@ -37,8 +41,14 @@ class Example:
     weight: float
 
 
-async def examples(memory: Built, names: Sequence[str]) -> list[Example]:
-    """Return the fitted questions of a memory that have gold among their candidates."""
+async def examples(memory: Built, names: Sequence[str], counting: float) -> list[Example]:
+    """Return the fitted questions of a memory that have gold among their candidates.
+
+    Args:
+        memory: a corpus.
+        names: features.
+        counting: what its questions count together.
+    """
     searcher = memory.searcher()
     asked = memory.corpus.fitted
     result = []
@@ -51,7 +61,7 @@ async def examples(memory: Built, names: Sequence[str]) -> list[Example]:
         owners = [passage(columns.catalog.document_ids[row]) for row in found.rows.tolist()]
         is_gold = np.array([owner in question.gold for owner in owners], dtype=bool)
         if is_gold.any() and not is_gold.all():
-            share = PER_SET / len(asked) / int(is_gold.sum())
+            share = counting / len(asked) / int(is_gold.sum())
             result.append(Example(table[is_gold], table[~is_gold], share))
     return result
 
@@ -102,10 +112,10 @@ def _loss(
 async def _weights(folder: Path, *, embedded: bool) -> Mapping[str, float]:
     names = [name for name in FEATURES if embedded or not name.startswith("dense")]
     data: list[Example] = []
-    for name in FITTED:
+    for name, counting in FITTED.items():
         corpus = multihop.load(name, multihop.folder())
         async with built(corpus, folder, embedded=embedded) as memory:
-            data += await examples(memory, names)
+            data += await examples(memory, names, counting)
     found = fitted(data)
     return {name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)}
 

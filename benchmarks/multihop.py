@@ -1,4 +1,6 @@
-"""The multi-hop sets that retrieval is fitted and measured on, as passages and questions.
+"""The sets that retrieval is fitted and measured on, as passages and questions.
+
+All but `xquad` ask for more than one passage; that one stands for ordinary questions.
 
 The folder with the files is named by `QRMEM_DATA`; none of it is part of the project.
 """
@@ -37,7 +39,7 @@ class Corpus:
     measured: tuple[Asked, ...]
 
 
-NAMES = ("musique", "musique-fit", "hotpotqa", "2wikimultihopqa")
+NAMES = ("musique", "musique-fit", "hotpotqa", "2wikimultihopqa", "xquad")
 
 
 def folder() -> Path:
@@ -120,6 +122,18 @@ def _2wiki(data: Path) -> Corpus:
     return _by_title("2wikimultihopqa", texts, asked[:250], asked[250:])
 
 
+def _xquad(data: Path) -> Corpus:
+    """Return paragraphs under their titles; every other article's questions are fitted."""
+    passages: list[Passage] = []
+    asked: tuple[list[Asked], list[Asked]] = ([], [])
+    for turn, article in enumerate(_json(data / "squad" / "xquad.en.json")["data"]):
+        for paragraph in article["paragraphs"]:
+            gold = frozenset([len(passages)])
+            passages.append((article["title"].replace("_", " "), paragraph["context"]))
+            asked[turn % 2].extend(Asked(qa["question"], gold) for qa in paragraph["qas"])
+    return Corpus("xquad", tuple(passages), tuple(asked[0]), tuple(asked[1]))
+
+
 def _by_title(
     name: str,
     texts: dict[str, str],
@@ -152,4 +166,5 @@ _LOADERS = {
     "musique-fit": _musique_fit,
     "hotpotqa": _hotpotqa,
     "2wikimultihopqa": _2wiki,
+    "xquad": _xquad,
 }

@@ -1,4 +1,4 @@
-"""Recall of gold passages at 2, 5 and 10, with and without the embedder, beside BM25 and it alone.
+"""Recall of gold passages at 1, 2, 5, 10, with and without the embedder, beside BM25 and it alone.
 
     QRMEM_DATA=… python -m benchmarks.retrieval_recall [--kept FOLDER] [--parts]
 
@@ -16,8 +16,8 @@ from benchmarks.search_memories import Built, built
 from qrmem.retrieval import SearchSettings
 from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
 
-AT = (2, 5, 10)
-MEASURED = ("musique", "hotpotqa", "2wikimultihopqa")
+AT = (1, 2, 5, 10)
+MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
 
 
 def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
@@ -44,8 +44,8 @@ async def _measure(memory: Built, *, embedded: bool, parts: bool) -> None:
         compared += without_parts(embedded=embedded)
     for name, settings in compared:
         shares = await memory.recall(asked, AT, settings)
-        # Of a share with a standard deviation of at most a half, over so many questions.
-        error = math.sqrt(shares[1] * (100 - shares[1]) / len(asked))
+        # Of R@5, whose standard deviation is at most that of yes and no.
+        error = math.sqrt(shares[2] * (100 - shares[2]) / len(asked))
         figures = " ".join(f"{share:6.1f}" for share in shares)
         print(f"{name:36}{figures}   ±{error:.1f}", flush=True)
 
@@ -57,7 +57,7 @@ async def _main(folder: Path, *, parts: bool) -> None:
             corpus = multihop.load(name, data)
             print(
                 f"\n{name}, {len(corpus.measured)} questions over {len(corpus.passages)} passages, "
-                f"{'with' if embedded else 'without'} the embedder: R@2 R@5 R@10"
+                f"{'with' if embedded else 'without'} the embedder: R@1 R@2 R@5 R@10"
             )
             async with built(corpus, folder, embedded=embedded) as memory:
                 await _measure(memory, embedded=embedded, parts=parts)

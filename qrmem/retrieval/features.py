@@ -50,6 +50,11 @@ def _lexical(found: Evidence) -> "NDArray[np.float64]":
     return found.direct.lexical[found.rows]
 
 
+def _leading(found: Evidence) -> "NDArray[np.float64]":
+    """Return 1 for the best by words and next to nothing for those well behind it."""
+    return _lexical(found) ** 4
+
+
 def _dense(found: Evidence) -> "NDArray[np.float64]":
     return _logged(found.direct.dense[found.rows], 0.05)
 
@@ -131,6 +136,7 @@ def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]
 
 FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
     "lexical": _lexical,
+    "lexical, leading": _leading,
     "dense": _dense,
     "named": _named,
     "direct, rank": _direct_rank,
