@@ -7,7 +7,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import inf
+from os import PathLike, fspath
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, Self, get_args, get_type_hints
 
 from qrmem.errors import UsageError
@@ -16,21 +19,14 @@ from qrmem.records import BuildMode, Orientation
 SETTINGS_FILE = "qrmem.toml"
 """Read from the working directory, else from the user's configuration folder."""
 
-ENVIRONMENT = {
-    "QRMEM_MEMORY": "memory",
-    "QRMEM_NAMESPACE": "namespace",
-    "QRMEM_MODEL": "model",
-    "QRMEM_EMBEDDER": "embedder",
-    "QRMEM_TOKENIZER": "tokenizer",
+_COMMON = {
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
-    "QRMEM_EMBED_BASE_URL": "embed_base_url",
-    "QRMEM_EMBED_API_KEY": "embed_api_key",
     "NEO4J_URI": "memory",
     "NEO4J_USERNAME": "neo4j_user",
     "NEO4J_PASSWORD": "neo4j_password",
 }
-"""Variable to field; `QRMEM_MEMORY` beats `NEO4J_URI`."""
+"""Variables that other programs read too; `QRMEM_` with a setting's name beats them."""
 
 
 class Secret:
@@ -79,8 +75,9 @@ class Settings:
         window: L in tokens, a hard bound on every call.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
-        timeout: seconds for one whole reply.
-        retries: transport retries of one call.
+        timeout: seconds for one whole reply; a connection has 4. A server that was never heard of
+            is given up after one, one that fell silent after two.
+        retries: how often a call is sent again after a failure that may pass.
         requests_per_minute: what the server allows; 0 leaves it to its refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
@@ -104,7 +101,7 @@ class Settings:
     window: int = 4096
     reserve: int = 512
     concurrency: int = 8
-    timeout: float = 120.0
+    timeout: float = 60.0
     retries: int = 4
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
@@ -124,7 +121,8 @@ class Settings:
                     f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}"
                 )
         for name, least in _AT_LEAST.items():
-            if getattr(self, name) < least:
+            # Written so that NaN, which compares with nothing, is refused too.
+            if not least <= getattr(self, name) < inf:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
@@ -149,9 +147,7 @@ class Settings:
         """
         environ = os.environ if environ is None else environ
         values = _from_file(file or _default_file(environ))
-        for variable in reversed(ENVIRONMENT):
-            if environ.get(variable):
-                values[ENVIRONMENT[variable]] = environ[variable]
+        values |= {ENVIRONMENT[name]: environ[name] for name in ENVIRONMENT if environ.get(name)}
         values |= {name: value for name, value in chosen.items() if value is not None}
         return cls(**_typed(values))
 
@@ -161,9 +157,15 @@ class Settings:
         return replace(self, **_typed(given))
 
 
+ENVIRONMENT = _COMMON | {f"QRMEM_{field.name.upper()}": field.name for field in fields(Settings)}
+"""Variable to field; of two for one field the later one counts."""
+
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": get_args(BuildMode),
     "orientation": get_args(Orientation),
+}
+_SWITCH = {word: True for word in ("true", "yes", "on", "1")} | {
+    word: False for word in ("false", "no", "off", "0")
 }
 _AT_LEAST: Mapping[str, float] = {
     "segment_tokens": 16,
@@ -210,16 +212,38 @@ def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cast(name: str, value: Any, kind: Any) -> Any:
+    if isinstance(kind, UnionType):
+        (kind,) = set(get_args(kind)) - {NoneType}
     if kind is Secret:
         return value if isinstance(value, Secret) else Secret(str(value))
-    if kind is bool and isinstance(value, str):
-        return value.strip().lower() in {"1", "true", "yes", "on"}
-    if kind in (int, float) and not isinstance(value, bool):
-        try:
-            return kind(value)
-        except (TypeError, ValueError):
-            raise UsageError(f"{name} must be a number, not {value!r}") from None
+    if kind is bool:
+        return _switch(name, value)
+    if kind in (int, float):
+        return _number(name, value, kind)
+    if kind is str and isinstance(value, PathLike):
+        return fspath(value)
+    if kind is str and not isinstance(value, str):
+        raise UsageError(f"{name} must be a text, not {value!r}")
     return value
+
+
+def _switch(name: str, value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word not in _SWITCH:
+        raise UsageError(f"{name} must be one of {', '.join(_SWITCH)}, not {value!r}")
+    return _SWITCH[word]
+
+
+def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float:
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    # A part of a whole number is not cut off in silence.
+    if number is None or isinstance(value, bool) or (isinstance(value, float) and number != value):
+        what = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{name} must be {what}, not {value!r}")
+    return number
 
 
 __all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Secret", "Settings"]

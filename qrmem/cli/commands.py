@@ -12,6 +12,7 @@ from qrmem.app import Memory, open
 from qrmem.cli import output
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
+from qrmem.cli.warnings import Warnings
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.ports import Listener
@@ -123,8 +124,7 @@ async def search(arguments: Namespace) -> int:
 async def ask(arguments: Namespace) -> int:
     """Answer a question; `unanswerable` is an answer."""
     _say_reasoner(settings_of(arguments), arguments)
-    listener = None if arguments.quiet else _warn
-    async with _open(arguments, listener=listener) as memory:
+    async with _open(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         answer = await _answer(memory, arguments)
     if arguments.json and arguments.stream:
         output.print_json_line({"answer": output.plain(answer)})
@@ -133,11 +133,6 @@ async def ask(arguments: Namespace) -> int:
     else:
         print("\n".join(output.answer_lines(answer)))
     return DONE
-
-
-def _warn(event: Any) -> None:
-    if event.kind == "warning":
-        output.note(str(event.data.get("message", "")))
 
 
 async def _answer(memory: Memory, arguments: Namespace) -> Answer:

@@ -36,9 +36,9 @@ def print_json_line(value: Any) -> None:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Say something about the run, on standard error."""
+    """Say something about the run, on standard error, on one line."""
     if not quiet:
-        print(f"qrmem: {text}", file=sys.stderr, flush=True)
+        print(f"qrmem: {' '.join(safe(text).split())}", file=sys.stderr, flush=True)
 
 
 def safe(text: str) -> str:

@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from qrmem.cli.output import note
+from qrmem.cli.warnings import Warnings
 from qrmem.ports import Event
 
 
@@ -20,6 +22,7 @@ class Progress:
         self.done = 0
         self.total = 0
         self._quiet = quiet
+        self._warnings = Warnings(quiet=quiet)
         self._started = self._said = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -46,10 +49,9 @@ class Progress:
             self.total += int(event.data.get("segments", 0))
         elif event.kind == "segment":
             self.done += int(event.data.get("count", 1))
-        elif event.kind == "warning" and not self._quiet:
-            print(f"qrmem: {event.data.get('message', '')}", file=sys.stderr)
-        if event.kind == "phase":
+        elif event.kind == "phase":
             self._name(str(event.data.get("phase", "")))
+        self._warnings(event)
         self._draw()
 
     def _name(self, phase: str) -> None:
@@ -65,11 +67,8 @@ class Progress:
             )
         elif not self._quiet and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
-            left = (self.total - self.done) / rate if rate else 0
-            print(
-                f"qrmem: {self.done}/{self.total} segments, {rate:,.1f}/s, {left:,.0f} s left",
-                file=sys.stderr,
-            )
+            left = f", {(self.total - self.done) / rate:,.0f} s left" if rate else ""
+            note(f"{self.done}/{self.total} segments, {rate:,.1f}/s{left}")
 
 
 def _bar() -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 from qrmem.errors import ModelUnavailable, QrmemError
-from qrmem.ports import ChatModel, ChatReply, ChatRequest
+from qrmem.ports import ChatModel, ChatReply, ChatRequest, Listener
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
 """How a structured reply is asked for; the second one is the dialect of llama.cpp and its kin."""
@@ -66,12 +66,14 @@ class Exchange:
         options: the dialect of the next request; `Negotiation` sets it.
         sent: requests that went to the server.
         gate: who counts them, or `None`.
+        listener: of the run that it belongs to, or `None`.
     """
 
     request: ChatRequest
     options: Options = field(default_factory=Options)
     sent: int = 0
     gate: Gate | None = None
+    listener: Listener | None = None
 
 
 @runtime_checkable

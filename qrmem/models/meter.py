@@ -94,7 +94,7 @@ class Meter:
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send an exchange onward with this meter as its gate."""
-        exchange.gate = self
+        exchange.gate, exchange.listener = self, self._listener
         began = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(self._purse.seconds_left()) as bound:
@@ -130,8 +130,9 @@ class Meter:
             used = Amount(1, counted.tokens_in + counted.tokens_out, self._cost(counted) or 0.0)
             self._successes += 1
             if used.tokens > reserved and self._listener:
+                message = f"{used.tokens} tokens were used where at most {reserved} were expected"
                 data = {"what": "excess", "tokens": used.tokens, "reserved": reserved}
-                self._listener(Event("warning", data))
+                self._listener(Event("warning", {"message": message, **data}))
         else:
             used = Amount(1) if is_certain else amount
         self._purse.settle(amount, used)

@@ -67,7 +67,8 @@ def from_connection(exc: BaseException, endpoint: Endpoint, seconds: float) -> T
                 cause="connection",
                 is_free=True,
             )
-        return Transient(f"{endpoint.host} gave no answer in {seconds:g} s", cause="timeout")
+        text = f"{endpoint.host} gave no answer in {seconds:g} s (QRMEM_TIMEOUT allows more)"
+        return Transient(text, cause="timeout")
     words = endpoint.clean(": ".join(dict.fromkeys(_words(link) for link in chain)))
     if any(type(link).__name__ == "ConnectError" for link in chain):
         text = f"{endpoint.host} cannot be reached: {words}"

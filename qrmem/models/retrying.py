@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from qrmem.errors import ModelUnavailable
+from qrmem.errors import ModelUnavailable, QrmemError
 from qrmem.models.exchange import Cause, Exchange, Sender, Transient
 from qrmem.ports import ChatReply, Event, Listener
 
@@ -36,13 +36,22 @@ A server in a storm refuses quickly and means it; a time-out costs the user the 
 
 @dataclass(slots=True)
 class Reached:
-    """Whether a server has ever answered; while it has not, trying again helps nobody."""
+    """How often a server has answered anyone; while it never has, trying again helps nobody."""
 
-    yet: bool = False
+    answers: int = 0
+
+    def hear(self, exc: BaseException | None) -> None:
+        """Count an answer, be it a refusal; silence is none."""
+        silent = isinstance(exc, Transient) and exc.cause in {"connection", "timeout"}
+        self.answers += not silent
 
 
 class Retries:
-    """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`)."""
+    """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`).
+
+    A server that is silent costs a whole time-out with every try. One that never answered is not
+    tried again, one that did is tried once more, and further only while it answers others.
+    """
 
     def __init__(
         self,
@@ -73,25 +82,32 @@ class Retries:
         Raises:
             ModelUnavailable: it did not help; the text is that of the last failure.
         """
-        tries = 0
+        tries = heard = 0
         failures: Counter[Cause] = Counter()
 
         def may_help(exc: BaseException) -> bool:
             if not isinstance(exc, Transient):
                 return False
             failures[exc.cause] += 1
-            is_within = failures[exc.cause] <= self._most * PATIENCE[exc.cause]
-            return is_within and self._is_worth_it(exc) and may_retry()
+            if failures[exc.cause] > self._most * PATIENCE[exc.cause]:
+                return False
+            if (
+                exc.cause == "timeout"
+                and failures["timeout"] > 1
+                and heard == self._reached.answers
+            ):
+                return False
+            return self._is_worth_it(exc) and may_retry()
 
         async def attempt() -> T:
-            nonlocal tries
-            tries += 1
+            nonlocal tries, heard
+            tries, heard = tries + 1, self._reached.answers
             try:
                 result = await call()
-            except Transient as exc:
-                self._reached.yet |= exc.cause != "connection"
+            except QrmemError as exc:
+                self._reached.hear(exc)
                 raise
-            self._reached.yet = True
+            self._reached.hear(None)
             return result
 
         policy = AsyncRetrying(
@@ -110,7 +126,7 @@ class Retries:
             raise ModelUnavailable(f"{exc}{tried}") from exc
 
     def _is_worth_it(self, exc: Transient) -> bool:
-        if exc.cause == "connection" and not self._reached.yet:
+        if exc.cause in {"connection", "timeout"} and not self._reached.answers:
             return False
         return exc.retry_after is None or exc.retry_after <= LONGEST_ASKED
 
@@ -125,7 +141,7 @@ class Retries:
 
 
 class Retrying:
-    """The layer that sends again what failed in a way that may pass."""
+    """The layer that sends again what failed in a way that may pass, and tells of it."""
 
     def __init__(self, inner: Sender, retries: Retries, listener: Listener | None = None) -> None:
         self._inner = inner
@@ -145,17 +161,19 @@ class Retrying:
         )
 
     def _tell(self, exchange: Exchange, reason: str, tried: int, wait: float) -> None:
-        if self._listener is None:
+        listener = self._listener or exchange.listener
+        if listener is None:
             return
         data = {
             "what": "retry",
+            "message": f"{reason}; trying again in {wait:.1f} s",
             "stage": exchange.request.stage,
             "segment": exchange.request.segment_id,
             "reason": reason,
             "attempt": tried,
             "wait": round(wait, 3),
         }
-        self._listener(Event("warning", data))
+        listener(Event("warning", data))
 
 
 def _failure(state: RetryCallState) -> BaseException | None:

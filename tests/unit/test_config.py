@@ -1,11 +1,13 @@
 """Settings: what beats what, and what is refused."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qrmem.config import Secret, Settings
+from qrmem.config import ENVIRONMENT, Secret, Settings
 from qrmem.errors import UsageError
 
 
@@ -28,6 +30,51 @@ def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:
     assert Settings.from_env({"NEO4J_URI": "neo4j://x"}).memory == "neo4j://x"
 
 
+def test_every_setting_can_be_given_in_the_environment() -> None:
+    given = {
+        str: "1",
+        int: "1000",
+        float: "0.5",
+        bool: "no",
+    }
+    for field in fields(Settings):
+        kind = type(field.default)
+        if field.name in {"mode", "orientation"}:
+            value = {"mode": "paper", "orientation": "local"}[field.name]
+        else:
+            value = given.get(kind, "secret")
+        settings = Settings.from_env({f"QRMEM_{field.name.upper()}": value})
+        assert getattr(settings, field.name) != field.default, field.name
+
+
+def test_a_name_of_our_own_beats_one_that_others_share() -> None:
+    environ = {"QRMEM_API_KEY": "ours", "OPENAI_API_KEY": "theirs", "NEO4J_USERNAME": "theirs"}
+    settings = Settings.from_env(environ)
+    assert settings.api_key.reveal() == "ours"
+    assert settings.neo4j_user == "theirs"
+    assert Settings.from_env({"QRMEM_TIMEOUT": ""}).timeout == Settings().timeout
+
+
+def test_the_documents_list_every_setting_with_its_default() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    shown = dict(re.findall(r"^\| `(\w+)` \|(?: `([^`]*)`)? \|", text, re.MULTILINE))
+    assert shown == {field.name: _shown(field.default) for field in fields(Settings)}
+    for variable in set(re.findall(r"`([A-Z0-9_]{8,})[=`]", text)) - {"QRMEM_"}:
+        assert variable in ENVIRONMENT, variable
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, float):
+        return f"{default:g}"
+    return "" if default == Secret("") else str(default)
+
+
+def test_a_path_is_taken_where_a_text_is_meant(tmp_path: Path) -> None:
+    assert Settings.from_env({}, memory=tmp_path).memory == str(tmp_path)
+
+
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -39,6 +86,14 @@ def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:
         {"namespace": "a\x00b"},
         {"colour": "red"},
         {"window": "many"},
+        {"window": 4096.5},
+        {"timeout": "nan"},
+        {"timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"concurrency": float("inf")},
+        {"retries": True},
+        {"model": 5},
+        {"keep_trails": "perhaps"},
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name(chosen: dict[str, Any]) -> None:
