@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qrmem.cli.output import safe, shortened, usage_line
+from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge
 
@@ -19,9 +19,7 @@ def status_lines(status: MemoryStatus) -> list[str]:
         + (f", {status.dimension} dimensions" if status.dimension else ""),
         f"cost:      {usage_line(status.usage)}",
     ]
-    lines += [
-        f"problem:   {safe(d)} segment {i}: {shortened(r)}" for d, i, r in status.problems[:20]
-    ]
+    lines += problem_lines(status.problems)
     return lines + [f"warning:   {warning}" for warning in status.warnings]
 
 

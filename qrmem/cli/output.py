@@ -4,7 +4,7 @@ import dataclasses
 import json
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from qrmem.config import Secret
@@ -12,6 +12,8 @@ from qrmem.records import AddReport, Answer, Citation, Hit, StageUsage, Step, Tr
 
 QUOTE_LENGTH = 300
 STEP_EDGES = 3
+_PROBLEMS = 20
+"""Lines about problems; a person reads no more, and `--json` has all."""
 
 
 def plain(value: Any) -> Any:
@@ -78,12 +80,30 @@ def report_lines(report: AddReport) -> list[str]:
         lines = ["nothing is new: every document is in the memory, complete"]
     if report.usage.calls:
         lines.append(f"cost:      {usage_line(report.usage)}")
-    for document, index, reason in report.problems[:20]:
-        where = f"{document} segment {index}" if index >= 0 else document
-        lines.append(f"problem:   {safe(where)}: {shortened(reason)}")
-    if len(report.problems) > 20:
-        lines.append(f"problem:   … and {len(report.problems) - 20} more (qrmem status)")
+    return lines + problem_lines(report.problems)
+
+
+def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
+    """Say what is wrong where; segments in a row with the same trouble share a line."""
+    runs: list[tuple[str, int, int, str]] = []
+    for document, index, reason in problems:
+        if runs and runs[-1][0::3] == (document, reason) and runs[-1][2] + 1 == index:
+            runs[-1] = (document, runs[-1][1], index, reason)
+        else:
+            runs.append((document, index, index, reason))
+    lines = [
+        f"problem:   {safe(document + _span(first, last))}: {shortened(reason)}"
+        for document, first, last, reason in runs[:_PROBLEMS]
+    ]
+    if len(runs) > _PROBLEMS:
+        lines.append(f"problem:   … and {len(runs) - _PROBLEMS} more lines (--json has all)")
     return lines
+
+
+def _span(first: int, last: int) -> str:
+    if first < 0:
+        return ""
+    return f" segment {first}" if first == last else f" segments {first}-{last}"
 
 
 def hit_lines(number: int, hit: Hit) -> list[str]:
