@@ -1,9 +1,9 @@
 """From what the user wrote to a store that is open."""
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError
+from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
@@ -34,7 +34,9 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
 
         return MemoryStore()
     if scheme in _NEO4J:
-        return await _neo4j(uri, settings, create=create)
+        from qrmem.graphstore.neo4j import open_neo4j
+
+        return await open_neo4j(uri, settings, create=create)
     raise UsageError(
         f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
     )
@@ -53,17 +55,3 @@ def _is_read_only(uri: str, query: str) -> bool:
     if options.keys() - {"mode"} or options.get("mode", ["rw"]) not in (["ro"], ["rw"]):
         raise UsageError(f"{uri}: a memory's address takes ?mode=ro and nothing else")
     return options.get("mode") == ["ro"]
-
-
-async def _neo4j(uri: str, settings: Settings, *, create: bool) -> GraphStore:
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    if find_spec("qrmem.graphstore.neo4j") is None:
-        host = urlsplit(uri).hostname or "a server"
-        raise MissingError(
-            f"this qrmem cannot keep a memory on {host} yet; give a path to keep it in a file"
-        )
-    backend = import_module("qrmem.graphstore.neo4j")
-    store: GraphStore = await backend.open_neo4j(uri, settings, create=create)
-    return store

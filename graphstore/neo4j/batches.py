@@ -27,8 +27,10 @@ def batches(rows: Iterable[Any], max_bytes: int = MAX_BYTES) -> Iterator[list[An
 
 
 def _weight(value: Any) -> int:
-    if isinstance(value, str | bytes):
+    if isinstance(value, bytes):
         return len(value) + _CELL
+    if isinstance(value, str):
+        return (len(value) if value.isascii() else len(value.encode())) + _CELL
     if isinstance(value, Sequence):
         return sum(map(_weight, value)) + _CELL
     return _CELL

@@ -231,27 +231,29 @@ operations: st.SearchStrategy[tuple[str, Operation]] = st.tuples(
 )
 
 
-async def play(
-    oracle: GraphStore, store: GraphStore, script: Sequence[tuple[str, Operation]]
-) -> None:
-    """Do the same to both stores and see that they agree.
+async def play(stores: Sequence[GraphStore], script: Sequence[tuple[str, Operation]]) -> None:
+    """Do the same to all stores and see that they agree with the first, the oracle.
 
     Raises:
         AssertionError: they do not.
     """
     for ns in NAMESPACES:
-        assert await oracle.create_namespace(ns, INFO) == await store.create_namespace(ns, INFO)
+        _same([await store.create_namespace(ns, INFO) for store in stores], ns)
     for ns, operation in script:
-        expected, found = [await _outcome(operation, each, ns) for each in (oracle, store)]
-        assert found == expected, operation
+        _same([await _outcome(operation, store, ns) for store in stores], operation)
     for ns in NAMESPACES:
-        expected = await contents(oracle, ns)
-        found = await contents(store, ns)
-        for part in expected:
-            assert found[part] == expected[part], part
-        assert await store.namespace(ns) == await oracle.namespace(ns)
+        found = [await contents(store, ns) for store in stores]
+        for part in found[0]:
+            _same([kept[part] for kept in found], part)
+        _same([await store.namespace(ns) for store in stores], ns)
         for key in ("t", "u"):
-            assert await store.cached(ns, key) == await oracle.cached(ns, key)
+            _same([await store.cached(ns, key) for store in stores], key)
+
+
+def _same(found: Sequence[Any], what: object) -> None:
+    expected, *others = found
+    for other in others:
+        assert other == expected, what
 
 
 async def _outcome(operation: Operation, store: GraphStore, ns: str) -> Any:

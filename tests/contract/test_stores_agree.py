@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
+from agreeing import agree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing.operations import Operation, operations, play
+from qrmem.graphstore.testing.operations import Operation, operations
 
 
 async def _sqlite(folder: Path) -> GraphStore:
@@ -40,7 +41,7 @@ def test_a_backend_agrees_with_the_oracle(
         with tempfile.TemporaryDirectory() as folder:
             store = await BACKENDS[backend](Path(folder))
             try:
-                await play(oracle, store, script)
+                await agree([oracle, store], script)
             finally:
                 await store.close()
 

@@ -1,16 +1,19 @@
-"""Random operations on the oracle and on a real Neo4j give the same memory."""
+"""Random operations on the oracle, a file and a real Neo4j: the same memory, the same finds."""
 
 import asyncio
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from agreeing import agree
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
-from qrmem.graphstore.testing.operations import Operation, operations, play
+from qrmem.graphstore.testing.operations import Operation, operations
 
 pytestmark = pytest.mark.neo4j
 
@@ -35,18 +38,23 @@ _OPTIONS = settings(
 
 
 async def _compare(server: Server, script: Sequence[tuple[str, Operation]]) -> None:
-    oracle = await open_store("memory://", Settings())
-    store = await open_store(server.uri, server.settings)
-    try:
-        await play(oracle, store, script)
-        assert server.query(WRONG_COUNTS) == []
-    finally:
-        await store.close()
+    with tempfile.TemporaryDirectory() as folder:
+        stores = [
+            await open_store("memory://", Settings()),
+            await open_store(str(Path(folder) / "memory.db"), Settings()),
+            await open_store(server.uri, server.settings),
+        ]
+        try:
+            await agree(stores, script)
+            assert server.query(WRONG_COUNTS) == []
+        finally:
+            for store in stores:
+                await store.close()
 
 
 @_OPTIONS
 @given(script=_SCRIPTS)
-def test_neo4j_agrees_with_the_oracle(
+def test_the_oracle_a_file_and_neo4j_agree(
     neo4j: Server, script: Sequence[tuple[str, Operation]]
 ) -> None:
     neo4j.clear()
@@ -55,7 +63,7 @@ def test_neo4j_agrees_with_the_oracle(
 
 @_OPTIONS
 @given(script=_SCRIPTS)
-def test_neo4j_2025_agrees_with_the_oracle(
+def test_the_oracle_a_file_and_neo4j_2025_agree(
     neo4j_2025: Server, script: Sequence[tuple[str, Operation]]
 ) -> None:
     neo4j_2025.clear()

@@ -6,6 +6,7 @@ import pytest
 from servers.neo4j_server import Server
 
 from qrmem.graphstore import open_store
+from qrmem.graphstore.neo4j.schema import LABELS
 from qrmem.graphstore.neo4j.statements import statements
 
 pytestmark = pytest.mark.neo4j
@@ -25,6 +26,7 @@ FILES = (
 )
 WHOLE_LABEL = {"namespaces.all"}
 SCANS = ("AllNodesScan", "NodeByLabelScan", "RelationshipTypeScan", "AllRelationshipsScan")
+CLAUSES = "CALL|CREATE|DELETE|DETACH|MATCH|MERGE|OPTIONAL|REMOVE|RETURN|SET|UNWIND|WHERE|WITH"
 ALL = [(file, name) for file in FILES for name in statements(file)]
 
 
@@ -49,11 +51,38 @@ async def test_no_statement_scans_the_database(neo4j: Server) -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), ALL)
-def test_nothing_needs_a_plugin_and_merge_rests_on_a_constraint(file: str, name: str) -> None:
+def test_nothing_needs_a_plugin(file: str, name: str) -> None:
+    assert not re.search(r"\b(apoc|gds)\.", statements(file)[name], re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("file", "name"), ALL)
+def test_every_node_that_is_sought_has_a_label(file: str, name: str) -> None:
+    assert not _without_label(statements(file)[name])
+
+
+def test_a_node_without_a_label_would_be_seen() -> None:
+    assert _without_label("MATCH (a:A {ns: $ns})-[:X]->(b)\nWHERE b.n = 1 RETURN b") == ["b"]
+    assert _without_label("MATCH (a:A)\nOPTIONAL MATCH (a)-->()\nRETURN count(a)") == [""]
+
+
+def _without_label(text: str) -> list[str]:
+    """Return the variables of nodes that are matched without a label and not known before."""
+    known = {*re.findall(r"\((\w+):\w", text), *re.findall(r"\bAS (\w+)", text)}
+    sought = re.findall(rf"\bMATCH\s(.+?)(?=\b(?:{CLAUSES})\b|$)", text, re.DOTALL)
+    nodes = [node for pattern in sought for node in re.findall(r"(?<!\w)\((\w*)(:?)", pattern)]
+    return [variable for variable, label in nodes if not label and variable not in known]
+
+
+@pytest.mark.parametrize(("file", "name"), ALL)
+def test_what_is_merged_rests_on_a_constraint(file: str, name: str) -> None:
     text = statements(file)[name]
-    assert not re.search(r"\b(apoc|gds)\.", text, re.IGNORECASE)
-    for merged in re.findall(r"MERGE \((\w*):\w+ (\{[^}]*\})", text):
-        assert re.match(r"\{ns: [^,]+, key: [^,}]+\}", merged[1]), merged
+    bound = re.findall(r"\b(?:MATCH|MERGE) \((\w+):", text)
+    for merged in re.findall(r"\bMERGE (.+)", text):
+        node = re.fullmatch(r"\(\w+:(\w+) \{ns: [^,]+, key: [^,}]+\}\).*", merged)
+        edge = re.fullmatch(r"\((\w+)\)-\[:\w+\]->\((\w+)\)", merged)
+        assert node or edge, merged
+        assert node is None or node[1] in ("QrmemSchema", *LABELS)
+        assert edge is None or {edge[1], edge[2]} <= set(bound)
 
 
 @pytest.mark.parametrize("title", statements("browser"))
