@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from qrmem.wiring import Tools
 
 
+CLOSED = "the memory is closed; open it again"
+
+
 class Opened:
     """What all methods of a memory stand on; shared by those that listen to the same memory.
 
@@ -37,7 +40,7 @@ class Opened:
             UsageError: the memory is closed.
         """
         if self._store is None:
-            raise UsageError("the memory is closed; open it again")
+            raise UsageError(CLOSED)
         return self._store
 
     @property
@@ -48,7 +51,7 @@ class Opened:
     async def close(self) -> None:
         """Close the store and the model's connections; a second time does nothing."""
         store, self._store = self._store, None
-        tools, self._tools = self._tools, None
+        tools, self._tools, self._searcher = self._tools, None, None
         if tools is not None:
             await tools.close()
         if store is not None:

@@ -12,6 +12,8 @@ from typing import Any, Literal, Self, TypeVar
 
 from qrmem import app
 from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.opened import CLOSED
 from qrmem.ports import Listener
 from qrmem.records import (
     AddReport,
@@ -55,8 +57,20 @@ class _Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="qrmem", daemon=True)
         self._thread.start()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no work any more."""
+        return self._loop.is_closed()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; Ctrl-C cancels it and waits until it has let go."""
+        """Run a coroutine to its end; Ctrl-C cancels it and waits until it has let go.
+
+        Raises:
+            UsageError: the loop is closed.
+        """
+        if self.is_closed:
+            work.close()
+            raise UsageError(CLOSED)
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -65,7 +79,9 @@ class _Loop:
             raise
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread; a second time does nothing."""
+        if self.is_closed:
+            return
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -94,8 +110,9 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Close the memory and stop its thread."""
-        self._loop.run(self._memory.close())
+        """Close the memory and stop its thread; afterwards every call is refused."""
+        if not self._loop.is_closed:
+            self._loop.run(self._memory.close())
         self._loop.close()
 
     def add(

@@ -1,0 +1,70 @@
+"""Whoever uses a memory after closing it is told so, whatever the method and the face."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qrmem
+import qrmem.sync
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.ports import Event
+
+SETTINGS = Settings(embedder="none")
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "add": ({"id": "b", "text": "Ben slept."},),
+    "ask": ("Who met Bob?",),
+    "search": ("Bob",),
+    "stream": ("Who met Bob?",),
+    "document": ("a",),
+    "entity": ("Ann",),
+    "merge": ("Ann", "Bob"),
+    "separate": ("Ann", "Bob"),
+    "delete": ("a",),
+    "reembed": ("none",),
+    "graphml": ("g.graphml",),
+}
+METHODS = sorted(
+    name
+    for name, _ in inspect.getmembers(qrmem.sync.Memory, inspect.isfunction)
+    if not name.startswith("_") and name != "close"
+)
+
+
+@pytest.fixture(params=["memory://", "file"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory://" else str(tmp_path / "m.db")
+
+
+async def test_every_awaited_method_is_refused(place: str) -> None:
+    memory = await qrmem.open(place, settings=SETTINGS)
+    await memory.add({"id": "a", "text": "Ann met Bob."})
+    await memory.search("Bob")
+    listening = memory.listening(_silent)
+    await memory.close()
+    await memory.close()
+    for name in METHODS:
+        for each in (memory, listening):
+            with pytest.raises(UsageError, match="the memory is closed"):
+                await _called(each, name)
+
+
+def test_every_synchronous_method_is_refused(place: str) -> None:
+    memory = qrmem.sync.open(place, settings=SETTINGS)
+    memory.add({"id": "a", "text": "Ann met Bob."})
+    memory.close()
+    memory.close()
+    for name in METHODS:
+        with pytest.raises(UsageError, match="the memory is closed"):
+            next(iter(getattr(memory, name)(*ARGUMENTS.get(name, ()))))
+
+
+async def _called(memory: qrmem.Memory, name: str) -> object:
+    result = getattr(memory, name)(*ARGUMENTS.get(name, ()))
+    return await (anext(result) if name == "stream" else result)
+
+
+def _silent(event: Event) -> None:
+    """Take an event and do nothing."""
