@@ -89,15 +89,17 @@ async def _overlay(run: "AskRun", near: list[Segment], made: list[Contribution])
 
 
 async def _read(run: "AskRun", segment: Segment, reading: Reading) -> Contribution | None:
-    found, tagger = await tagged(run.deps.tagger, segment.text)
+    found = await tagged(run.deps.tagger, segment.text)
     try:
-        made = await run.deps.reasoner.extract(segment, replace(reading, tagged=found))
+        made = await run.deps.reasoner.extract(segment, replace(reading, tagged=found.mentions))
     except (ModelOutputError, WindowTooSmall) as exc:
         message = f"segment {segment.index} of {segment.document_id} was not oriented: {exc}"
         run.deps.listener(Event("warning", {"message": message}))
         return None
     if run.deps.tagger is not None:
-        made = united(made, found, tagger)
+        made = united(made, found)
+    if found.loss:
+        run.deps.listener(Event("warning", {"message": found.loss.reason}))
     return replace(made, kind="oriented", asked=(run.context.question,), questions=())
 
 

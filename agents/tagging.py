@@ -1,35 +1,54 @@
 """Entities of a schema-based tagger, united with the reasoner's (Q05)."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from qrmem.language.rules import RulesTagger
 from qrmem.ports import EntityTagger
-from qrmem.records import Contribution, Mention
+from qrmem.records import Contribution, Loss, Mention
 from qrmem.text.names import normalise_name
 
 
-async def tagged(tagger: EntityTagger | None, text: str) -> tuple[tuple[Mention, ...], str]:
-    """Return a tagger's entities, and what a contribution records of it.
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What a tagger found in a segment.
 
-    Whatever a tagger raises costs its entities only; `!name` then marks that they are missing.
+    Attributes:
+        tagger: what a contribution records: its name, `!name` where it failed, "" for no tagger.
+        loss: why it failed; the built-in rules then found the entities.
     """
+
+    mentions: tuple[Mention, ...] = ()
+    tagger: str = ""
+    loss: Loss | None = None
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The loss, as a contribution keeps it."""
+        return (self.loss,) if self.loss else ()
+
+
+async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
+    """Return a tagger's entities; whatever it raises costs these alone, and the rules step in."""
     if tagger is None:
-        return (), ""
+        return Tagged()
     try:
-        return tuple(await tagger.tag(text)), tagger.name
-    except Exception:
-        return (), f"!{tagger.name}"
+        return Tagged(tuple(await tagger.tag(text)), tagger.name)
+    except Exception as exc:
+        why = " ".join(str(exc).split()) or type(exc).__name__
+        # No reply of a model was lost: its first try is still the one to repeat, from the cache.
+        loss = Loss(f"tagger {tagger.name}: {why}; tagged by the rules", raw="", attempt=-1)
+        return Tagged(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", loss)
 
 
-def united(contribution: Contribution, found: Sequence[Mention], tagger: str) -> Contribution:
-    """Add a tagger's entities to a contribution.
+def united(contribution: Contribution, found: Tagged) -> Contribution:
+    """Add a tagger's entities, and what it failed in, to a contribution.
 
     A name that both found, under any of its forms, stays the reasoner's: its type wins unless it is
     unknown, its forms are completed.
     """
     mentions = list(contribution.mentions)
     at = {norm: i for i, mention in enumerate(mentions) for norm in _norms(mention)}
-    for extra in found:
+    for extra in found.mentions:
         place = at.get(normalise_name(extra.name))
         if place is None:
             place = len(mentions)
@@ -37,7 +56,12 @@ def united(contribution: Contribution, found: Sequence[Mention], tagger: str) ->
         else:
             mentions[place] = _joined(mentions[place], extra)
         at |= {norm: place for norm in _norms(extra) if norm not in at}
-    return replace(contribution, mentions=tuple(mentions), tagger=tagger)
+    return replace(
+        contribution,
+        mentions=tuple(mentions),
+        tagger=found.tagger,
+        losses=contribution.losses + found.losses,
+    )
 
 
 def _norms(mention: Mention) -> list[str]:

@@ -78,6 +78,7 @@ class Adder:
         finally:
             if self._run.calls:
                 await self._store.put_calls(self._ns, self._run.calls)
+        self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         return self._report(time.monotonic() - began)
 
     async def _take(self, found: Document | Refused, *, alone: bool) -> None:
@@ -165,7 +166,7 @@ class Adder:
             store=self._store,
             ns=self._ns,
             reasoner=self._run.reasoner,
-            tagger=None if self._run.reasoner.is_local else self._tools.tagger(),
+            tagger=self._tools.tagger(self._run.reasoner),
             embedder=self._tools.embedder,
             listener=self._listener,
             concurrency=settings.concurrency,

@@ -94,7 +94,7 @@ class Asker:
                 searcher=self._searcher,
                 aside=self._aside,
             ),
-            tagger=None if run.reasoner.is_local else self._tools.tagger(),
+            tagger=self._tools.tagger(run.reasoner) if asking.orientation == "local" else None,
             listener=self._listener,
             concurrency=self._tools.settings.concurrency,
             folded_by_reasoner=self._tools.settings.mode == "paper",

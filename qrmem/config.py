@@ -25,6 +25,8 @@ _COMMON = {
     "NEO4J_URI": "memory",
     "NEO4J_USERNAME": "neo4j_user",
     "NEO4J_PASSWORD": "neo4j_password",
+    "CORENLP_HOME": "corenlp_home",
+    "STANZA_RESOURCES_DIR": "stanza_models",
 }
 """Variables that other programs read too; `QRMEM_` with a setting's name beats them."""
 
@@ -70,6 +72,11 @@ class Settings:
         embedder: `none`, `local`, `sentence-transformers:NAME|PATH`, `openai:NAME`; "" is `local`
             where the extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
+        tagger: whose entities are united with the reasoner's: `rules`, `corenlp[:URL]` or
+            `stanza[:FOLDER]`.
+        tagger_timeout: seconds that a tagger has for one segment.
+        corenlp_home: folder of CoreNLP's jars; the server is started from it where no URL is given.
+        stanza_models: folder of Stanza's models, where the tagger names none.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: SPEC 1.1).
         segment_tokens: upper bound of a segment, of a new namespace.
         window: L in tokens, a hard bound on every call.
@@ -96,6 +103,9 @@ class Settings:
     tokenizer: str = "builtin"
     tagger: str = "rules"
     mode: BuildMode = "compact"
+    tagger_timeout: float = 30.0
+    corenlp_home: str = ""
+    stanza_models: str = ""
     orientation: Orientation = "none"
     segment_tokens: int = 600
     window: int = 4096
@@ -175,6 +185,7 @@ _AT_LEAST: Mapping[str, float] = {
     "timeout": 0.001,
     "retries": 0,
     "requests_per_minute": 0,
+    "tagger_timeout": 0.001,
     "tokens_per_minute": 0,
     "questions": 0,
     "similar_names": 0,

@@ -12,6 +12,7 @@ QrmemError                    catch this to catch everything of ours
 │   └── AccessRefused         a key, a password or a model name was refused
 ├── OutOfReach                store or model does not answer: retry later      (exit 4)
 │   ├── ModelUnavailable      the chat or embedding server failed
+│   ├── TaggerUnavailable     an entity tagger does not answer; a segment goes on without it
 │   └── StoreUnavailable      the database failed, is locked or read-only
 ├── StoreConflict             somebody else changed the namespace; retried inside
 ├── CapReached                a cap on calls, tokens, money or time was reached (exit 1)
@@ -73,6 +74,10 @@ class OutOfReach(QrmemError):
 
 class ModelUnavailable(OutOfReach):
     """The chat or embedding server failed after all retries."""
+
+
+class TaggerUnavailable(OutOfReach):
+    """An entity tagger does not start, does not answer, or not in time."""
 
 
 class StoreUnavailable(OutOfReach):

@@ -328,7 +328,16 @@ class EntityTagger(Protocol):
         ...
 
     async def tag(self, text: str) -> Sequence[Mention]:
-        """Return the entities of one segment, in order of first occurrence."""
+        """Return the entities of one segment, in order of first occurrence.
+
+        Raises:
+            MissingError: what it needs is not there.
+            TaggerUnavailable: it does not answer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what it started; a second time does nothing."""
         ...
 
 

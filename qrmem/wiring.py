@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from qrmem.config import Settings
-from qrmem.errors import EmbedderMismatch, UsageError
+from qrmem.errors import EmbedderMismatch
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.models.embedders import default_embedder, open_embedder
@@ -95,6 +95,7 @@ class Tools:
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
         self._chat = chat
+        self._tagger: EntityTagger | None = None
 
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
@@ -107,21 +108,25 @@ class Tools:
         return cls(store, info, settings, chat, recorded_embedder(info, settings))
 
     async def close(self) -> None:
-        """Close the model's connections."""
+        """Close the model's connections, and end the tagger."""
         if self._chat is not None:
             await self._chat.aclose()
+        if self._tagger is not None:
+            await self._tagger.close()
 
-    def tagger(self) -> EntityTagger:
-        """Return the entity tagger that the settings name.
+    def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
+        """Return the entity tagger that the settings name, or `None` where it adds nothing.
 
         Raises:
             UsageError: there is none of that name.
         """
-        if self.settings.tagger != "rules":
-            raise UsageError(f"no tagger is called {self.settings.tagger!r}; there is: rules")
-        from qrmem.language.rules import RulesTagger
+        if self.settings.tagger == "rules" and reasoner.is_local:
+            return None
+        if self._tagger is None:
+            from qrmem.language.taggers import open_tagger
 
-        return RulesTagger()
+            self._tagger = open_tagger(self.settings)
+        return self._tagger
 
     def run(self, phase: "Phase", listener: Listener, aside: Aside | None = None) -> Run:
         """Return what one run works with.

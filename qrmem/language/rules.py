@@ -61,11 +61,19 @@ class RulesTagger:
         """Return the entities of one segment, in order of first occurrence."""
         return tagged(text).mentions
 
+    async def close(self) -> None:
+        """Do nothing: nothing was opened."""
+
 
 @lru_cache(maxsize=64)
 def tagged(text: str) -> Tagged:
     """Return entities with their places; remembered, as tagger and reasoner ask for the same."""
-    names = _folded(_gathered(text, _spans(text)))
+    return gathered(text, _spans(text))
+
+
+def gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> Tagged:
+    """Put the places `(start, end, type)` where names stand together to entities."""
+    names = _folded(_by_form(text, spans))
     names.sort(key=lambda name: name.spans[0])
     del names[MOST_NAMES:]
     mentions = tuple(_mention(name) for name in names)
@@ -123,7 +131,7 @@ def _speaks(text: str, run: Run) -> bool:
     return before is not None and before.group(1) in voc.SPEECH_VERBS - {"asked", "answered"}
 
 
-def _gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
+def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
     """Put the places of one name together, whatever its case and line breaks."""
     names: dict[str, _Name] = {}
     for start, end, kind in spans:

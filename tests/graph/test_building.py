@@ -17,6 +17,7 @@ from qrmem.errors import (
 )
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.language.rules import RulesTagger
 from qrmem.ports import Event, Reading
 from qrmem.records import Contribution, Document, Loss, Mention, Segment
 
@@ -314,6 +315,8 @@ class Tagger:
             raise self._error
         return [m for m in self._found if m.name in text]
 
+    async def close(self) -> None: ...
+
 
 async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
     tagger = Tagger(Mention("Later", "DATE", ("Later",)), Mention("Bob", "PLACE", ("Bob",)))
@@ -327,14 +330,41 @@ async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
     assert len(types) == len(made.mentions)
 
 
-async def test_a_tagger_that_fails_costs_its_entities_only() -> None:
-    tagger = Tagger(error=RuntimeError("server gone"))
+async def test_what_a_tagger_fails_in_is_tagged_by_the_rules_marked_and_done_again() -> None:
+    bob = Mention("Bob", "PERSON", ("Bob",))
     store = await store_with(2)
-    outcome = await build_document(deps(store, ScriptedReasoner(), tagger=tagger), "d0")
+    heard: list[Event] = []
+    broken = Tagger(error=RuntimeError("server\ngone"))
+    outcome = await build_document(
+        deps(store, ScriptedReasoner(), tagger=broken, listener=heard.append), "d0"
+    )
+    why = "tagger fixed: server gone; tagged by the rules"
+    assert outcome.states == {"partial": 2}
+    assert outcome.problems == (("d0", 0, why), ("d0", 1, why))
+    assert [e.data["message"] for e in heard if e.kind == "warning"] == [why]
+    extractions = await store.contributions("ns", "d0", kinds=["extraction"])
+    assert {made.tagger for made in extractions} == {"!fixed"}
+
+    again = Lossy()
+    outcome = await build_document(deps(store, again, tagger=Tagger(bob)), "d0")
     assert outcome.states == {"ok": 2}
-    assert {
-        made.tagger for made in await store.contributions("ns", "d0", kinds=["extraction"])
-    } == {"!fixed"}
+    # No reply was lost: the first try is asked for again, which the cache knows.
+    assert set(again.attempts) == {0}
+    undisturbed = await store_with(2)
+    await build_document(deps(undisturbed, ScriptedReasoner(), tagger=Tagger(bob)), "d0")
+    assert await dump(store) == await dump(undisturbed)
+
+
+async def test_the_rules_find_the_entities_of_a_segment_that_the_tagger_fails_in() -> None:
+    store = await store_with(1)
+    failing = Tagger(error=RuntimeError("gone"))
+    chosen: dict[str, Any] = {"open_entity": False, "graph_update": False}
+    await build_document(deps(store, ScriptedReasoner(), tagger=failing, **chosen), "d0")
+    ruled = await store_with(1)
+    await build_document(deps(ruled, ScriptedReasoner(), tagger=RulesTagger(), **chosen), "d0")
+    found = (await dump(store))["entities"]
+    assert found
+    assert found == (await dump(ruled))["entities"]
 
 
 async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
