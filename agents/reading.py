@@ -9,16 +9,16 @@ from qrmem.agents.state import BuildDeps
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError
 from qrmem.ports import Event, Reading
-from qrmem.records import Contribution, LedgerRow, Segment, SegmentState
+from qrmem.records import Contribution, LedgerRow, Loss, Segment, SegmentState
 
 T = TypeVar("T")
 
 LOCAL_BATCH = 64
 """Segments that a local reasoner reads between two commits."""
-REASON = 300
-"""Characters of a model's error that the ledger keeps."""
 TAGGED_BATCH = 16
 """The same where a tagger is asked about each, which takes longer than the reading."""
+REASON = 300
+"""Characters of a model's error that the ledger keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Reader:
     deps: BuildDeps
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
+    _warned: set[str] = field(default_factory=set)
 
     async def extract(self, tasks: Sequence[Task]) -> None:
         """Read segments for the first time; each ends `extracted` or `failed`."""
@@ -71,9 +72,7 @@ class Reader:
             for batch in _batches(asked, LOCAL_BATCH):
                 await self._commit([await self._supplemented(task) for task in batch])
         else:
-            todo = calls(asked, self.shared, questioned)
-            work = partial(self._read, self._supplemented)
-            await each(todo, work, concurrency=self.deps.concurrency)
+            await each(asked, self._supplement, concurrency=self.deps.concurrency)
 
     async def _extracted_all(self, tasks: Sequence[Task]) -> "list[_Outcome]":
         """Read segments locally; a tagger works on several of them at once."""
@@ -85,47 +84,20 @@ class Reader:
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
         return [outcomes[task.segment.id] for task in tasks]
 
-    # --- one call ---------------------------------------------------------------------------------
-
-    async def _read(self, one: "_One", call: Call) -> None:
-        """Read the segments of a call; if it is tried again, those that were not read yet."""
-        if call.is_shared and (any(self._tried) or len(self._tried) < FRUITLESS):
-            done = await self._together(one, call.tasks)
-            read = {task.segment.id for task, _, _ in done}
-            call.tasks = [task for task in call.tasks if task.segment.id not in read]
-            self._tried.append(bool(done))
-        call.is_shared = False
-        while call.tasks:
-            await self._commit([await one(call.tasks[0], None)])
-            del call.tasks[0]
-
-    async def _together(self, one: "_One", tasks: Sequence[Task]) -> "list[_Outcome]":
-        """Read several segments in one call; what it was good for is committed, all at once."""
-        reasoner = self.deps.reasoner
-        assert isinstance(reasoner, Sharer)
-        jobs = [Job(task.segment, task.reading, task.known, task.questions) for task in tasks]
-        try:
-            if tasks[0].questions:
-                made = await reasoner.supplement_together(jobs)
-            else:
-                made = await reasoner.extract_together(jobs)
-        except (ModelOutputError, WindowTooSmall, ContextExceeded):
-            return []
-        found = zip(tasks, made, strict=True)
-        done = [await one(task, contribution) for task, contribution in found if contribution]
-        if done:
-            await self._commit(done)
-        return done
-
     # --- one segment ------------------------------------------------------------------------------
 
-    async def _extracted(self, task: Task, given: Contribution | None = None) -> "_Outcome":
-        """Return a first reading, made here or given, with the tagger's entities."""
+    async def _extract(self, task: Task) -> None:
+        await self._record(await self._extracted(task))
+
+    async def _supplement(self, task: Task) -> None:
+        await self._record(await self._supplemented(task))
+
+    async def _extracted(self, task: Task) -> "_Outcome":
         found = await tagged(self.deps.tagger, task.segment.text)
         self._warn(found.losses)
         try:
             made = await self.deps.reasoner.extract(
-                task.segment, replace(task.reading, tagged=found)
+                task.segment, replace(task.reading, tagged=found.mentions)
             )
         except ModelOutputError as exc:
             state: SegmentState = "failed" if task.known is None else "partial"
@@ -143,7 +115,10 @@ class Reader:
         assert task.known is not None
         try:
             made = await self.deps.reasoner.supplement(
-                task.segment, task.reading, task.known, task.questions
+                task.segment,
+                replace(task.reading, tagged=task.known.mentions),
+                task.known,
+                task.questions,
             )
         except ModelOutputError as exc:
             return task, await self._refused(task, "partial", exc), None
@@ -162,18 +137,18 @@ class Reader:
         rows = [(row, contribution) for _, row, contribution in outcomes]
         await self.deps.store.record_all(self.deps.ns, rows)
         self._note(outcomes)
+
+    def _note(self, outcomes: "Sequence[_Outcome]") -> None:
+        self.rows.update({row.segment_id: row for _, row, _ in outcomes})
+        if fresh := [task for task, _, _ in outcomes if not task.is_counted]:
+            self.deps.listener(Event("segment", {"count": len(fresh)}))
+
     def _warn(self, losses: Sequence[Loss]) -> None:
         """Say what a tagger failed in when it fails so for the first time."""
         for loss in losses:
             if loss.reason not in self._warned:
                 self._warned.add(loss.reason)
                 self.deps.listener(Event("warning", {"message": loss.reason}))
-
-
-    def _note(self, outcomes: "Sequence[_Outcome]") -> None:
-        self.rows.update({row.segment_id: row for _, row, _ in outcomes})
-        if fresh := [task for task, _, _ in outcomes if not task.is_counted]:
-            self.deps.listener(Event("segment", {"count": len(fresh)}))
 
     def _row(self, task: Task, state: SegmentState, reason: str = "") -> LedgerRow:
         return LedgerRow(task.segment.id, state, reason, self.deps.reasoner.name)
