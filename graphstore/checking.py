@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from qrmem.errors import UsageError
+from qrmem.errors import StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change
 from qrmem.records import Document, Segment
 
@@ -61,6 +61,11 @@ def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:
     """
     for id_ in taken:
         raise UsageError(f"segment {id_!r} of {document_id!r} belongs to another document already")
+
+
+def lost_import(ns: str) -> StoreConflict:
+    """Return the error for an import whose namespace is no longer its own."""
+    return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")
 
 
 def _check(what: str, wanted: Iterable[str], known: Collection[str]) -> None:

@@ -12,13 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavailable, UsageError
-from qrmem.graphstore.checking import check_change, check_document, check_segment_ids
+from qrmem.graphstore.checking import (
+    check_change,
+    check_document,
+    check_segment_ids,
+    lost_import,
+)
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.memory_space import Space
 from qrmem.graphstore.protocol import (
     Catalog,
     Change,
     EntityCount,
+    Kept,
     NameRow,
     NamespaceInfo,
     Postings,
@@ -90,6 +96,12 @@ class MemoryStore:
         self._space(ns)
         space = self._spaces.setdefault(ns, Space(replace(info, name=ns, revision=0)))
         return space.info
+
+    async def finish_import(self, ns: str, token: str) -> None:
+        space = self._spaces.get(ns)
+        if not token or space is None or space.info.importing != token:
+            raise lost_import(ns)
+        space.info = replace(space.info, importing="")
 
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
         space = self._existing(ns)
@@ -384,6 +396,17 @@ class MemoryStore:
 
 def _digest(text: str) -> str:
     try:
+    async def kept_keys(self, ns: str) -> Sequence[str]:
+        return sorted(self._space(ns).cached)
+
+    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+        cached = self._space(ns).cached
+        return [
+            Kept(key, to_plain(cached[key][0]), tuple(sorted(cached[key][1])))
+            for key in keys
+            if key in cached
+        ]
+
         return hashlib.sha256(text.encode()).hexdigest()
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 VectorKind = Literal["segment", "relation"]
 
@@ -50,6 +50,7 @@ class NamespaceInfo:
         dimension: length of its vectors; 0 without one.
         revision: raised by one with every applied change, and when a document is replaced or
             deleted; 0 at first.
+        importing: token of the import that fills it, "" once it is whole.
     """
 
     name: str
@@ -58,6 +59,7 @@ class NamespaceInfo:
     embedder: str = "none"
     dimension: int = 0
     revision: int = 0
+    importing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,15 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept under a key, and the ids of the segments that it goes with, sorted."""
+
+    key: str
+    value: Mapping[str, Any]
+    segments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EntityCount:
     """An entity in a listing: how many segments it occurs in."""
 
@@ -231,6 +242,14 @@ class GraphStore(Protocol):
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
         """Make it unless it is there; return what is there."""
+        ...
+
+    async def finish_import(self, ns: str, token: str) -> None:
+        """Declare a namespace whole that was made with `importing=token`.
+
+        Raises:
+            StoreConflict: another import, or none, is filling it.
+        """
         ...
 
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
@@ -465,4 +484,12 @@ class GraphStore(Protocol):
             segment_id: the segment that it is about, or "".
             segments: more of them.
         """
+        ...
+
+    async def kept_keys(self, ns: str) -> Sequence[str]:
+        """Return the keys under which something is kept, sorted."""
+        ...
+
+    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+        """Return what is kept under some keys, in their order."""
         ...

@@ -43,7 +43,7 @@ class Plan:
 async def apply(work: Work, revision: int, change: Change) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     await work.lock()
-    (*_, found), *_ = await work.rows("namespaces.get")
+    (*_, found, _), *_ = await work.rows("namespaces.get")
     if found != revision:
         raise StoreConflict(
             f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else did it"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_document, check_segment_ids
+from qrmem.graphstore.checking import check_document, check_segment_ids, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j import removal
 from qrmem.graphstore.neo4j.connection import Work
@@ -35,11 +35,18 @@ async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
         segment_tokens=info.segment_tokens,
         embedder=info.embedder,
         dimension=info.dimension,
+        importing=info.importing,
     )
     made = await namespace(work)
     if made is None:
         raise NotFound(f"namespace {work.ns!r} is being deleted")
     return made
+
+
+async def finish_import(work: Work, token: str) -> None:
+    """Declare a namespace whole."""
+    if not token or not await work.rows("namespaces.finish_import", token=token):
+        raise lost_import(work.ns)
 
 
 async def put_document(work: Work, document: Document, segments: Sequence[Segment]) -> None:

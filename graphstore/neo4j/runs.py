@@ -9,7 +9,8 @@ from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Row, Work
-from qrmem.graphstore.neo4j.keys import full, joined, short
+from qrmem.graphstore.neo4j.keys import full, in_order, joined, short
+from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.ports import CallRecord
 from qrmem.records import Step, Trail
@@ -140,7 +141,26 @@ async def put_cached(
 ) -> None:
     """Keep a value until one of the segments goes."""
     await work.lock()
-    await work.run("runs.put_cached", key=short(key), value=dumps(value), segments=sorted(segments))
+    await work.run(
+        "runs.put_cached",
+        key=short(key),
+        full=full(key),
+        value=dumps(value),
+        segments=sorted(segments),
+    )
+
+
+async def kept_keys(work: Work) -> list[str]:
+    """Return the keys under which something is kept, sorted."""
+    (row,) = await work.rows("runs.kept_keys")
+    return sorted(row[0])
+
+
+async def kept(work: Work, keys: Sequence[str]) -> list[Kept]:
+    """Return what is kept under some keys, in their order."""
+    rows = await work.each("runs.kept", sorted({short(key) for key in keys}))
+    found = {key: Kept(key, json.loads(value), tuple(segments)) for key, value, segments in rows}
+    return in_order(keys, found)
 
 
 async def drop_cached(work: Work, segments: Collection[str]) -> None:

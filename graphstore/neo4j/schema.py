@@ -43,6 +43,8 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         "CREATE INDEX qrmem_relates_segment IF NOT EXISTS"
         " FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
     ),
+    # Namespaces may be `importing`: an older qrmem would take half of a memory for a whole one.
+    (),
 )
 
 _AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")

@@ -12,6 +12,7 @@ from qrmem.graphstore.protocol import (
     Catalog,
     Change,
     EntityCount,
+    Kept,
     NameRow,
     NamespaceInfo,
     Postings,
@@ -69,6 +70,9 @@ class Neo4jStore:
         if await self._db.read(removal.is_doomed, ns):
             await removal.delete_namespace(self._db, ns)
         return await self._db.write(documents.create_namespace, ns, info)
+
+    async def finish_import(self, ns: str, token: str) -> None:
+        await self._db.write(documents.finish_import, ns, token)
 
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
         await self._db.write(vectors.set_embedder, ns, embedder, dimension)
@@ -218,3 +222,9 @@ class Neo4jStore:
     ) -> None:
         ties = {*segments, segment_id} - {""}
         await self._db.write(runs.put_cached, ns, key, value, ties)
+
+    async def kept_keys(self, ns: str) -> Sequence[str]:
+        return await self._db.read(runs.kept_keys, ns)
+
+    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+        return await self._db.read(runs.kept, ns, keys)

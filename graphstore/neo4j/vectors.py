@@ -55,7 +55,7 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
 
 
 async def _check_dimension(work: Work, dimension: int) -> None:
-    (_, _, _, embedder, expected, _), *_ = await work.rows("namespaces.get")
+    (_, _, _, embedder, expected, *_), *_ = await work.rows("namespaces.get")
     if dimension != expected:
         raise EmbedderMismatch(
             f"namespace {work.ns!r} keeps vectors of {embedder!r} with {expected} numbers, these"

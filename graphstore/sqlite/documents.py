@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_document, check_segment_ids
+from qrmem.graphstore.checking import check_document, check_segment_ids, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.sqlite import changes, removal
@@ -34,7 +34,7 @@ def namespaces(db: sqlite3.Connection) -> list[str]:
 def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
     """Return what a namespace was made with."""
     row = db.execute(
-        "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision"
+        "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision, importing"
         " FROM namespace WHERE name = ?",
         (ns,),
     ).fetchone()
@@ -44,13 +44,23 @@ def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
 def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> NamespaceInfo:
     """Make a namespace unless it is there; return what is there."""
     db.execute(
-        "INSERT INTO namespace (name, tokenizer, segment_tokens, embedder, dimension)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension),
+        "INSERT INTO namespace (name, tokenizer, segment_tokens, embedder, dimension, importing)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, info.importing),
     )
     made = namespace(db, ns)
     assert made is not None
     return made
+
+
+def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:
+    """Declare a namespace whole."""
+    changed = db.execute(
+        "UPDATE namespace SET importing = '' WHERE name = ? AND importing = ? AND importing <> ''",
+        (ns, token),
+    )
+    if not changed.rowcount:
+        raise lost_import(ns)
 
 
 def put_document(

@@ -6,8 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.redaction import Removal, blanked
-from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, required_namespace
+from qrmem.graphstore.sqlite.lookup import (
+    execute_in,
+    in_order,
+    namespace_number,
+    required_namespace,
+    rows_in,
+)
 from qrmem.ports import CallRecord
 from qrmem.records import Trail
 
@@ -92,6 +99,29 @@ def put_cached(
         "INSERT INTO cached_segment VALUES (?, ?, ?)",
         ((number, segment, row.lastrowid) for segment in segments),
     )
+
+
+def kept_keys(db: sqlite3.Connection, ns: str) -> list[str]:
+    """Return the keys under which something is kept, sorted."""
+    rows = db.execute("SELECT key FROM cached WHERE ns = ?", (namespace_number(db, ns),))
+    return sorted(key for (key,) in rows)
+
+
+def kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Kept]:
+    """Return what is kept under some keys, in their order."""
+    sql = (
+        "SELECT c.key, c.value, s.segment FROM cached c LEFT JOIN cached_segment s"
+        " ON s.cached = c.num WHERE c.ns = ? AND c.key IN ({}) ORDER BY c.key, s.segment"
+    )
+    values: dict[str, str] = {}
+    ties: dict[str, list[str]] = {}
+    for key, value, segment in rows_in(db, sql, set(keys), namespace_number(db, ns)):
+        values[key] = value
+        ties.setdefault(key, []).extend([] if segment is None else [segment])
+    found = {
+        key: Kept(key, json.loads(value), tuple(sorted(ties[key]))) for key, value in values.items()
+    }
+    return in_order(keys, found)
 
 
 def drop_cached(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:

@@ -119,6 +119,7 @@ MIGRATIONS: Sequence[str] = (
         PRIMARY KEY (ns, segment, cached)) WITHOUT ROWID;
     CREATE INDEX cached_segment_cached ON cached_segment (cached);
     """,
+    "ALTER TABLE namespace ADD COLUMN importing TEXT NOT NULL DEFAULT '';",
 )
 
 

@@ -10,6 +10,7 @@ from qrmem.graphstore.protocol import (
     Catalog,
     Change,
     EntityCount,
+    Kept,
     NameRow,
     NamespaceInfo,
     Postings,
@@ -97,6 +98,9 @@ class SqliteStore:
         if found is not None:
             return found
         return await self._write(documents.create_namespace, ns, info)
+
+    async def finish_import(self, ns: str, token: str) -> None:
+        await self._write(documents.finish_import, ns, token)
 
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
         await self._write(vectors.set_embedder, ns, embedder, dimension)
@@ -244,3 +248,9 @@ class SqliteStore:
     ) -> None:
         ties = {*segments, segment_id} - {""}
         await self._write(runs.put_cached, ns, key, value, ties)
+
+    async def kept_keys(self, ns: str) -> Sequence[str]:
+        return await self._worker.read(runs.kept_keys, ns)
+
+    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+        return await self._worker.read(runs.kept, ns, keys)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qrmem.graphstore.protocol import GraphStore, relation_key
+from qrmem.graphstore.protocol import GraphStore, Kept, relation_key
 from qrmem.graphstore.redaction import REMOVED
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, text
@@ -60,6 +60,21 @@ class RunsContract(Contract):
         assert await store.cached("n", "k") == {"a": [1, {"b": None}], "c": "ü\ud800"}
         await store.put_cached("n", "k", {})
         assert await store.cached("n", "k") == {}
+
+    async def test_all_that_is_kept_can_be_listed(self, store: GraphStore) -> None:
+        assert list(await store.kept_keys("n")) == []
+        _, (a, b) = given = text("d", "one ", "two ")
+        await add(store, "n", given)
+        keys = ["b", "a\x00", "ä", "🦉", "\uffee", "k" * 5000]
+        for key in keys:
+            await store.put_cached("n", key, {"x": key}, segments=[b.id], segment_id=a.id)
+        await store.put_cached("n", "free", {"y": [1.0, 1, None]})
+        assert list(await store.kept_keys("n")) == sorted([*keys, "free"])
+        asked = ["free", "unknown", *keys]
+        ties = tuple(sorted((a.id, b.id)))
+        expected = [Kept("free", {"y": [1.0, 1, None]}), *(Kept(k, {"x": k}, ties) for k in keys)]
+        assert list(await store.kept("n", asked)) == expected
+        assert list(await store.kept("m", asked)) == []
 
     async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
         _, (a, b) = given = text("d", "one ", "two ")

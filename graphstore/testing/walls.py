@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qrmem.errors import NotFound
+from qrmem.errors import NotFound, StoreConflict
 from qrmem.graphstore.protocol import Change, GraphStore, IndexRow
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
@@ -51,6 +51,24 @@ class WallsContract(Contract):
             assert document is not None
             assert document.title == ns
             assert (await store.counts(ns))["segments"] == 2
+
+    async def test_a_namespace_that_is_imported_is_declared_whole_by_that_import_alone(
+        self, store: GraphStore
+    ) -> None:
+        for ns in ("n", "m", "whole"):
+            token = "" if ns == "whole" else "mine"
+            made = await store.create_namespace(ns, replace(INFO, importing=token))
+            assert made.importing == token
+        again = await store.create_namespace("n", replace(INFO, importing="other"))
+        assert again.importing == "mine"
+        for ns, token in (("n", "other"), ("n", ""), ("whole", ""), ("unknown", "mine")):
+            with pytest.raises(StoreConflict, match="taken over"):
+                await store.finish_import(ns, token)
+        await store.finish_import("n", "mine")
+        assert await store.namespace("n") == replace(INFO, name="n")
+        assert await store.namespace("m") == replace(INFO, name="m", importing="mine")
+        with pytest.raises(StoreConflict):
+            await store.finish_import("n", "mine")
 
     async def test_odd_ids_and_words_come_back_whole(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)

@@ -3,12 +3,19 @@ MATCH (n:Namespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
 
 // :: get
 MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL
-RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision
+RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision,
+  coalesce(n.importing, '')
 
 // :: create
 MERGE (n:Namespace {ns: $ns, key: 'namespace'})
 ON CREATE SET n.full = $full, n.tokenizer = $tokenizer, n.segment_tokens = $segment_tokens,
-  n.embedder = $embedder, n.dimension = $dimension, n.revision = 0, n.numbers = 0, n.arrivals = 0
+  n.embedder = $embedder, n.dimension = $dimension, n.importing = $importing, n.revision = 0, n.numbers = 0,
+  n.arrivals = 0
+
+// :: finish_import
+MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL AND n.importing = $token
+SET n.importing = ''
+RETURN 1
 
 // :: lock
 MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL

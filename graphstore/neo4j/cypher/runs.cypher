@@ -66,7 +66,14 @@ MATCH (r:Reply {ns: $ns, key: $key}) RETURN r.value
 
 // :: put_cached
 MERGE (r:Reply {ns: $ns, key: $key})
-SET r.value = $value, r.segments = $segments
+SET r.full = $full, r.value = $value, r.segments = $segments
+
+// :: kept_keys
+MATCH (r:Reply) WHERE r.ns = $ns AND r.key IS NOT NULL RETURN collect(coalesce(r.full, r.key))
+
+// :: kept
+UNWIND $rows AS key
+MATCH (r:Reply {ns: $ns, key: key}) RETURN coalesce(r.full, r.key), r.value, r.segments
 
 // :: drop_cached
 MATCH (r:Reply) WHERE r.ns = $ns AND r.key IS NOT NULL
