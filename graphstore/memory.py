@@ -393,9 +393,6 @@ class MemoryStore:
         ties = frozenset({*segments, segment_id} - {""})
         self._existing(ns).cached[key] = (to_plain(value), ties)
 
-
-def _digest(text: str) -> str:
-    try:
     async def kept_keys(self, ns: str) -> Sequence[str]:
         return sorted(self._space(ns).cached)
 
@@ -407,6 +404,9 @@ def _digest(text: str) -> str:
             if key in cached
         ]
 
+
+def _digest(text: str) -> str:
+    try:
         return hashlib.sha256(text.encode()).hexdigest()
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
