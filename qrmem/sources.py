@@ -1,6 +1,7 @@
 """What `add` takes, turned into documents with an id."""
 
 import hashlib
+import math
 import unicodedata
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +22,9 @@ Source = (
     | AsyncIterable["str | Path | Document | Mapping[str, Any]"]
 )
 """A path, a document, `{"id", "title", "text", "metadata"}`, or an iterable of them."""
+
+
+_NO_NUMBERS = (math.inf, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ def identified(document: Document) -> Document:
     Raises:
         BadDocument: there is nothing to read in it, or its id or metadata cannot be stored.
     """
+    for name, value in (("text", document.text), ("title", document.title), ("id", document.id)):
+        if not isinstance(value, str) and (name, value) != ("id", None):
+            raise BadDocument(f"a document's {name} must be text, not {type(value).__name__}")
     text = normalise(document.text)
     if not text.strip():
         raise BadDocument(f"{document.id or document.title or 'the document'} is empty")
@@ -77,13 +84,23 @@ def identified(document: Document) -> Document:
 
 
 def _checked(document: Document) -> dict[str, Scalar]:
+    named = document.id or document.title or "a document"
+    if not isinstance(document.metadata, Mapping):
+        kind = type(document.metadata).__name__
+        raise BadDocument(f"metadata of {named} are names with values, not a {kind}")
     for key, value in document.metadata.items():
-        if not isinstance(key, str) or not isinstance(value, str | int | float | bool):
+        is_storable = isinstance(value, str | int | float | bool)
+        if not isinstance(key, str) or not is_storable or value in _NO_NUMBERS or value != value:
+            what = str(value) if isinstance(value, float) else f"a {type(value).__name__}"
             raise BadDocument(
-                f"metadata {key!r} of {document.id or document.title or 'a document'} is a "
-                f"{type(value).__name__}; only text, numbers and true/false can be stored"
+                f"metadata {key!r} of {named} is {what}; only text, finite numbers and "
+                "true/false can be stored"
             )
-    return dict(document.metadata)
+    return {normalise(key): _kept(value) for key, value in document.metadata.items()}
+
+
+def _kept(value: Scalar) -> Scalar:
+    return normalise(value) if isinstance(value, str) else value
 
 
 def _each(item: object, glob: str | None) -> Iterator[Document | Refused]:

@@ -2,6 +2,8 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
 from typing import Any, NoReturn
 
 from qrmem.errors import UsageError
@@ -77,7 +79,9 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask = commands.add_parser("ask", parents=[common], help="answer a question, with citations")
     ask.add_argument("question")
     ask.add_argument(
-        "--strategy", default="reflection", help="reflection, graph-expansion or entity-trial"
+        "--strategy",
+        default="reflection",
+        help="reflection, graph-expansion, entity-trial, fragment or temp-mem",
     )
     ask.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
     ask.add_argument("--choice", action="append", metavar="TEXT", help="an option (repeatable)")
@@ -141,11 +145,12 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> str | int | float | bool:
+    """Return a number only where it is written as one: `007`, `1_000` and `nan` are texts."""
     if text in {"true", "false"}:
         return text == "true"
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            number = kind(text)
+            if str(number) == text and abs(number) < inf:
+                return number
     return text

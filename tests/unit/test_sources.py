@@ -1,0 +1,62 @@
+"""What `add` takes and refuses, before anything is read or written."""
+
+from typing import Any
+
+import pytest
+
+from qrmem.cli.parser import pairs
+from qrmem.errors import BadDocument
+from qrmem.records import Document
+from qrmem.sources import identified
+
+GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"metadata": {"year": float("nan")}}, "'year' of a is nan"),
+        ({"metadata": {"year": float("inf")}}, "'year' of a is inf"),
+        ({"metadata": {"year": float("-inf")}}, "'year' of a is -inf"),
+        ({"metadata": {"tags": ["x"]}}, "'tags' of a is a list"),
+        ({"metadata": {1: "x"}}, "metadata 1 of a"),
+        ({"metadata": ["year"]}, "not a list"),
+        ({"metadata": None}, "not a NoneType"),
+        ({"text": 5}, "text must be text, not int"),
+        ({"title": None}, "title must be text"),
+        ({"id": 7}, "id must be text"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_by_name(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(BadDocument) as caught:
+        identified(Document(**{**GOOD, **changes}))
+    assert word in str(caught.value)
+
+
+def test_text_in_metadata_is_cleaned_like_all_text() -> None:
+    kept = identified(Document(**GOOD, metadata={"a\x00b": "one\ud800two\r\n", "n": 3, "t": True}))
+    assert kept.metadata == {"a b": "one\ufffdtwo\n", "n": 3, "t": True}
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("1851", 1851),
+        ("-3", -3),
+        ("1.5", 1.5),
+        ("true", True),
+        ("false", False),
+        ("007", "007"),
+        ("1_000", "1_000"),
+        ("1.50", "1.50"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("1e400", "1e400"),
+        ("Infinity", "Infinity"),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_a_word_is_a_number_only_where_it_is_written_as_one(word: str, value: object) -> None:
+    assert pairs([f"key={word}"], "--meta") == {"key": value}
+    assert type(pairs([f"key={word}"], "--meta")["key"]) is type(value)
