@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from qrmem.agents.nodes import AskRun, SearchState, begin, conclude, read
+from qrmem.agents.nodes import AskRun, SearchState, after_answering, begin, conclude, read
 from qrmem.memory import expansion
 from qrmem.memory.expansion import Walk
 from qrmem.records import Relation
@@ -99,11 +99,6 @@ async def elaborate(state: SearchState, runtime: Runtime[AskRun]) -> SearchState
     if run.options.start == "entities" and stating:
         return {"important": stating}
     return {"added": stating}
-
-
-def after_answering(state: SearchState) -> Literal["done", "conclude"]:
-    """The question is answered once (SPEC 1.3, item 14)."""
-    return "done" if "status" in state else "conclude"
 
 
 async def _candidates(run: AskRun, around: dict[str, Relation]) -> list[Relation]:

@@ -16,6 +16,7 @@ from qrmem.memory import expansion
 from qrmem.memory.budget import Packed, Weighed, pack
 from qrmem.ports import AskContext, Passage, Verdict
 from qrmem.records import Citation, Relation, Segment, Status
+from qrmem.retrieval.fragments.settings import Order
 
 BELOW = 1e6
 """What puts a score below all others of a ranking."""
@@ -55,6 +56,7 @@ class AskRun:
 
     Attributes:
         room: tokens for passages in every judging call.
+        order: in which order passages are read: by place, best first, or best last.
         answer: what the last verdict came to; `None` until one answers.
     """
 
@@ -64,6 +66,7 @@ class AskRun:
     graph: MemoryGraph
     recorder: Recorder
     room: int
+    order: Order = "position"
     answer: Verdict | None = None
     citations: list[Citation] = field(default_factory=list)
 
@@ -100,6 +103,10 @@ class AskRun:
         # Scores of hits and of edges do not compare: the other hits rank below every edge.
         rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in ids]
         return pack(sure, [*add, *rest], room=self.room, size=size)
+
+    async def sizes(self, segments: Sequence[Segment]) -> list[int]:
+        """Return the tokens that segments take in a prompt."""
+        return [self.deps.reasoner.size(await self._passage(segment)) for segment in segments]
 
     async def edge_scores(self, query: str, edges: Sequence[Relation]) -> dict[str, float]:
         """Return how near edges are to a query, by key."""
@@ -214,8 +221,16 @@ def after_moving(state: SearchState) -> Literal["read", "conclude"]:
     return "read" if state["has_moved"] else "conclude"
 
 
+def after_answering(state: SearchState) -> Literal["done", "conclude"]:
+    """End after one reading, for strategies that read once."""
+    return "done" if "status" in state else "conclude"
+
+
 async def _judged(run: AskRun, state: SearchState, *, force: bool) -> tuple[Verdict, Packed]:
     packed = await run.packed(state)
+    if run.order != "position":
+        best_last = sorted(packed.read, key=lambda weighed: weighed.score)
+        packed = replace(packed, read=tuple(best_last[:: -1 if run.order == "score" else 1]))
     passages = await run.graph.passages([weighed.segment for weighed in packed.read])
     verdict = await run.deps.reasoner.judge(run.context, passages, force=force)
     if verdict.is_answerable:

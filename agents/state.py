@@ -13,6 +13,7 @@ from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Rea
 from qrmem.records import Citation, Status, Step
 
 if TYPE_CHECKING:
+    from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer
 
@@ -80,6 +81,7 @@ class AskDeps:
         folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
             descriptions that were folded for them (Q12).
         aside: takes what an answer can do without; `None`: one of its own.
+        fragments: what `fragment` assesses by; `None`: one of its own.
     """
 
     store: GraphStore
@@ -92,6 +94,7 @@ class AskDeps:
     concurrency: int = 8
     folded_by_reasoner: bool = False
     aside: Aside | None = None
+    fragments: "FragmentScorer | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,7 @@ class AskOptions:
         depth: its steps at most.
         threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
         reflection: `False` leaves the reason out of the query (ablation, Q24).
+        fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
         navigation: `False` answers from where it starts (ablation, Q24).
     """
 
@@ -128,6 +132,7 @@ class AskOptions:
     width: int = 3
     depth: int = 3
     threshold: float = 0.3
+    fragments: "FragmentSettings | None" = None
     reflection: bool = True
     navigation: bool = True
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from qrmem.agents import entity_trial, graph_expansion, reflection
+from qrmem.agents import entity_trial, fragment, graph_expansion, reflection, temp_mem
 from qrmem.agents.memory_graph import MemoryGraph
 from qrmem.agents.nodes import AskRun, SearchState
 from qrmem.agents.state import AskDeps, AskOptions, Outcome
@@ -20,6 +20,8 @@ STRATEGIES: Mapping[str, "Callable[[], Machine]"] = {
     "reflection": reflection.build_graph,
     "graph-expansion": graph_expansion.build_graph,
     "entity-trial": entity_trial.build_graph,
+    "fragment": fragment.build_graph,
+    "temp-mem": temp_mem.build_graph,
 }
 """Name to the function that wires its machine."""
 

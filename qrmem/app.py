@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
@@ -13,6 +13,9 @@ from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
 from qrmem.records import AddReport, Answer, Hit, MergeDecision, Orientation, Scalar, Step
 from qrmem.sources import Source
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.fragments import FragmentSettings
 
 __all__ = ["EntityCount", "Memory", "open"]
 
@@ -239,11 +242,13 @@ class Memory(Looking):
         start: Literal["search", "entities"] = "search",
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
+        fragments: "FragmentSettings | None" = None,
     ) -> Answer:
         """Answer a question by walking the graph and reading only what fits the window.
 
         Args:
-            strategy: `reflection` (Algorithm 1), `graph-expansion` or `entity-trial`.
+            strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
+                (FragRel) or `temp-mem` (the whole text, its middle left out).
             window: L in tokens, a hard bound on every call (Q21).
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.
@@ -252,6 +257,7 @@ class Memory(Looking):
             start: begin from search hits, or from entities named in the question (Q14).
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
+            fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
 
         Raises:
             UsageError: empty question, unknown strategy, or fewer than two choices.
@@ -274,9 +280,11 @@ class Memory(Looking):
             max_trials=max_trials,
             start=start,
             on_exhausted=on_exhausted,
+            fragments=fragments,
         )
         tools, searcher = await opened.tools(), await opened.searcher()
-        asker = Asker(opened.store, opened.ns, tools, searcher, self._emit)
+        scorer = await opened.fragment_scorer()
+        asker = Asker(opened.store, opened.ns, tools, searcher, self._emit, scorer)
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
             answer = await asker.kept(answer)

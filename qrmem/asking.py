@@ -20,6 +20,7 @@ from qrmem.wiring import Run, Tools
 
 if TYPE_CHECKING:
     from qrmem.app import Memory
+    from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Asking:
     max_trials: int
     start: Literal["search", "entities"]
     on_exhausted: Literal["abstain", "force"]
+    fragments: "FragmentSettings | None" = None
 
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
@@ -71,7 +73,9 @@ class Asker:
         tools: Tools,
         searcher: Searcher,
         listener: Listener,
+        fragments: "FragmentScorer | None" = None,
     ) -> None:
+        self._fragments = fragments
         self._aside = Aside(store, listener)
         self._store = store
         self._ns = ns
@@ -98,6 +102,7 @@ class Asker:
             listener=self._listener,
             concurrency=self._tools.settings.concurrency,
             folded_by_reasoner=self._tools.settings.mode == "paper",
+            fragments=self._fragments,
             aside=self._aside,
         )
         context = AskContext(asking.question, asking.choices, asking.window)
@@ -108,6 +113,7 @@ class Asker:
             orient=asking.orientation == "local",
             share_orientation=asking.share_orientation,
             documents=asking.documents,
+            fragments=asking.fragments,
         )
         try:
             outcome = await run_strategy(deps, context, asking.strategy, options)

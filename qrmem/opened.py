@@ -10,6 +10,7 @@ from qrmem.records import DocumentInfo, Scalar
 
 if TYPE_CHECKING:
     from qrmem.memory.merging import Similar
+    from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
     from qrmem.wiring import Tools
 
@@ -31,6 +32,7 @@ class Opened:
         self._store: GraphStore | None = store
         self._tools: Tools | None = None
         self._searcher: Searcher | None = None
+        self._fragments: FragmentScorer | None = None
 
     @property
     def store(self) -> GraphStore:
@@ -52,6 +54,7 @@ class Opened:
         """Close the store and the model's connections; a second time does nothing."""
         store, self._store = self._store, None
         tools, self._tools, self._searcher = self._tools, None, None
+        self._fragments = None
         if tools is not None:
             await tools.close()
         if store is not None:
@@ -128,6 +131,14 @@ class Opened:
             embedder = recorded_embedder(await self.info(), self.settings)
             self._searcher = Searcher(self.store, self.ns, embedder)
         return self._searcher
+
+    async def fragment_scorer(self) -> "FragmentScorer":
+        """Return what assesses fragments; it keeps their relations while the memory is open."""
+        if self._fragments is None:
+            from qrmem.retrieval.fragments import FragmentScorer
+
+            self._fragments = FragmentScorer(await self.searcher())
+        return self._fragments
 
     async def similar(self) -> "Similar | None":
         """Return what finds names alike by their vectors, where the settings want it."""

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from qrmem import app
 from qrmem.config import Settings
@@ -30,6 +30,9 @@ from qrmem.records import (
     Trail,
 )
 from qrmem.sources import Source
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.fragments import FragmentSettings
 
 T = TypeVar("T")
 
@@ -155,6 +158,7 @@ class Memory:
         start: Literal["search", "entities"] = "search",
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
+        fragments: "FragmentSettings | None" = None,
     ) -> Answer:
         """See `qrmem.Memory.ask`."""
         return self._loop.run(
@@ -171,6 +175,7 @@ class Memory:
                 start=start,
                 on_exhausted=on_exhausted,
                 keep_trail=keep_trail,
+                fragments=fragments,
             )
         )
 

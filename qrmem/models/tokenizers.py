@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qrmem.errors import MissingError, UsageError
 from qrmem.ports import Tokenizer
-from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.text.tokens import BuiltinTokenizer, pieces
 
 _CHUNK = 20_000
 _WINDOW = 16
@@ -33,6 +33,26 @@ def open_tokenizer(name: str) -> Tokenizer:
     if kind == "hf" and value:
         return LibraryTokenizer(name, _hugging_face(value))
     raise UsageError(f"no tokenizer {name!r}; choose builtin, tiktoken:NAME or hf:PATH")
+
+
+@lru_cache(maxsize=8)
+def open_pieces(name: str) -> Callable[[str], frozenset[str] | frozenset[int]]:
+    """Return what turns a text into the set of its tokens, to compare texts by (S03).
+
+    Args:
+        name: `builtin`, which needs no file, or `tiktoken:NAME` (RepoCoder: `p50k_base`).
+
+    Raises:
+        UsageError: no tokenizer is called so.
+        MissingError: the extra is not installed, or tiktoken cannot get its file.
+    """
+    kind, _, value = name.partition(":")
+    if name == "builtin":
+        return pieces
+    if kind == "tiktoken" and value:
+        encode = _encoder(value)
+        return lambda text: frozenset(encode(text))
+    raise UsageError(f"no pieces {name!r}; choose builtin or tiktoken:NAME")
 
 
 class LibraryTokenizer:
@@ -64,6 +84,11 @@ class LibraryTokenizer:
 
 
 def _tiktoken(name: str) -> Callable[[str], int]:
+    encode = _encoder(name)
+    return lambda text: len(encode(text))
+
+
+def _encoder(name: str) -> Callable[[str], list[int]]:
     try:
         import tiktoken
     except ImportError as exc:
@@ -78,7 +103,7 @@ def _tiktoken(name: str) -> Callable[[str], int]:
             f"tiktoken cannot get its file for {name!r} ({type(exc).__name__}): connect once, or "
             "set TIKTOKEN_CACHE_DIR to a folder that has it, or use the tokenizer builtin"
         ) from exc
-    return lambda text: len(encoding.encode_ordinary(text))
+    return encoding.encode_ordinary
 
 
 def _hugging_face(path: str) -> Callable[[str], int]:

@@ -67,6 +67,21 @@ class Searcher:
         self._loaded: tuple[int, str] = (-1, "")
 
     @property
+    def store(self) -> "GraphStore":
+        """Where the namespace is."""
+        return self._store
+
+    @property
+    def ns(self) -> str:
+        """The namespace."""
+        return self._ns
+
+    @property
+    def embedder(self) -> "Embedder | None":
+        """What the namespace's vectors were made by."""
+        return self._embedder
+
+    @property
     def settings(self) -> SearchSettings:
         """How it weighs its parts."""
         return self._settings

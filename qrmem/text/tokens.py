@@ -28,6 +28,11 @@ _PIECE = re.compile(
 )
 
 
+def pieces(text: str) -> frozenset[str]:
+    """Return the pieces of a text, each once: words, runs of marks, of digits, of white space."""
+    return frozenset(_PIECE.findall(text))
+
+
 class BuiltinTokenizer:
     """The counter that is always there; also the default of a new namespace."""
 

@@ -1,0 +1,21 @@
+"""FragRel: a fragment's worth depends on the fragments around it (Yue, Zhu, Yang 2024)."""
+
+from qrmem.retrieval.fragments.gathering import Fragments
+from qrmem.retrieval.fragments.relations import Blend, Links, Relation, Semantic, Structure
+from qrmem.retrieval.fragments.scorer import Assessed, FragmentScorer
+from qrmem.retrieval.fragments.settings import CHAT, CODE, STORY, FragmentSettings
+
+__all__ = [
+    "CHAT",
+    "CODE",
+    "STORY",
+    "Assessed",
+    "Blend",
+    "FragmentScorer",
+    "FragmentSettings",
+    "Fragments",
+    "Links",
+    "Relation",
+    "Semantic",
+    "Structure",
+]

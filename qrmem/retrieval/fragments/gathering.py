@@ -1,0 +1,110 @@
+"""The fragments of a memory as FragRel sees them: segments in order, each with its place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval.fragments import settings as presets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.records import DocumentInfo, Segment
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.fragments.settings import FragmentSettings
+
+CHAT_KEY = "chat"
+"""Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""
+TURN_KEY = "turn"
+CODE_KEY = "code"
+"""Metadata of a source file: the language that it is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """All fragments that a question may find, in order.
+
+    Attributes:
+        rows: `(n,)`, where the columns of the namespace have them.
+        ids: of their segments.
+        documents: what is known of the documents that they are of.
+        document_of: `(n,)`, each fragment's place in `documents`, ascending.
+        sequences: `(n,)`, ascending: what runs on from fragment to fragment, a document or the
+            session of a conversation.
+        places: `(n,)`, `loc` of Equation 7: the place in its sequence.
+        vectors: `(n, dimension)`, the direction of a fragment's windows together; zeros where there
+            is none.
+        segments: the segments themselves; empty unless a relation of one's own is to see them.
+    """
+
+    rows: "NDArray[np.int64]"
+    ids: Sequence[str]
+    documents: "Sequence[DocumentInfo]"
+    document_of: "NDArray[np.int64]"
+    sequences: "NDArray[np.int64]"
+    places: "NDArray[np.int64]"
+    vectors: "NDArray[np.float32]"
+    segments: "Sequence[Segment]" = ()
+
+    @property
+    def size(self) -> int:
+        """Number of fragments."""
+        return len(self.ids)
+
+
+def gather(columns: "Columns", allowed: "NDArray[np.bool_]") -> Fragments:
+    """Return the fragments of a namespace, in order of sequence and place."""
+    sequence_of, turn_of = _sequences(columns.documents)
+    rows = np.flatnonzero(allowed)
+    document_of = columns.document_of[rows]
+    index = columns.catalog.indexes[rows]
+    places = np.where(turn_of[document_of] >= 0, turn_of[document_of], index)
+    sequences = sequence_of[document_of]
+    order = np.lexsort((index, document_of, places, sequences))
+    rows = rows[order]
+    return Fragments(
+        rows=rows,
+        ids=[columns.catalog.segment_ids[row] for row in rows.tolist()],
+        documents=columns.documents,
+        document_of=document_of[order],
+        sequences=sequences[order],
+        places=places[order],
+        vectors=_directions(columns)[rows],
+    )
+
+
+def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
+    """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
+    numbers: dict[tuple[str, str], int] = {}
+    sequence_of, turn_of = [], []
+    for info in documents:
+        turn = info.metadata.get(TURN_KEY)
+        is_turn = CHAT_KEY in info.metadata and isinstance(turn, int)
+        name = (CHAT_KEY, str(info.metadata[CHAT_KEY])) if is_turn else ("", info.id)
+        sequence_of.append(numbers.setdefault(name, len(numbers)))
+        turn_of.append(turn if is_turn and isinstance(turn, int) else -1)
+    return np.array(sequence_of, dtype=np.int64), np.array(turn_of, dtype=np.int64)
+
+
+def _directions(columns: "Columns") -> "NDArray[np.float32]":
+    """Return one vector of unit length per segment: the direction of its windows together."""
+    result = np.zeros((columns.size, columns.matrix.shape[1]), dtype=np.float32)
+    np.add.at(result, columns.matrix_rows, columns.matrix)
+    length = np.linalg.norm(result, axis=1, keepdims=True)
+    np.divide(result, length, out=result, where=length > 0)
+    return result
+
+
+def preset(fragments: Fragments) -> "FragmentSettings":
+    """Return the paper's settings for what most fragments are."""
+    kinds = np.array(
+        [
+            1 if CODE_KEY in info.metadata else 2 if CHAT_KEY in info.metadata else 0
+            for info in fragments.documents
+        ],
+        dtype=np.int64,
+    )
+    counts = np.bincount(kinds[fragments.document_of], minlength=3)
+    return (presets.STORY, presets.CODE, presets.CHAT)[int(counts.argmax())]

@@ -1,0 +1,75 @@
+"""From a relation's name, or a function of one's own, to the relation over a memory's fragments."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.errors import UsageError
+from qrmem.retrieval.fragments.relations import EXACT, Blend, Semantic, Structure
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.fragments.gathering import Fragments
+    from qrmem.retrieval.fragments.relations import Relation
+    from qrmem.retrieval.fragments.settings import FragmentSettings, Relate
+    from qrmem.retrieval.searcher import Searcher
+
+GROUP = "qrmem.relations"
+"""Entry points of relations that come with other packages (F11)."""
+
+
+async def related(
+    searcher: "Searcher", fragments: "Fragments", settings: "FragmentSettings"
+) -> "Relation":
+    """Return how fragments are related by the settings; the mean, where several are named.
+
+    Raises:
+        UsageError: no relation has that name, or it needs vectors that are not there, or it is
+            over another number of fragments.
+    """
+    parts: list[Relation] = []
+    for wanted in settings.relations:
+        if isinstance(wanted, str) and wanted in _BUILT_IN:
+            parts.append(_BUILT_IN[wanted](fragments, settings))
+        else:
+            relate = _entry_point(wanted) if isinstance(wanted, str) else wanted
+            parts.append(await _own(searcher, fragments, relate))
+    return parts[0] if len(parts) == 1 else Blend(parts)
+
+
+def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structure:
+    return Structure(fragments.sequences, fragments.places, settings.w_rel)
+
+
+def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
+    if not fragments.vectors.any():
+        raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
+    # Deviation: beyond that size negative cosines stay in, see docs/adr/0007.
+    return Semantic(fragments.vectors, settings.printed, fragments.size <= EXACT)
+
+
+_BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], Relation]"] = {
+    "structure": _structure,
+    "semantic": _semantic,
+}
+
+
+def _entry_point(name: str) -> "Relate":
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        known = ", ".join([*_BUILT_IN, "code", *sorted(found)])
+        raise UsageError(f"no relation is called {name!r}; there are: {known}")
+    relate: Relate = found[name].load()
+    return relate
+
+
+async def _own(searcher: "Searcher", fragments: "Fragments", relate: "Relate") -> "Relation":
+    segments = await searcher.store.segments(searcher.ns, fragments.ids)
+    made = relate(replace(fragments, segments=segments))
+    if made.size != fragments.size:
+        raise UsageError(f"the relation is over {made.size} fragments, not {fragments.size}")
+    if np.any(made.times(np.ones((made.size, 1))) < 0):
+        raise UsageError("a relation must not be negative")
+    return made

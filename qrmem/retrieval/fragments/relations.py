@@ -1,0 +1,231 @@
+"""Relations between fragments (FragRel, Equations 5 to 8) as linear operators.
+
+Scores need a relation's products with vectors, never its matrix: none is stored, and those with a
+closed form need no matrix at all. `rows` gives any part of it to look at, or to check against.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+EXACT = 10_000
+"""Fragments up to which the semantic relation is clipped exactly, in blocks."""
+_DOUBLE = 2_048
+"""Fragments up to which it is computed in float64; beyond, products are float32."""
+_BLOCK = 1_024
+_NOTHING = 1e-17
+
+
+class Relation(Protocol):
+    """W of Equation 5: query-independent, never negative, larger is stronger."""
+
+    @property
+    def size(self) -> int:
+        """Number of fragments, n."""
+        ...
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return `(stop - start, n)`: a part of W."""
+        ...
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times `(n, m)`."""
+        ...
+
+    def diagonal(self) -> "Matrix":
+        """Return `(n,)`: how strongly each fragment is related to itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """`w_rel ** |loc_i - loc_j|` within a document, nothing across (Equation 7); 0^0 is 1.
+
+    Attributes:
+        documents: `(n,)`, ascending: the document that each fragment is of.
+        places: `(n,)`, ascending within a document: `loc`.
+        w_rel: in [0, 1].
+    """
+
+    documents: "NDArray[np.int64]"
+    places: "NDArray[np.int64]"
+    w_rel: float
+
+    @property
+    def size(self) -> int:
+        """Number of fragments."""
+        return int(self.places.size)
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return a part of W."""
+        part = slice(start, stop)
+        apart = np.abs(self.places[part, None] - self.places[None, :]).astype(np.float64)
+        same = self.documents[part, None] == self.documents[None, :]
+        return np.where(same, self.w_rel**apart, 0.0)
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times columns, diagonal by diagonal until they vanish."""
+        result = columns.copy()
+        for lag in range(1, self.size):
+            same = self.documents[lag:] == self.documents[:-lag]
+            apart = (self.places[lag:] - self.places[:-lag]).astype(np.float64)
+            weights = np.where(same, self.w_rel ** np.where(same, apart, 0.0), 0.0)[:, None]
+            # Places rise within a document: no later diagonal is heavier than this one.
+            if weights.max() < _NOTHING:
+                break
+            result[lag:] += weights * columns[:-lag]
+            result[:-lag] += weights * columns[lag:]
+        return result
+
+    def diagonal(self) -> "Matrix":
+        """Return ones."""
+        return np.ones(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """Cosine of the fragments' vectors, below 0 clipped to 0 (Equation 6, SPEC 2.4.1).
+
+    Attributes:
+        vectors: `(n, dimension)`, rows of unit length, or of zeros where there is none.
+        is_printed: `1 - cosine`, as the paper prints the equation.
+        is_clipped: `False` leaves negative cosines in: the product then is that of two thin
+            matrices, whatever n.
+    """
+
+    vectors: "NDArray[np.float32]"
+    is_printed: bool = False
+    is_clipped: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of fragments."""
+        return int(self.vectors.shape[0])
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return a part of W."""
+        return self._block(slice(start, stop), slice(0, self.size)).astype(np.float64)
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times columns, in blocks: of two that mirror each other, one is computed."""
+        if self.is_printed or not self.is_clipped:
+            thin = self.vectors.astype(np.float64)
+            product = thin @ (thin.T @ columns)
+            return columns.sum(axis=0) - product if self.is_printed else product
+        result = np.zeros_like(columns)
+        given: NDArray[Any] = columns.astype(self._type)
+        blocks = [slice(at, min(at + _BLOCK, self.size)) for at in range(0, self.size, _BLOCK)]
+        for n, one in enumerate(blocks):
+            for other in blocks[n:]:
+                block = self._block(one, other)
+                result[one] += block @ given[other]
+                if other != one:
+                    result[other] += block.T @ given[one]
+        return result
+
+    def diagonal(self) -> "Matrix":
+        """Return 1 for every fragment with a vector; 0 as the equation is printed."""
+        vectors = self.vectors.astype(np.float64)
+        squares: Matrix = np.einsum("ij,ij->i", vectors, vectors)
+        return 1.0 - squares if self.is_printed else squares
+
+    @property
+    def _type(self) -> type[np.floating[Any]]:
+        return np.float64 if self.size <= _DOUBLE else np.float32
+
+    def _block(self, one: slice, other: slice) -> "NDArray[Any]":
+        mine: NDArray[Any] = self.vectors[one].astype(self._type)
+        theirs: NDArray[Any] = self.vectors[other].astype(self._type)
+        cosines: NDArray[Any] = mine @ theirs.T
+        if self.is_printed:
+            return 1.0 - cosines
+        return np.maximum(cosines, 0, out=cosines) if self.is_clipped else cosines
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Weighted pairs of fragments; what is not named is not related.
+
+    Attributes:
+        size: number of fragments.
+        heads: `(k,)`, rows of W.
+        tails: `(k,)`, columns of W; a pair that is given twice counts twice.
+        weights: `(k,)`.
+        own: how strongly each fragment is related to itself, unless a pair says so.
+    """
+
+    size: int
+    heads: "NDArray[np.int64]"
+    tails: "NDArray[np.int64]"
+    weights: "Matrix"
+    own: float = 0.0
+
+    @classmethod
+    def both_ways(
+        cls, size: int, pairs: "Sequence[tuple[int, int, float]]", *, own: float = 1.0
+    ) -> "Links":
+        """Return links that hold in both directions."""
+        table = np.array(pairs, dtype=np.float64).reshape(-1, 3)
+        one, other = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
+        heads, tails = np.concatenate([one, other]), np.concatenate([other, one])
+        return cls(size, heads, tails, np.tile(table[:, 2], 2), own)
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return a part of W."""
+        result = np.zeros((stop - start, self.size))
+        inside = (self.heads >= start) & (self.heads < stop)
+        np.add.at(result, (self.heads[inside] - start, self.tails[inside]), self.weights[inside])
+        at = np.arange(start, stop)
+        result[at - start, at] += self.own
+        return result
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times columns."""
+        result = self.own * columns
+        for n in range(columns.shape[1]):
+            given = self.weights * columns[self.tails, n]
+            result[:, n] += np.bincount(self.heads, given, self.size)
+        return result
+
+    def diagonal(self) -> "Matrix":
+        """Return what each fragment has with itself."""
+        selves = self.heads == self.tails
+        result = np.zeros(self.size)
+        np.add.at(result, self.heads[selves], self.weights[selves])
+        return result + self.own
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """The mean of several relations over the same fragments."""
+
+    parts: "Sequence[Relation]"
+
+    @property
+    def size(self) -> int:
+        """Number of fragments."""
+        return self.parts[0].size
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return a part of W."""
+        return _mean([part.rows(start, stop) for part in self.parts])
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times columns."""
+        return _mean([part.times(columns) for part in self.parts])
+
+    def diagonal(self) -> "Matrix":
+        """Return the mean of the parts'."""
+        return _mean([part.diagonal() for part in self.parts])
+
+
+def _mean(found: "Sequence[Matrix]") -> "Matrix":
+    result: Matrix = np.mean(np.stack(found), axis=0)
+    return result

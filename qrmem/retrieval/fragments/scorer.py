@@ -1,0 +1,101 @@
+"""Fragments of one memory against a question: independent, environment, relation-aware scores."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval.fragments import gathering, independent, scoring
+from qrmem.retrieval.fragments.relating import related
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.fragments.gathering import Fragments
+    from qrmem.retrieval.fragments.relations import Relation
+    from qrmem.retrieval.fragments.settings import FragmentSettings
+    from qrmem.retrieval.searcher import Searcher
+
+    Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """Every fragment's scores for one question.
+
+    Attributes:
+        settings: what they were made by.
+        alone: `(n,)`, s_ind of Equation 4.
+        around: `(n,)`, s_env of Equation 9.
+        scores: `(n,)`, s_rel of Equation 10.
+    """
+
+    fragments: "Fragments"
+    settings: "FragmentSettings"
+    alone: "Vector"
+    around: "Vector"
+    scores: "Vector"
+
+    def best(self, k: int) -> dict[str, float]:
+        """Return the k best segments with their scores, best first (Equation 11)."""
+        rows = scoring.best(self.scores, k)
+        return {self.fragments.ids[row]: float(self.scores[row]) for row in rows}
+
+    def surrounded(self, k: int) -> int:
+        """Return how many of the k best are there by their surroundings alone."""
+        return len(set(scoring.best(self.scores, k)) - set(scoring.best(self.alone, k)))
+
+
+class FragmentScorer:
+    """Assesses the fragments of one namespace; keeps their relations until the memory changes."""
+
+    def __init__(self, searcher: "Searcher") -> None:
+        self._searcher = searcher
+        self._gathered: tuple[Columns, frozenset[str] | None, Fragments] | None = None
+        self._related: tuple[Fragments, tuple[object, ...], Relation] | None = None
+
+    async def assess(
+        self,
+        question: str,
+        *,
+        settings: "FragmentSettings | None" = None,
+        documents: Collection[str] | None = None,
+    ) -> Assessed | None:
+        """Score every fragment of some documents, or `None` if there is none.
+
+        Args:
+            settings: `None` takes the paper's for what most fragments are: text, code or turns.
+            documents: ids of the only documents that count; `None`: all.
+
+        Raises:
+            UsageError: a relation or score has no name here, or needs vectors that are not there.
+            MissingError: the code relation needs the extra `code`.
+        """
+        columns = await self._searcher.columns()
+        if columns is None or not columns.size:
+            return None
+        fragments = self._gather(columns, None if documents is None else frozenset(documents))
+        chosen = settings or gathering.preset(fragments)
+        every = await independent.scores(self._searcher, columns, question, chosen)
+        alone = every[fragments.rows]
+        relation = await self._relation(fragments, chosen)
+        around = scoring.environment(relation, alone, with_self=chosen.with_self)
+        scores = scoring.relation_aware(alone, around, chosen.alpha)
+        return Assessed(fragments, chosen, alone, around, scores)
+
+    def _gather(self, columns: "Columns", documents: frozenset[str] | None) -> "Fragments":
+        known = self._gathered
+        if known is None or known[0] is not columns or known[1] != documents:
+            found = gathering.gather(columns, columns.allowed(documents, None))
+            self._gathered = known = columns, documents, found
+        return known[2]
+
+    async def _relation(self, fragments: "Fragments", settings: "FragmentSettings") -> "Relation":
+        wanted = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
+        known = self._related
+        if known is None or known[0] is not fragments or known[1] != wanted:
+            made = await related(self._searcher, fragments, settings)
+            self._related = known = fragments, wanted, made
+        return known[2]

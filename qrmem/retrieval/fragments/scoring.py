@@ -1,0 +1,48 @@
+"""FragRel's scores: a fragment is worth what it says, and what its surroundings say (Eq. 9-11)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.retrieval.fragments.relations import Relation
+
+    Vector = NDArray[np.float64]
+
+_NOTHING = 1e-12
+
+
+def environment(relation: "Relation", independent: "Vector", *, with_self: bool = True) -> "Vector":
+    """Return the environment scores (Equation 9): the mean score of what a fragment is related to.
+
+    Args:
+        relation: over n fragments.
+        independent: `(n,)`, scores by themselves.
+        with_self: whether a fragment belongs to its own surroundings. The paper's prose says no,
+            its equation yes, and only then does `w_rel = 0` fall back to the independent ranking.
+
+    Returns:
+        `(n,)`; 0 for a fragment that is related to nothing.
+    """
+    columns = np.stack([independent, np.ones_like(independent)], axis=1)
+    sums, weights = relation.times(columns).T
+    if not with_self:
+        own = relation.diagonal()
+        sums, weights = sums - own * independent, weights - own
+    result = np.zeros_like(independent)
+    np.divide(sums, weights, out=result, where=weights > _NOTHING)
+    return result
+
+
+def relation_aware(independent: "Vector", around: "Vector", alpha: float) -> "Vector":
+    """Return the relation-aware scores (Equation 10)."""
+    result: Vector = independent + alpha * around
+    return result
+
+
+def best(scores: "Vector", k: int) -> list[int]:
+    """Return the k best fragments, best first (Equation 11); of equal ones the earlier first."""
+    order = np.argsort(-np.round(scores, 12), kind="stable")
+    return [int(row) for row in order[:k]]

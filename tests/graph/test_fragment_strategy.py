@@ -1,0 +1,196 @@
+"""FragRel and TempMem as strategies, on small memories made by hand."""
+
+import numpy as np
+import pytest
+from fakes import HashEmbedder, ScriptedReasoner
+from graph.worlds import Part, answers_with, ask, memory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.agents.temp_mem import middle_left_out
+from qrmem.errors import UsageError
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.retrieval.fragments import (
+    Fragments,
+    FragmentScorer,
+    FragmentSettings,
+    Links,
+    Relation,
+)
+from qrmem.retrieval.searcher import Searcher
+
+STORY = (
+    Part("It rained all day in the port."),
+    Part("The captain sold the anchor."),
+    Part("He got nine florins."),
+    Part("The cook burns soup."),
+    Part("The captain slept."),
+)
+
+
+async def test_a_neighbour_of_what_fits_is_read_though_it_shares_no_word() -> None:
+    reasoner = ScriptedReasoner(answers_with("nine florins", "nine florins"), room=45)
+    outcome = await ask(
+        await memory(*STORY), reasoner, "What did the captain's anchor bring?", "fragment"
+    )
+    assert (outcome.status, outcome.text) == ("answered", "nine florins")
+    assert [step.action for step in outcome.steps] == ["start", "read"]
+    assert "by relation structure 0.3" in outcome.steps[0].reason
+    (citation,) = outcome.citations
+    assert citation.segment_id == "s2"
+
+
+@pytest.mark.parametrize(
+    ("order", "first"), [("position", "s0"), ("score", "s1"), ("reverse", "s4")]
+)
+async def test_fragments_are_read_in_the_order_that_was_chosen(order: str, first: str) -> None:
+    settings = FragmentSettings(order=order, top=5)  # type: ignore[arg-type]
+    outcome = await ask(
+        await memory(*STORY),
+        ScriptedReasoner(room=1000),
+        "Who sold the anchor?",
+        "fragment",
+        fragments=settings,
+    )
+    read = [segment.segment_id for segment in outcome.steps[1].read]
+    assert sorted(read) == ["s0", "s1", "s2", "s3", "s4"]
+    if order != "reverse":
+        assert read[0] == first
+    scores = [segment.score for segment in outcome.steps[1].read]
+    assert {"position": read == sorted(read)}.get(order, True)
+    assert order != "score" or scores == sorted(scores, reverse=True)
+    assert order != "reverse" or scores == sorted(scores)
+
+
+async def test_top_and_words_bound_what_is_read() -> None:
+    for settings in (FragmentSettings(top=2), FragmentSettings(words=12)):
+        reasoner = ScriptedReasoner(room=1000)
+        await ask(
+            await memory(*STORY), reasoner, "Who sold the anchor?", "fragment", fragments=settings
+        )
+        assert len(reasoner.judged[0]) == 2
+
+
+async def test_a_citation_relation_of_one_s_own_brings_what_is_cited() -> None:
+    papers = (
+        Part("Attention is enough [3].", document="p1"),
+        Part("Birds sing at dawn.", document="p2"),
+        Part("Recurrence was used before.", document="p3"),
+    )
+
+    def cites(fragments: Fragments) -> Relation:
+        place = {segment.document_id: n for n, segment in enumerate(fragments.segments)}
+        pairs = [
+            (place[segment.document_id], place[f"p{mark}"], 1.0)
+            for segment in fragments.segments
+            for mark in "123"
+            if f"[{mark}]" in segment.text
+        ]
+        return Links.both_ways(fragments.size, pairs)
+
+    reasoner = ScriptedReasoner(room=1000)
+    await ask(
+        await memory(*papers),
+        reasoner,
+        "Is attention enough?",
+        "fragment",
+        fragments=FragmentSettings(relation=cites, top=2),
+    )
+    assert reasoner.judged == [[papers[0].text, papers[2].text]]
+
+
+async def embedded(*parts: Part) -> tuple[MemoryStore, HashEmbedder]:
+    store, embedder = await memory(*parts), HashEmbedder(256)
+    await store.set_embedder("ns", embedder.name, embedder.dimension)
+    matrix = await embedder.embed([part.text for part in parts])
+    await store.put_vectors("ns", "segment", [f"s{n}" for n in range(len(parts))], matrix)
+    return store, embedder
+
+
+async def test_the_semantic_relation_relates_what_is_alike() -> None:
+    store, embedder = await embedded(
+        Part("anchor florins paid"),
+        Part("soup"),
+        Part("florins paid nine"),
+    )
+    scorer = FragmentScorer(Searcher(store, "ns", embedder))
+    found = await scorer.assess("anchor", settings=FragmentSettings(relation="semantic"))
+    assert found is not None
+    assert found.around[2] > found.around[1]
+    assert found.settings.score == "auto"
+
+
+@pytest.mark.parametrize("settings", [{"relation": "semantic"}, {"score": "cosine"}])
+async def test_what_needs_vectors_says_so(settings: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="needs an embedder"):
+        await ask(
+            await memory(*STORY),
+            ScriptedReasoner(),
+            "Who?",
+            "fragment",
+            fragments=FragmentSettings(**settings),  # type: ignore[arg-type]
+        )
+
+
+async def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'magic'.*structure, semantic, code"):
+        await ask(
+            await memory(*STORY),
+            ScriptedReasoner(),
+            "Who?",
+            "fragment",
+            fragments=FragmentSettings(relation="magic"),
+        )
+
+
+@pytest.mark.parametrize("score", ["jaccard", "search", "bm25"])
+async def test_every_independent_score_finds_the_words(score: str) -> None:
+    scorer = FragmentScorer(Searcher(await memory(*STORY), "ns"))
+    settings = FragmentSettings(score=score, alpha=0)  # type: ignore[arg-type]
+    found = await scorer.assess("The captain sold the anchor.", settings=settings)
+    assert found is not None
+    assert list(found.best(1)) == ["s1"]
+
+
+async def test_only_the_documents_named_are_assessed() -> None:
+    store = await memory(*STORY, Part("The anchor is gone.", document="other"))
+    found = await FragmentScorer(Searcher(store, "ns")).assess("anchor", documents=["other"])
+    assert found is not None
+    assert list(found.fragments.ids) == ["s5"]
+
+
+async def test_relations_are_made_once_and_again_when_the_memory_changes() -> None:
+    made: list[int] = []
+
+    def alone(fragments: Fragments) -> Relation:
+        made.append(fragments.size)
+        return Links(fragments.size, *(np.zeros(0, dtype=np.int64),) * 2, np.zeros(0), own=1.0)
+
+    store = await memory(*STORY, Part("More.", document="other"))
+    scorer = FragmentScorer(Searcher(store, "ns"))
+    for question in ("one", "two"):
+        await scorer.assess(question, settings=FragmentSettings(relation=alone))
+    await store.delete_document("ns", "other")
+    await scorer.assess("three", settings=FragmentSettings(relation=alone))
+    assert made == [6, 5]
+
+
+# --- TempMem -------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 50), max_size=30), st.integers(0, 300))
+def test_the_middle_is_left_out_and_the_room_is_kept(sizes: list[int], room: int) -> None:
+    kept = middle_left_out(sizes, room)
+    assert sum(sizes[at] for at in kept) <= room
+    left = sorted(set(range(len(sizes))) - set(kept))
+    assert left == list(range(left[0], left[-1] + 1)) if left else True
+    assert kept == sorted(kept)
+    if sum(sizes) <= room:
+        assert kept == list(range(len(sizes)))
+
+
+async def test_temp_mem_reads_both_ends_of_the_text() -> None:
+    reasoner = ScriptedReasoner(room=40)
+    outcome = await ask(await memory(*STORY), reasoner, "Who?", "temp-mem")
+    assert reasoner.judged == [[STORY[0].text, STORY[1].text, STORY[3].text, STORY[4].text]]
+    assert outcome.status == "unanswerable"

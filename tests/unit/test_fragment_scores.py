@@ -1,0 +1,224 @@
+"""FragRel's equations: by hand, against plain Python, and by what must always hold (F22)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qrmem.errors import UsageError
+from qrmem.retrieval.fragments import (
+    Blend,
+    FragmentSettings,
+    Links,
+    Relation,
+    Semantic,
+    Structure,
+)
+from qrmem.retrieval.fragments.independent import jaccard, within_words
+from qrmem.retrieval.fragments.scoring import best, environment, relation_aware
+
+
+def oracle(
+    weights: list[list[float]], alone: list[float], alpha: float, with_self: bool = True
+) -> tuple[list[float], list[float]]:
+    """Equations 9 and 10 as they stand, in plain Python."""
+    around, scores = [], []
+    for i in range(len(alone)):
+        sums = total = 0.0
+        for j in range(len(alone)):
+            if i != j or with_self:
+                sums += weights[i][j] * alone[j]
+                total += weights[i][j]
+        around.append(sums / total if total > 1e-12 else 0.0)
+        scores.append(alone[i] + alpha * around[i])
+    return around, scores
+
+
+def row(*places: int, w_rel: float, document: tuple[int, ...] = ()) -> Structure:
+    documents = np.array(document or (0,) * len(places), dtype=np.int64)
+    return Structure(documents, np.array(places, dtype=np.int64), w_rel)
+
+
+def whole(relation: Relation) -> list[list[float]]:
+    found: list[list[float]] = relation.rows(0, relation.size).tolist()
+    return found
+
+
+# --- by hand -------------------------------------------------------------------------------------
+
+
+def test_structure_by_hand() -> None:
+    # Equation 7 with w_rel 0.5: 1, 0.5, 0.25 by distance.
+    assert whole(row(0, 1, 2, w_rel=0.5)) == [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]]
+
+
+def test_environment_and_score_by_hand() -> None:
+    # s_env of the first: (1*1 + 0.5*0 + 0.25*0.4) / 1.75 = 1.1 / 1.75; of the second: 0.7 / 2;
+    # of the third: 0.65 / 1.75.
+    alone = np.array([1.0, 0.0, 0.4])
+    around = environment(row(0, 1, 2, w_rel=0.5), alone)
+    assert around == pytest.approx([1.1 / 1.75, 0.35, 0.65 / 1.75], abs=1e-12)
+    scores = relation_aware(alone, around, 0.5)
+    assert scores == pytest.approx([1 + 0.55 / 1.75, 0.175, 0.4 + 0.325 / 1.75], abs=1e-12)
+    assert best(scores, 2) == [0, 2]
+
+
+def test_semantic_by_hand() -> None:
+    # Equation 6: cosines 0.6 and 0, and -1, which is clipped; as it is printed, 1 - cosine.
+    vectors = np.array([[1, 0], [0.6, 0.8], [-1, 0]], dtype=np.float32)
+    clipped = [[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert np.allclose(whole(Semantic(vectors)), clipped, atol=1e-6)
+    printed = [[0.0, 0.4, 2.0], [0.4, 0.0, 1.6], [2.0, 1.6, 0.0]]
+    assert np.allclose(whole(Semantic(vectors, is_printed=True)), printed, atol=1e-6)
+
+
+def test_without_itself_a_lone_fragment_has_no_surroundings() -> None:
+    alone = np.array([0.7])
+    assert environment(row(0, w_rel=0.5), alone) == pytest.approx([0.7])
+    assert environment(row(0, w_rel=0.5), alone, with_self=False) == pytest.approx([0.0])
+
+
+def test_fragments_of_other_documents_are_no_neighbours() -> None:
+    alone = np.array([1.0, 0.0, 1.0])
+    around = environment(row(0, 1, 0, w_rel=0.5, document=(0, 0, 1)), alone)
+    assert around == pytest.approx([1 / 1.5, 0.5 / 1.5, 1.0])
+
+
+def test_a_relation_of_one_s_own_from_pairs() -> None:
+    links = Links.both_ways(3, [(0, 2, 0.5)], own=1.0)
+    assert whole(links) == [[1, 0, 0.5], [0, 1, 0], [0.5, 0, 1]]
+    assert links.diagonal().tolist() == [1, 1, 1]
+    assert whole(Blend([links, row(0, 1, 2, w_rel=0.0)]))[0] == [1, 0, 0.25]
+
+
+# --- against plain Python ------------------------------------------------------------------------
+
+RELATIONS = ["structure", "semantic", "printed", "thin", "links", "blend"]
+
+
+def made(kind: str, n: int, seed: int) -> Relation:
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((n, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    documents = np.sort(random.integers(0, 3, n))
+    places = np.concatenate(
+        [np.sort(random.integers(0, 9, int(count))) for count in np.bincount(documents)]
+    )
+    pairs = [
+        (int(random.integers(n)), int(random.integers(n)), float(random.random())) for _ in range(n)
+    ]
+    structure = Structure(documents, places, float(random.choice([0, 0.3, 0.8, 1])))
+    relations: dict[str, Relation] = {
+        "structure": structure,
+        "semantic": Semantic(vectors),
+        "printed": Semantic(vectors, is_printed=True),
+        "thin": Semantic(vectors, is_clipped=False),
+        "links": Links.both_ways(n, pairs),
+        "blend": Blend([structure, Semantic(vectors), Links.both_ways(n, pairs)]),
+    }
+    return relations[kind]
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+@pytest.mark.parametrize("with_self", [True, False])
+@given(st.integers(1, 25), st.integers(0, 10_000))
+@settings(max_examples=20)
+def test_products_agree_with_sums_over_pairs(kind: str, with_self: bool, n: int, seed: int) -> None:
+    relation = made(kind, n, seed)
+    alone = np.random.default_rng(seed + 1).random(n)
+    if kind == "thin":
+        assert np.allclose(relation.times(alone[:, None])[:, 0], relation.rows(0, n) @ alone)
+        return
+    around, scores = oracle(whole(relation), alone.tolist(), 0.5, with_self)
+    found = environment(relation, alone, with_self=with_self)
+    assert np.allclose(found, around, rtol=0, atol=1e-9)
+    assert np.allclose(relation_aware(alone, found, 0.5), scores, rtol=0, atol=1e-9)
+
+
+def test_blocks_are_the_matrix() -> None:
+    # Three blocks, the last one short.
+    vectors = np.random.default_rng(0).standard_normal((2_500, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alone = np.random.default_rng(1).random((2_500, 2))
+    relation = Semantic(vectors)
+    whole = np.maximum(vectors.astype(np.float64) @ vectors.astype(np.float64).T, 0) @ alone
+    assert np.allclose(relation.times(alone), whole, rtol=1e-5)
+
+
+# --- what must always hold -----------------------------------------------------------------------
+
+scores_of = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(scores_of, st.sampled_from(RELATIONS[:3]), st.integers(0, 99))
+def test_without_alpha_the_ranking_is_that_of_the_scores_alone(
+    alone: list[float], kind: str, seed: int
+) -> None:
+    given_scores = np.array(alone)
+    around = environment(made(kind, len(alone), seed), given_scores)
+    assert best(relation_aware(given_scores, around, 0.0), 99) == best(given_scores, 99)
+
+
+@given(scores_of, st.floats(0, 2))
+def test_without_a_relation_the_ranking_is_that_of_the_scores_alone(
+    alone: list[float], alpha: float
+) -> None:
+    given_scores = np.round(np.array(alone), 6)
+    around = environment(row(*range(len(alone)), w_rel=0.0), given_scores)
+    assert around == pytest.approx(given_scores)
+    assert best(relation_aware(given_scores, around, alpha), 99) == best(given_scores, 99)
+
+
+@given(st.integers(1, 20), st.floats(0, 1), st.sampled_from(["structure", "semantic", "blend"]))
+def test_equal_scores_stay_equal(n: int, score: float, kind: str) -> None:
+    around = environment(made(kind, n, n), np.full(n, score))
+    assert np.allclose(around, score)
+
+
+@given(scores_of, st.floats(0.01, 100))
+def test_scores_scale_with_what_they_are_made_of(alone: list[float], factor: float) -> None:
+    relation = row(*range(len(alone)), w_rel=0.4)
+    one, other = np.array(alone), np.array(alone) * factor
+    assert np.allclose(environment(relation, one) * factor, environment(relation, other))
+
+
+@given(st.integers(2, 30), st.floats(0.05, 0.95))
+def test_what_is_nearer_is_related_more(n: int, w_rel: float) -> None:
+    first = row(*range(n), w_rel=w_rel).rows(0, 1)[0]
+    assert (np.diff(first) < 0).all()
+
+
+def test_ties_go_to_the_earlier_fragment() -> None:
+    assert best(np.array([0.5, 0.7, 0.5, 0.7]), 3) == [1, 3, 0]
+
+
+# --- independent scores and settings -------------------------------------------------------------
+
+
+def test_jaccard_is_the_share_in_common() -> None:
+    assert jaccard(frozenset("abc"), frozenset("bcd")) == 0.5
+    assert jaccard(frozenset(), frozenset()) == 0.0
+
+
+def test_a_cap_in_words_keeps_the_first_whatever_its_size() -> None:
+    assert within_words([300, 300, 300], 700) == 2
+    assert within_words([900, 10], 700) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"w_rel": 1.1},
+        {"alpha": -0.1},
+        {"score": "magic"},
+        {"order": "random"},
+        {"top": 0},
+        {"relation": ()},
+        {"cutoff": 0},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        FragmentSettings(**wrong)
