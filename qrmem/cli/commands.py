@@ -28,6 +28,7 @@ OPTIONS = (
     "embedder",
     "mode",
     "tokenizer",
+    "tagger",
     "segment_tokens",
     "concurrency",
     "window",

@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -32,7 +33,7 @@ class Finding:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Look at the installation, the store, the model and the embedder."""
+    """Look at the installation, the store, the model, the embedder and the tagger."""
     findings = [
         Finding("python", True, f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"),
         Finding("qrmem", True, version("qrmem")),
@@ -40,6 +41,7 @@ async def examine(settings: Settings) -> list[Finding]:
         await _store(settings),
         await _model(settings),
         await _embedder(settings),
+        await _tagger(settings),
     ]
     return findings
 
@@ -106,3 +108,21 @@ async def _embedder(settings: Settings) -> Finding:
         return Finding("embedder", True, f"{name}, {vectors.shape[1]} dimensions")
     except QrmemError as exc:
         return Finding("embedder", False, str(exc), exc.exit_code)
+
+
+async def _tagger(settings: Settings) -> Finding:
+    from qrmem.language.taggers import open_tagger
+
+    try:
+        tagger = open_tagger(settings)
+        began = time.monotonic()
+        try:
+            found = await tagger.tag("Ada Lovelace was born in London in 1815.")
+        finally:
+            await tagger.close()
+    except QrmemError as exc:
+        return Finding("tagger", False, f"{settings.tagger}: {exc}", exc.exit_code)
+    names = ", ".join(mention.name for mention in found) or "nothing"
+    seconds = time.monotonic() - began
+    text = f"{tagger.name}: finds {names} in a test sentence, in {seconds:.1f} s"
+    return Finding("tagger", bool(found), text, 0 if found else 3)

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 from qrmem.errors import UsageError
 
 
+TAGGER = "finds more entities: rules, corenlp[:URL] or stanza[:FOLDER]"
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
 
@@ -74,6 +76,7 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
         "--question", metavar="Q", help="shape the graph by this question (orientation full)"
     )
 
+    add.add_argument("--tagger", metavar="T", help=TAGGER)
 
 def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask = commands.add_parser("ask", parents=[common], help="answer a question, with citations")
@@ -96,6 +99,7 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _search(commands: Any, common: argparse.ArgumentParser) -> None:
     search = commands.add_parser("search", parents=[common], help="rank segments; no model call")
+    ask.add_argument("--tagger", metavar="T", help=f"{TAGGER} (orientation local)")
     search.add_argument("question")
     search.add_argument("-k", type=int, default=10, metavar="N", help="how many (10)")
     _narrowing(search)
