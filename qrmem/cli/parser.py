@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from qrmem.errors import UsageError
 
-
 TAGGER = "finds more entities: rules, corenlp[:URL] or stanza[:FOLDER]"
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
@@ -69,6 +69,7 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
     add.add_argument("--update", action="store_true", help="replace documents that changed")
     add.add_argument("--rebuild", action="store_true", help="read all segments again")
     add.add_argument("--mode", choices=("compact", "paper"), help="how segments are read")
+    add.add_argument("--tagger", metavar="T", help=TAGGER)
     add.add_argument("--tokenizer", help="builtin, tiktoken:NAME or hf:PATH (new namespace)")
     add.add_argument("--segment-tokens", type=int, metavar="N", help="size (new namespace)")
     add.add_argument("--concurrency", type=int, metavar="N", help="chat calls in flight")
@@ -76,7 +77,6 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
         "--question", metavar="Q", help="shape the graph by this question (orientation full)"
     )
 
-    add.add_argument("--tagger", metavar="T", help=TAGGER)
 
 def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask = commands.add_parser("ask", parents=[common], help="answer a question, with citations")
@@ -92,6 +92,7 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask.add_argument("--start", choices=("search", "entities"), help="where the walk begins")
     ask.add_argument("--force", action="store_true", help="answer even when unsure")
     ask.add_argument("--orientation", choices=("none", "local"), help="re-read near the question")
+    ask.add_argument("--tagger", metavar="T", help=f"{TAGGER} (orientation local)")
     ask.add_argument("--stream", action="store_true", help="print steps as they happen")
     ask.add_argument("--no-trail", action="store_true", help="record nothing of this run")
     _narrowing(ask)
@@ -99,7 +100,6 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _search(commands: Any, common: argparse.ArgumentParser) -> None:
     search = commands.add_parser("search", parents=[common], help="rank segments; no model call")
-    ask.add_argument("--tagger", metavar="T", help=f"{TAGGER} (orientation local)")
     search.add_argument("question")
     search.add_argument("-k", type=int, default=10, metavar="N", help="how many (10)")
     _narrowing(search)
