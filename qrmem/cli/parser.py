@@ -25,17 +25,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="qrmem",
         description="Read long documents once, then ask: answers cite the segments that were read.",
+        parents=[_common(None)],
     )
     parser.add_argument("--version", action="version", version=f"qrmem {version('qrmem')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    common = _common()
+    common = _common(argparse.SUPPRESS)
     for add in (_add, _ask, _search, _looks, _changes):
         add(commands, common)
     return parser
 
 
-def _common() -> argparse.ArgumentParser:
-    common = _Parser(add_help=False)
+def _common(default: str | None) -> argparse.ArgumentParser:
+    """Return what every sub-command takes, before its name or behind it.
+
+    Args:
+        default: of what is not given; `SUPPRESS` keeps what was given before the name.
+    """
+    common = _Parser(add_help=False, argument_default=default)
     group = common.add_argument_group("common options")
     group.add_argument("--memory", metavar="PATH|URI", help="default: $QRMEM_MEMORY or qrmem.db")
     group.add_argument("--namespace", metavar="N", help="default: $QRMEM_NAMESPACE or default")

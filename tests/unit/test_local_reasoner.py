@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from qrmem.errors import WindowTooSmall
 from qrmem.language.local import LocalReasoner
+from qrmem.language.local.evidence import Evidence
+from qrmem.language.local.query import query
 from qrmem.ports import AskContext, Passage, Reading, Reasoner, Verdict
 from qrmem.records import Fact, Mention, Segment
 from qrmem.text.tokens import BuiltinTokenizer
@@ -345,3 +347,16 @@ async def test_the_tokens_of_a_verdict_are_those_of_frame_and_passages(
 def test_a_window_that_the_question_alone_fills_is_refused(reasoner: LocalReasoner) -> None:
     with pytest.raises(WindowTooSmall, match="too small"):
         reasoner.room(AskContext("why " * 300, window=300))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("Nell Sayle learned the trade of a net maker in Port Ferris.", True),
+        ("Nell Sayle learned the trade of a net maker with Tam Garrick.", False),
+    ],
+)
+def test_where_is_answered_by_a_name_that_something_is_in(text: str, *, is_there: bool) -> None:
+    asked = query("Where did Nell Sayle learn the trade of a net maker?")
+    [clue] = Evidence(asked, passages(text)).clues
+    assert clue.has_kind == is_there

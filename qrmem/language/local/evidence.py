@@ -11,6 +11,7 @@ from qrmem.language.local.content import content
 from qrmem.language.local.query import Query
 from qrmem.language.local.reading import FIGURES, Sentence, read
 from qrmem.ports import Passage
+from qrmem.records import Mention
 
 BEFORE, AFTER, TITLE = 0.3, 0.15, 0.6
 """What a question's word is worth in the sentence before, in that after, in the passage's title."""
@@ -30,6 +31,15 @@ ASKS = 0.7
 
 _PRONOUN = re.compile(r"[\"'“‘*_]*(?:He|She|It|They|His|Her|Its|Their|This|These)\b")
 _CLOSERS = "\"'”’»)*_ "
+_THINGS = frozenset({"PLACE", "WORK"})
+"""Types of names that are nobody's."""
+
+_WHEREABOUTS = re.compile(
+    r"\b(?:in|at|to|from|near|into|through|towards?|inside|outside|around|across|via|beside|of)"
+    r"\s+(?:the\s+)?\Z",
+    re.IGNORECASE,
+)
+_LONGEST_WHEREABOUTS = 16
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|"
     r"forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|dozen|half|several|"
@@ -47,11 +57,18 @@ _TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence with its terms and the names in it, case-folded, figures left out."""
+    """A sentence with its terms and the names in it, case-folded, figures left out.
+
+    Attributes:
+        places: the names that something is said to be in, at, from, to.
+        people: the names that nothing is in and that are no place's.
+    """
 
     sentence: Sentence
     terms: frozenset[str]
     names: frozenset[str]
+    places: frozenset[str]
+    people: frozenset[str]
     goes_on: bool
     asks: bool
 
@@ -62,12 +79,33 @@ def lines(text: str) -> tuple[Line, ...]:
     reading = read(text)
     found = []
     for sentence in reading.sentences:
-        named = (reading.mentions[entity] for entity in sentence.entities)
+        named = [reading.mentions[entity] for entity in sentence.entities]
         names = frozenset(m.name.casefold() for m in named if m.type not in FIGURES)
-        own = frozenset(content(sentence.text))
-        asks = sentence.text.rstrip(_CLOSERS).endswith("?")
-        found.append(Line(sentence, own, names, bool(_PRONOUN.match(sentence.text)), asks))
+        places = _places(text, sentence, reading.mentions) & names
+        people = names - places - {m.name.casefold() for m in named if m.type in _THINGS}
+        found.append(
+            Line(
+                sentence,
+                frozenset(content(sentence.text)),
+                names,
+                places,
+                people,
+                bool(_PRONOUN.match(sentence.text)),
+                sentence.text.rstrip(_CLOSERS).endswith("?"),
+            )
+        )
     return tuple(found)
+
+
+def _places(text: str, sentence: Sentence, mentions: Sequence[Mention]) -> frozenset[str]:
+    """Return the names of places, and those that "in", "at", "from" … stands before."""
+    found = set()
+    for place in sentence.places:
+        mention = mentions[place.entity]
+        before = text[max(0, place.start - _LONGEST_WHEREABOUTS) : place.start]
+        if mention.type == "PLACE" or (mention.type != "PERSON" and _WHEREABOUTS.search(before)):
+            found.add(mention.name.casefold())
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +263,5 @@ def _has_kind(line: Line, asked: Query) -> bool:
         return bool(_NUMBER.search(line.sentence.text))
     if asked.kind == "DATE":
         return bool(_TIME.search(line.sentence.text))
-    if asked.kind in {"PERSON", "PLACE"}:
-        return any(not set(content(name)) <= asked.words.keys() for name in line.names)
-    return False
+    names = {"PERSON": line.people, "PLACE": line.places}.get(asked.kind, frozenset())
+    return any(not set(content(name)) <= asked.words.keys() for name in names)
