@@ -128,6 +128,17 @@ class ElaborateInputs:
     relations: str
 
 
+# --- evaluation ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortAnswerInputs:
+    """A question and the answer that some system gave, fenced."""
+
+    question: str
+    given: str
+
+
 def _reply(name: str) -> "Callable[[], type[Out]]":
     def load() -> "type[Out]":
         from qrmem.prompts import replies
@@ -218,4 +229,11 @@ ELABORATE: "Prompt[ElaborateInputs, replies.QueryReply]" = Prompt(
     stage="elaborate",
     inputs=ElaborateInputs,
     output=_reply("QueryReply"),
+)
+SHORT_ANSWER: "Prompt[ShortAnswerInputs, replies.ShortReply]" = Prompt(
+    name="short-answer",
+    version=1,
+    stage="shorten",
+    inputs=ShortAnswerInputs,
+    output=_reply("ShortReply"),
 )

@@ -93,3 +93,9 @@ class QueryReply(Reply):
     """An elaborated query."""
 
     query: str
+
+
+class ShortReply(Reply):
+    """An answer without what stands around it."""
+
+    answer: str

@@ -51,7 +51,17 @@ class Adder:
         update: bool = False,
         rebuild: bool = False,
         question: str = "",
+        open_entity: bool = True,
+        graph_update: bool = True,
     ) -> None:
+        """Make an adder; see `Memory.add`.
+
+        Args:
+            open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
+                `graph_update`.
+        """
+        self._open_entity = open_entity
+        self._graph_update = graph_update
         self._store = store
         self._ns = ns
         self._tools = tools
@@ -173,6 +183,8 @@ class Adder:
             similar_names=settings.similar_names,
             fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
             take_calls=self._run.take,
+            open_entity=self._open_entity,
+            graph_update=self._graph_update,
         )
         outcome = await build_documents(deps, self._tally.batch, question=self._question)
         self._tally.read += outcome.read

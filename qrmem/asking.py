@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """A question with everything that was chosen for it; see `Memory.ask`."""
+    """A question with everything that was chosen for it; see `Memory.ask`.
+
+    Attributes:
+        reflection: see `qrmem.agents.AskOptions`; only evaluation turns it off, as `navigation`.
+    """
 
     question: str
     strategy: str
@@ -38,6 +42,8 @@ class Asking:
     start: Literal["search", "entities"]
     on_exhausted: Literal["abstain", "force"]
     fragments: "FragmentSettings | None" = None
+    reflection: bool = True
+    navigation: bool = True
 
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
@@ -114,6 +120,8 @@ class Asker:
             share_orientation=asking.share_orientation,
             documents=asking.documents,
             fragments=asking.fragments,
+            reflection=asking.reflection,
+            navigation=asking.navigation,
         )
         try:
             outcome = await run_strategy(deps, context, asking.strategy, options)

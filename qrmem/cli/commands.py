@@ -10,6 +10,7 @@ from typing import Any
 import qrmem
 from qrmem.app import Memory, open
 from qrmem.cli import output
+from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
 from qrmem.cli.warnings import Warnings
@@ -319,4 +320,5 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "reembed": reembed,
     "export": export,
     "doctor": doctor,
+    "eval": evaluate,
 }

@@ -6,6 +6,7 @@ from contextlib import suppress
 from math import inf
 from typing import Any, NoReturn
 
+from qrmem.cli.evaluating import add_eval
 from qrmem.errors import UsageError
 
 TAGGER = "finds more entities: rules, corenlp[:URL] or stanza[:FOLDER]"
@@ -30,7 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"qrmem {version('qrmem')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common(argparse.SUPPRESS)
-    for add in (_add, _ask, _search, _looks, _changes):
+    for add in (_add, _ask, _search, _looks, _changes, add_eval):
         add(commands, common)
     return parser
 

@@ -1,0 +1,214 @@
+"""What all systems of a run share: the model, its caps, the embedder, the reader, the memories."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError
+from qrmem.eval.memories import Build, Memories, Shelf
+from qrmem.eval.records import Context, Item
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.models.caps import Caps, Price
+from qrmem.models.embedders import default_embedder, open_embedder
+from qrmem.models.exchange import Form
+from qrmem.models.meter import Meter
+from qrmem.models.prices import load_prices
+from qrmem.models.tokenizers import open_tokenizer
+from qrmem.ports import AskContext, ChatModel, Event, Listener, Passage
+from qrmem.records import Segment, StageUsage, Usage
+from qrmem.wiring import Run, Tools, new_namespace
+
+if TYPE_CHECKING:
+    from qrmem.models.chat import Chat
+
+REPLIES = "replies"
+
+
+class SharedModel(Meter):
+    """The one chat model of a run, behind every system: counts all of them and holds the caps."""
+
+    def __init__(self, chat: ChatModel, settings: Settings, caps: Caps, price: Price | None):
+        super().__init__(
+            chat,
+            run="eval",
+            phase="online",
+            tokenizer=open_tokenizer(settings.tokenizer),
+            caps=caps,
+            price=price,
+        )
+        self._behind = chat
+
+    @property
+    def address(self) -> str:
+        """URL of the server; part of the key under which replies are kept."""
+        return str(getattr(self._behind, "address", ""))
+
+    @property
+    def form(self) -> Form:
+        """The strictest output form that is known to be taken."""
+        form: Form = getattr(self._behind, "form", "text")
+        return form
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums the calls of one item up; a reply from the cache counts as paid (DESIGN, section 8)."""
+
+    listener: Listener
+    stages: dict[str, StageUsage] = field(default_factory=dict)
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        if event.kind == "call":
+            data = event.data
+            known = self.stages.get(data["stage"], StageUsage())
+            self.stages[data["stage"]] = StageUsage(
+                calls=known.calls + 1,
+                tokens_in=known.tokens_in + data["tokens_in"],
+                tokens_out=known.tokens_out + data["tokens_out"],
+                seconds=known.seconds + data["seconds"],
+            )
+        else:
+            self.listener(event)
+
+    @property
+    def usage(self) -> Usage:
+        """What the item used."""
+        return Usage(online=dict(self.stages))
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """Everything that a system works with, the same for all.
+
+    Attributes:
+        settings: window, model, embedder; the same for every system.
+        force: whether an answer is forced where none was found; choices always are.
+        retrieve: whether nothing is answered, only ranked.
+    """
+
+    settings: Settings
+    tools: Tools
+    memories: Memories
+    model: SharedModel | None
+    listener: Listener
+    force: bool = True
+    retrieve: bool = False
+
+    def reader(self, tally: Tally) -> Run:
+        """Return the reader that all baselines share; its calls are counted by the tally."""
+        return self.tools.run("online", tally)
+
+    def memory(self, context: Context, build: Build | None = None) -> Any:
+        """Return the memory of a context as an async context manager (see `Memories.use`)."""
+        return self.memories.use(context, build or Build())
+
+    def asked(self, item: Item, window: int = 0) -> AskContext:
+        """Return an item as a reader is asked."""
+        return AskContext(item.question, item.choices, window or self.settings.window)
+
+    def is_forced(self, item: Item) -> bool:
+        """Whether an answer to this item is forced."""
+        return self.force or bool(item.choices)
+
+
+def passages(shelf: Shelf, segments: list[Segment]) -> list[Passage]:
+    """Label segments in their order."""
+    return [
+        Passage(f"S{n}", segment, shelf.titles.get(segment.document_id, ""))
+        for n, segment in enumerate(segments, 1)
+    ]
+
+
+def price_of(settings: Settings) -> Price | None:
+    """Return what the model costs, `None` where that is not known."""
+    return load_prices().of(settings.model) if settings.model else None
+
+
+@asynccontextmanager
+async def open_bench(
+    settings: Settings,
+    folder: Path,
+    *,
+    chat: ChatModel | None = None,
+    caps: Caps | None = None,
+    listener: Listener,
+    record: Any,
+    **options: Any,
+) -> AsyncIterator[Bench]:
+    """Open what a run works with.
+
+    Args:
+        settings: with the embedder's name resolved (see `resolved`).
+        folder: of the run.
+        chat: instead of the model that the settings name, such as a cassette.
+        record: takes what building a memory cost.
+        options: fields of `Bench`.
+    """
+    async with AsyncExitStack() as stack:
+        model = None
+        if settings.model:
+            chat = chat or _opened(settings, stack)
+            model = SharedModel(chat, settings, caps or Caps(), price_of(settings))
+        embedder = open_embedder(settings.embedder, settings)
+        store = await _replies(settings, folder)
+        stack.push_async_callback(store.close)
+        info = await store.namespace(REPLIES)
+        if info is None:
+            named = settings.with_(namespace=REPLIES, embedder="none")
+            info = await store.create_namespace(REPLIES, new_namespace(named))
+        # Nothing of `Chat` but the port is used by those who are handed the model.
+        shared = cast("Chat | None", model)
+        memories = Memories(
+            folder / "memories", settings, shared, embedder, record=record, listener=listener
+        )
+        stack.push_async_callback(memories.close)
+        tools = Tools(store, info, settings, shared, embedder)
+        yield Bench(
+            settings=settings,
+            tools=tools,
+            memories=memories,
+            model=model,
+            listener=listener,
+            **options,
+        )
+
+
+def resolved(settings: Settings) -> Settings:
+    """Return settings that name the embedder which an empty name stands for."""
+    return settings.with_(embedder=settings.embedder or default_embedder())
+
+
+def _opened(settings: Settings, stack: AsyncExitStack) -> ChatModel:
+    from qrmem.models.chat import open_chat
+
+    chat = open_chat(settings)
+    stack.push_async_callback(chat.aclose)
+    return chat
+
+
+async def _replies(settings: Settings, folder: Path) -> GraphStore:
+    """Open where the replies to baselines are kept, so that a resumed run pays none twice."""
+    if not settings.model:
+        return await open_store("memory://", settings)
+    return await open_store(str(folder / "replies.db"), settings)
+
+
+def require(needs: frozenset[str], settings: Settings, name: str) -> None:
+    """Refuse a system that needs what is not there.
+
+    Raises:
+        MissingError: with what is missing.
+    """
+    if "model" in needs and not settings.model:
+        raise MissingError(
+            f"the system {name!r} needs a chat model: --model and --base-url (or OPENAI_API_KEY)"
+        )
+    if "embedder" in needs and settings.embedder == "none":
+        raise MissingError(
+            f"the system {name!r} needs an embedder: --embedder local (pip install 'qrmem[local]') "
+            "or openai:NAME"
+        )

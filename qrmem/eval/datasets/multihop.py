@@ -1,0 +1,199 @@
+"""HotpotQA, 2WikiMultihopQA and MuSiQue, in their official forms, the hub's and HippoRAG's."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.datasets.reading import each, read_json, source_file, text_of, texts_of
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+from qrmem.text.normalise import normalise
+
+UNION = "union"
+"""Id of the context that all passages of a file, or a corpus, make together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A paragraph with its title; the same two are one document wherever they stand."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return normalise("".join(self.sentences)).strip()
+
+    @property
+    def id(self) -> str:
+        return passage_id(self.title, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A question with its own passages.
+
+    Attributes:
+        gold: places in `passages`.
+        facts: (title, place of the sentence).
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    passages: tuple[_Passage, ...]
+    gold: tuple[int, ...]
+    facts: tuple[tuple[str, int], ...] = ()
+    labels: Mapping[str, str] | None = None
+    is_answerable: bool = True
+
+
+def passage_id(title: str, text: str) -> str:
+    """Return the id of a passage: its title, told apart from others of that title by its text."""
+    digest = hashlib.sha256(f"{title}\0{text}".encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{title} #{digest}"
+
+
+def hotpotqa(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+    """Load HotpotQA's distractor setting: the official JSON, or the hub's rows."""
+    return _dataset("hotpotqa", path, each(path, _hotpot), union, corpus)
+
+
+def two_wiki(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+    """Load 2WikiMultihopQA; it has HotpotQA's form, with evidence triples."""
+    return _dataset("2wikimultihopqa", path, each(path, _hotpot), union, corpus)
+
+
+def musique(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+    """Load MuSiQue; of the full set, half of the items cannot be answered from their passages."""
+    return _dataset("musique", path, _musique_pairs(each(path, _musique)), union, corpus)
+
+
+def _hotpot(record: Any) -> _Record:
+    context, facts = record["context"], record["supporting_facts"]
+    if isinstance(context, dict):  # the hub's columns
+        context = list(zip(context["title"], context["sentences"], strict=True))
+        facts = list(zip(facts["title"], facts["sent_id"], strict=True))
+    # Official HotpotQA sentences bring their space along, those of 2Wiki do not.
+    passages = tuple(_Passage(title, _spaced(sentences)) for title, sentences in context)
+    wanted = list(dict.fromkeys(str(title) for title, _ in facts))
+    titles = [passage.title for passage in passages]
+    return _Record(
+        id=str(record.get("_id") or record["id"]),
+        question=text_of(record, "question"),
+        answers=(text_of(record, "answer"),),
+        passages=passages,
+        gold=tuple(titles.index(title) for title in wanted if title in titles),
+        facts=tuple((str(title), int(n)) for title, n in facts),
+        labels={name: str(record[name]) for name in ("type", "level") if record.get(name)},
+    )
+
+
+def _spaced(sentences: Sequence[str]) -> tuple[str, ...]:
+    if not sentences or not all(isinstance(sentence, str) for sentence in sentences):
+        raise TypeError("a passage has no sentences")
+    first, *rest = sentences
+    return (first, *(s if s[:1].isspace() else f" {s}" for s in rest))
+
+
+def _musique(record: Any) -> _Record:
+    paragraphs = record["paragraphs"]
+    hops = record.get("question_decomposition") or []
+    return _Record(
+        id=text_of(record, "id"),
+        question=text_of(record, "question"),
+        answers=(text_of(record, "answer"), *texts_of(record["answer_aliases"], "answer_aliases")),
+        passages=tuple(_Passage(p["title"], (p["paragraph_text"],)) for p in paragraphs),
+        gold=tuple(n for n, p in enumerate(paragraphs) if p["is_supporting"]),
+        labels={"hops": str(len(hops))} if hops else {},
+        is_answerable=bool(record.get("answerable", True)),
+    )
+
+
+def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
+    """Give the unanswerable twin of an item an id of its own: in the full set they share one."""
+    taken: set[str] = set()
+    out = []
+    for record in found:
+        name = record.id
+        if name in taken:
+            name = f"{name}#unanswerable" if not record.is_answerable else f"{name}#2"
+        taken.add(name)
+        out.append(replace(record, id=name))
+    return out
+
+
+def _dataset(
+    name: str, path: Path, found: Sequence[_Record], union: bool, corpus: Path | None
+) -> Dataset:
+    files = [source_file(path)]
+    if corpus is not None:
+        files.append(source_file(corpus))
+        contexts, items = _over_corpus(found, _corpus(corpus), corpus)
+    elif union:
+        passages = dict.fromkeys(p for record in found for p in record.passages)
+        contexts, items = _over_corpus(found, list(passages), path)
+    else:
+        contexts = {record.id: _context(record.id, record.passages) for record in found}
+        items = [_item(record, record.id, [p.id for p in record.passages]) for record in found]
+    _check_ids(items, path)
+    return Dataset(name, tuple(items), contexts, tuple(files))
+
+
+def _corpus(path: Path) -> list[_Passage]:
+    """Read HippoRAG's corpora: a list of `{title, text}`, or `{title: [sentences]}`."""
+    found = read_json(path)
+    if isinstance(found, dict):
+        return [_Passage(title, _spaced(sentences)) for title, sentences in found.items()]
+    return each(path, lambda record: _Passage(text_of(record, "title"), (record["text"],)))
+
+
+def _over_corpus(
+    found: Sequence[_Record], corpus: Sequence[_Passage], path: Path
+) -> tuple[dict[str, Context], list[Item]]:
+    by_id = {passage.id: passage for passage in corpus}
+    by_title: dict[str, str] = {}
+    for passage in corpus:
+        by_title.setdefault(passage.title, passage.id)
+    items = []
+    for record in found:
+        ids = [p.id if p.id in by_id else by_title.get(p.title, "") for p in record.passages]
+        lacking = [record.passages[n].title for n in record.gold if not ids[n]]
+        if lacking:
+            raise UsageError(
+                f"{path} lacks the passage {lacking[0]!r} that question {record.id} needs"
+            )
+        items.append(_item(record, UNION, ids))
+    return {UNION: _context(UNION, list(by_id.values()))}, items
+
+
+def _context(name: str, passages: Iterable[_Passage]) -> Context:
+    own = {p.id: p for p in passages if p.text}
+    documents = tuple(Document(p.text, title=p.title, id=id) for id, p in own.items())
+    return Context(name, documents, {id: p.sentences for id, p in own.items()})
+
+
+def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
+    of_title = {p.title: id for p, id in reversed(list(zip(record.passages, ids, strict=True)))}
+    facts = [(of_title[title], n) for title, n in record.facts if of_title.get(title)]
+    return Item(
+        id=record.id,
+        question=record.question,
+        answers=record.answers,
+        context=context,
+        gold=tuple(ids[n] for n in record.gold),
+        facts=tuple(facts),
+        labels=record.labels or {},
+        is_answerable=record.is_answerable,
+    )
+
+
+def _check_ids(items: Sequence[Item], path: Path) -> None:
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise UsageError(f"{path}: two records have the id {item.id!r}")
+        seen.add(item.id)

@@ -1,0 +1,122 @@
+"""Reading data files: what is wrong is said with the file and the record."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from qrmem.errors import UsageError
+from qrmem.eval.records import SourceFile
+
+T = TypeVar("T")
+
+
+def source_file(path: Path, published: str = "") -> SourceFile:
+    """Return a file with its checksum, compared with the published one."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as exc:
+        raise UsageError(f"{path}: {exc.strerror}") from exc
+    return SourceFile(path, digest, digest == published if published else None)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises:
+        UsageError: it cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as exc:
+        raise UsageError(f"{path}: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise UsageError(f"{path} is not JSON: {exc}") from exc
+
+
+def records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield records with a name for each: of a JSON list, of JSON lines, of an object's values.
+
+    Raises:
+        UsageError: a line, or the file, is not JSON.
+    """
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        for n, record in enumerate(read_json(path)):
+            yield f"{path}: record {n}", record
+        return
+    whole = _whole_object(text)
+    if whole is not None:
+        for key, record in whole.items():
+            yield f"{path}: record {key!r}", record
+        return
+    for n, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield f"{path}: line {n}", json.loads(line)
+            except ValueError as exc:
+                raise UsageError(f"{path}: line {n} is not JSON: {exc}") from exc
+
+
+def each(path: Path, make: Callable[[Any], T]) -> list[T]:
+    """Return what `make` makes of every record of a file.
+
+    Raises:
+        UsageError: a record is not as `make` needs it; the message names it.
+    """
+    made = []
+    for name, record in records(path):
+        try:
+            made.append(make(record))
+        except UsageError as exc:
+            raise UsageError(f"{name}: {exc}") from exc
+        except KeyError as exc:
+            raise UsageError(f"{name} has no field {exc}") from exc
+        except (TypeError, ValueError, IndexError, AttributeError) as exc:
+            raise UsageError(f"{name} is not of this form: {exc}") from exc
+    if not made:
+        raise UsageError(f"{path} holds no records")
+    return made
+
+
+def text_of(record: Any, name: str) -> str:
+    """Return a field that has to be a text that is not empty.
+
+    Raises:
+        KeyError: it is missing.
+        TypeError: it is something else.
+    """
+    value = record[name]
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"field {name!r} is not a text")
+    return value
+
+
+def texts_of(value: Any, name: str) -> tuple[str, ...]:
+    """Return a list of texts, or one text as such a list."""
+    found: Sequence[Any] = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise TypeError(f"field {name!r} is not a list of texts")
+    return tuple(found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as exc:
+        raise UsageError(f"{path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{path} is not UTF-8 text: {exc}") from exc
+
+
+def _whole_object(text: str) -> dict[str, Any] | None:
+    """Return a file that is one object of objects; JSON lines fail at their second line."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(found, dict) and found and all(isinstance(v, dict) for v in found.values()):
+        return found
+    return None

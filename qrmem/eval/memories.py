@@ -1,0 +1,202 @@
+"""The memories of a run: each built once, shared by every system whose method allows it."""
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qrmem.adding import Adder
+from qrmem.config import Settings
+from qrmem.eval.records import Context
+from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
+from qrmem.models.meter import usage
+from qrmem.models.tokenizers import open_tokenizer
+from qrmem.ports import Embedder, Event, Listener
+from qrmem.records import AddReport
+from qrmem.retrieval.searcher import Searcher
+from qrmem.wiring import Tools
+
+if TYPE_CHECKING:
+    from qrmem.models.chat import Chat
+
+NAMESPACE = "eval"
+IDLE = 8
+"""Memories that stay open while nobody uses them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How a memory is built.
+
+    Attributes:
+        reader: `local` (no chat model; what search and retrieval baselines stand on), `compact` or
+            `paper`.
+        question: shapes the graph (orientation `full`).
+        open_entity: ablation (Q24).
+        graph_update: ablation (Q24).
+    """
+
+    reader: str = "local"
+    question: str = ""
+    open_entity: bool = True
+    graph_update: bool = True
+
+
+@dataclass(slots=True)
+class Shelf:
+    """A memory that is open."""
+
+    key: str
+    store: GraphStore
+    tools: Tools
+    searcher: Searcher
+    ns: str = NAMESPACE
+    users: int = 0
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+
+class Memories:
+    """Builds memories in a folder and keeps some of them open."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        chat: "Chat | None",
+        embedder: Embedder | None,
+        *,
+        record: Callable[[dict[str, Any]], None],
+        listener: Listener,
+    ) -> None:
+        """Make a keeper of memories.
+
+        Args:
+            settings: `embedder` names the one that is given.
+            record: takes what building a memory cost.
+        """
+        self._folder = folder
+        self._settings = settings
+        self._chat = chat
+        self._embedder = embedder
+        self._record = record
+        self._listener = listener
+        self._open: OrderedDict[str, Shelf] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    @asynccontextmanager
+    async def use(self, context: Context, build: Build) -> AsyncIterator[Shelf]:
+        """Open the memory of a context, built first where it is not there, complete."""
+        key = memory_key(context, build, self._settings)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            shelf = self._open.get(key) or await self._opened(key, context, build)
+            self._open[key] = shelf
+            self._open.move_to_end(key)
+            shelf.users += 1
+        try:
+            yield shelf
+        finally:
+            shelf.users -= 1
+            await self._close_idle(IDLE)
+
+    async def close(self) -> None:
+        """Close all memories."""
+        await self._close_idle(0)
+
+    async def _close_idle(self, keep: int) -> None:
+        idle = [key for key, shelf in self._open.items() if not shelf.users]
+        for key in idle[: max(0, len(self._open) - keep)]:
+            await self._open.pop(key).store.close()
+
+    async def _opened(self, key: str, context: Context, build: Build) -> Shelf:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        is_local = build.reader == "local"
+        settings = self._settings.with_(
+            namespace=NAMESPACE,
+            mode="compact" if is_local else build.reader,
+            model="" if is_local else self._settings.model,
+        )
+        store = await open_store(str(self._folder / f"{key}.db"), settings)
+        try:
+            info = await store.namespace(NAMESPACE)
+            if info is None:
+                info = await store.create_namespace(NAMESPACE, self._info(settings))
+            tools = Tools(store, info, settings, None if is_local else self._chat, self._embedder)
+            await self._build(key, context, build, store, tools)
+        except BaseException:
+            await store.close()
+            raise
+        searcher = Searcher(store, NAMESPACE, self._embedder)
+        titles = {document.id or "": document.title for document in context.documents}
+        return Shelf(key, store, tools, searcher, titles=titles)
+
+    def _info(self, settings: Settings) -> NamespaceInfo:
+        return NamespaceInfo(
+            name=NAMESPACE,
+            tokenizer=open_tokenizer(settings.tokenizer).name,
+            segment_tokens=settings.segment_tokens,
+            embedder=settings.embedder,
+            dimension=self._embedder.dimension if self._embedder else 0,
+        )
+
+    async def _build(
+        self, key: str, context: Context, build: Build, store: GraphStore, tools: Tools
+    ) -> None:
+        adder = Adder(
+            store,
+            NAMESPACE,
+            tools,
+            listener=self._listener,
+            question=build.question,
+            open_entity=build.open_entity,
+            graph_update=build.graph_update,
+        )
+        began = time.monotonic()
+        report = await adder.add(list(context.documents))
+        if not report.added and not report.resumed:
+            return
+        calls = [c for c in await store.calls(NAMESPACE) if c.phase == "construction"]
+        spent = usage(calls, with_cached=True)
+        seconds = time.monotonic() - began
+        self._record(_built(key, context, build, report, spent.construction, seconds))
+        self._listener(Event("memory", {"context": context.id, "seconds": seconds}))
+
+
+def memory_key(context: Context, build: Build, settings: Settings) -> str:
+    """Return the name of a memory: the same for the same texts, read in the same way."""
+    shape = (
+        build if build.reader != "local" else replace(build, question=""),
+        settings.embedder,
+        settings.tokenizer,
+        settings.segment_tokens,
+        settings.questions,
+        "" if build.reader == "local" else settings.model,
+    )
+    digest = hashlib.sha256(repr(shape).encode())
+    for document in context.documents:
+        digest.update(f"{document.id}\0{document.title}\0{document.text}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def _built(
+    key: str,
+    context: Context,
+    build: Build,
+    report: AddReport,
+    stages: Mapping[str, Any],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "memory": key,
+        "context": context.id,
+        "build": asdict(build),
+        "documents": len(context.documents),
+        "states": dict(report.states),
+        "problems": [list(problem) for problem in report.problems],
+        "stages": {name: asdict(stage) for name, stage in stages.items()},
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,1 @@
+"""Metrics as pure functions over one prediction; each agrees with its official script."""

@@ -1,0 +1,68 @@
+"""How far a run is, on standard error: items, time left, money so far."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from qrmem.ports import Event
+
+EVERY = 5.0
+"""Seconds between two lines."""
+
+
+class Progress:
+    """Prints a line every few seconds; the last one always."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._began = self._said = time.monotonic()
+        self._total = self._done = self._failed = 0
+        self._calls = self._tokens = 0
+        self._money: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._total:
+            self._say()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event; never raises."""
+        if event.kind == "items":
+            self._total += int(event.data["total"])
+        elif event.kind == "item":
+            self._done += 1
+            self._failed += bool(event.data["error"])
+        elif event.kind == "paid":
+            self._calls, self._tokens = int(event.data["calls"]), int(event.data["tokens"])
+            self._money = event.data["money"]
+        elif event.kind == "memory" and event.data["seconds"] > EVERY:
+            self._print(f"built {event.data['context']} in {event.data['seconds']:.0f} s")
+        elif event.kind == "warning":
+            self._print(str(event.data.get("message", "")))
+        if time.monotonic() - self._said > EVERY:
+            self._say()
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        passed = self._said - self._began
+        left = (self._total - self._done) * passed / self._done if self._done else 0.0
+        parts = [f"{self._done}/{self._total} results", f"{left:,.0f} s left"]
+        if self._calls:
+            parts.append(f"{self._calls:,} calls, {self._tokens:,} tokens")
+        if self._money is not None:
+            parts.append(f"{self._money:.4f} in money")
+        if self._failed:
+            parts.append(f"{self._failed} failed")
+        self._print(", ".join(parts))
+
+    def _print(self, text: str) -> None:
+        if not self._quiet:
+            print(f"qrmem: {text}", file=sys.stderr, flush=True)

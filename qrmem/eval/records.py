@@ -1,0 +1,115 @@
+"""What an evaluation is made of: items over contexts, and what a system gave for each item."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qrmem.records import Document, Status, Step, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question.
+
+    Attributes:
+        id: unique in its data set.
+        answers: every answer that counts as right; empty if there is nothing to compare with.
+        context: id of the context that it is asked of.
+        choices: options of a multiple-choice question.
+        choice: index of the right option.
+        gold: ids of the documents that hold the answer, in reasoning order.
+        facts: supporting sentences as (document id, place of the sentence).
+        labels: what results are split by, such as `difficulty` or `type`.
+        is_answerable: whether its context holds the answer.
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    context: str
+    choices: tuple[str, ...] = ()
+    choice: int | None = None
+    gold: tuple[str, ...] = ()
+    facts: tuple[tuple[str, int], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    is_answerable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The documents that questions are asked of: one memory.
+
+    Attributes:
+        sentences: of a document whose sentences are given, its sentences; for supporting facts.
+    """
+
+    id: str
+    documents: tuple[Document, ...]
+    sentences: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that data came from.
+
+    Attributes:
+        verified: whether its checksum is the published one; `None` where none is published.
+    """
+
+    path: Path
+    sha256: str
+    verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Items and the contexts that they are asked of."""
+
+    name: str
+    items: tuple[Item, ...]
+    contexts: Mapping[str, Context]
+    files: tuple[SourceFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a system gave for one item, before it is shortened and scored.
+
+    Attributes:
+        text: the raw answer; "" where it gave none.
+        choice: index of the option that it chose.
+        read: ids of the segments that the last answer was read from.
+        ranked: ids of documents, best first.
+        segments: ids of ranked segments, best first.
+        steps: the trail.
+        memory: key of the memory that it used, "" for none.
+    """
+
+    text: str = ""
+    choice: int | None = None
+    status: Status = "unanswerable"
+    reason: str = ""
+    read: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    memory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One item under one system, as the run directory keeps it.
+
+    Attributes:
+        short: the answer after the shared short-answer step.
+        seconds: wall time, waiting for the model included.
+        error: why there is no answer; such a row is unscored, not zero.
+    """
+
+    item: str
+    system: str
+    found: Found = field(default_factory=Found)
+    short: str = ""
+    seconds: float = 0.0
+    error: str = ""

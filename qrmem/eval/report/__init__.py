@@ -1,0 +1,1 @@
+"""Reports: tables with intervals, differences, costs, the papers' numbers beside, plots."""

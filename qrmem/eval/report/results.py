@@ -1,0 +1,180 @@
+"""A run folder as figures: means, differences, costs; everything a report shows comes from here."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.records import Item, Row
+from qrmem.eval.rundir import RunFolder
+from qrmem.eval.scoring import abstention, scores
+from qrmem.eval.statistics import Difference, Mean, difference, mean
+from qrmem.eval.tasks import task_named
+from qrmem.models.caps import Price
+from qrmem.records import StageUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What something used.
+
+    Attributes:
+        money: `None` where the model's price is not known.
+    """
+
+    calls: float = 0
+    tokens: float = 0
+    money: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One system over one sample.
+
+    Attributes:
+        scores: metric to item id to score.
+        online: mean of one item.
+        alone: building all memories that it used, as if it ran alone.
+        share: its part of that, where others used the same memories.
+        errors: item id to what went wrong; these are unscored.
+    """
+
+    system: str
+    rows: Mapping[str, Row]
+    scores: Mapping[str, Mapping[str, float]]
+    statuses: Mapping[str, float]
+    online: Spent
+    alone: Spent
+    share: Spent
+    errors: Mapping[str, str]
+
+    def mean(self, metric: str, only: Iterable[str] | None = None) -> Mean | None:
+        """Return a metric's mean over the items that have it."""
+        found = self.scores.get(metric, {})
+        wanted = found.keys() if only is None else found.keys() & set(only)
+        return mean([found[item] for item in sorted(wanted)])
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One run: its configuration, items, and a result for each system."""
+
+    path: Path
+    config: Mapping[str, Any]
+    items: Mapping[str, Item]
+    systems: Mapping[str, Result]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that anything was scored by, the task's own first."""
+        found = {name for result in self.systems.values() for name in result.scores}
+        wanted = [name for name in task_named(self.config["task"]).metrics if name in found]
+        return wanted or sorted(found)
+
+    def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
+        """Return a system minus another over the items that both have."""
+        first, second = self.systems[ours].scores, self.systems[theirs].scores
+        return difference(first.get(metric, {}), second.get(metric, {}))
+
+
+def read_results(path: Path) -> Results:
+    """Read a run folder.
+
+    Raises:
+        UsageError: there is no run in it, or it has no result yet.
+    """
+    folder = RunFolder(path)
+    config, items = folder.config(), {item.id: item for item in folder.items()}
+    rows: dict[str, dict[str, Row]] = defaultdict(dict)
+    for (system, item), row in folder.rows().items():
+        rows[system][item] = row
+    if not rows:
+        raise UsageError(f"{path} has no results yet")
+    price = Price(**config["price"]) if config["price"] else None
+    built = _built(folder.memories(), price)
+    users = _users(rows)
+    results = {
+        name: _result(name, rows[name], items, config, built, users, price)
+        for name in config["systems"]
+        if name in rows
+    }
+    return Results(path, config, items, results)
+
+
+def _result(
+    name: str,
+    rows: Mapping[str, Row],
+    items: Mapping[str, Item],
+    config: Mapping[str, Any],
+    built: Mapping[str, Spent],
+    users: Mapping[str, int],
+    price: Price | None,
+) -> Result:
+    closed = task_named(config["task"]).closed
+    by_metric: dict[str, dict[str, float]] = defaultdict(dict)
+    for id, row in rows.items():
+        for metric, value in scores(items[id], row, closed).items():
+            by_metric[metric][id] = value
+    done = [row for row in rows.values() if not row.error]
+    memories = {row.found.memory for row in done if row.found.memory}
+    return Result(
+        system=name,
+        rows=rows,
+        scores=dict(by_metric),
+        statuses=abstention({id: (items[id], row) for id, row in rows.items()}),
+        online=_mean_spent([_online(row, price) for row in done]),
+        alone=_sum([built.get(key, Spent()) for key in memories]),
+        share=_sum([_part(built.get(key, Spent()), users[key]) for key in memories]),
+        errors={id: row.error for id, row in rows.items() if row.error},
+    )
+
+
+def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
+    """Return how many systems used each memory."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for system, found in rows.items():
+        for row in found.values():
+            users[row.found.memory].add(system)
+    return {memory: len(systems) for memory, systems in users.items()}
+
+
+def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[str, Spent]:
+    """Return what each memory cost; time adds up over interrupted builds, calls are in the last."""
+    found: dict[str, Spent] = {}
+    for entry in entries:
+        stages = [StageUsage(**stage) for stage in entry["stages"].values()]
+        before = found.get(entry["memory"], Spent())
+        found[entry["memory"]] = _spent(stages, price, before.seconds + entry["seconds"])
+    return found
+
+
+def _online(row: Row, price: Price | None) -> Spent:
+    return _spent(list(row.found.usage.online.values()), price, row.seconds)
+
+
+def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:
+    tokens_in, tokens_out = sum(s.tokens_in for s in stages), sum(s.tokens_out for s in stages)
+    money = price.of(tokens_in, tokens_out) if price else None
+    return Spent(sum(s.calls for s in stages), tokens_in + tokens_out, money, seconds)
+
+
+def _sum(parts: Sequence[Spent]) -> Spent:
+    money = [part.money for part in parts if part.money is not None]
+    return Spent(
+        calls=sum(part.calls for part in parts),
+        tokens=sum(part.tokens for part in parts),
+        money=sum(money) if money else None,
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+def _part(spent: Spent, users: int) -> Spent:
+    money = None if spent.money is None else spent.money / users
+    return Spent(spent.calls / users, spent.tokens / users, money, spent.seconds / users)
+
+
+def _mean_spent(parts: Sequence[Spent]) -> Spent:
+    return _part(_sum(parts), max(1, len(parts)))

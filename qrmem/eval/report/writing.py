@@ -1,0 +1,143 @@
+"""The report of one run: what was run, how well, how sure, at what cost, what went wrong."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qrmem.eval.report.results import Result, Results, Spent
+from qrmem.eval.report.tables import Table, number, percent
+
+REPORT = "report"
+
+
+def write_report(results: Results, against: str = "") -> Path:
+    """Write Markdown and CSV files beside a run; returns the Markdown file's path.
+
+    Args:
+        against: the system that the others are compared with; "": the first.
+    """
+    folder = results.path / REPORT
+    folder.mkdir(exist_ok=True)
+    found = tables(results, against or next(iter(results.systems)))
+    for table in found:
+        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+    text = "\n".join([heading(results), *(table.markdown() for table in found)])
+    path = folder / "report.md"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def heading(results: Results) -> str:
+    """Return what was run, so that a number never stands alone."""
+    config = results.config
+    settings, items = config["settings"], config["items"]
+    reader = settings["model"] or "local reasoner (no chat model)"
+    checked = ", ".join(_file(file) for file in config["files"])
+    lines = [
+        f"# {config['task']}: {', '.join(results.systems)}",
+        "",
+        f"- items: {items['n']} of {items['of']} (seed {config['seed']}, sample "
+        f"{items['sample']}), corpus: {config['corpus']}",
+        f"- data: {checked}",
+        f"- reader: {reader}; window {settings['window']} tokens; embedder {settings['embedder']}; "
+        f"answers: {config['answers']}",
+        f"- qrmem {config['about']['qrmem']}, commit {config['about']['git'] or 'unknown'}, "
+        f"{config['about']['started']}",
+        "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _file(file: dict[str, object]) -> str:
+    told = {True: "published checksum", False: "CHECKSUM DIFFERS from the published one"}
+    note = told.get(file["verified"], "no published checksum")  # type: ignore[call-overload]
+    return f"{file['name']} (sha256 {str(file['sha256'])[:12]}…, {note})"
+
+
+def tables(results: Results, against: str) -> list[Table]:
+    """Return the tables of a report."""
+    found = [_main(results), _differences(results, against), _costs(results), _statuses(results)]
+    errors = _errors(results)
+    return [table for table in (*found, errors) if table.rows]
+
+
+def _main(results: Results) -> Table:
+    metrics = results.metrics
+    rows = []
+    for name, result in results.systems.items():
+        cells = [_with_interval(result, metric) for metric in metrics]
+        n = max((len(found) for found in result.scores.values()), default=0)
+        rows.append([name, str(n), *cells])
+    return Table("results", "Results (%)", ["system", "n", *metrics], rows)
+
+
+def _with_interval(result: Result, metric: str) -> str:
+    found = result.mean(metric)
+    if found is None:
+        return ""
+    return f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}]"
+
+
+def _differences(results: Results, against: str) -> Table:
+    rows = []
+    for name in results.systems:
+        for metric in results.metrics if name != against else ():
+            gap = results.difference(name, against, metric)
+            if gap is not None:
+                interval = f"[{percent(gap.low)}, {percent(gap.high)}]"
+                rows.append(
+                    [name, metric, str(gap.n), percent(gap.value), interval, f"{gap.p:.4f}"]
+                )
+    head = ["system", "metric", "n", "difference", "95 % interval", "p"]
+    return Table(
+        "differences",
+        f"Differences from {against} (points)",
+        head,
+        rows,
+        ["Paired over the items that both have; p of a two-sided sign-flip test."],
+    )
+
+
+def _costs(results: Results) -> Table:
+    head = ["system", *_spent_names("item"), *_spent_names("built alone"), "share of building, s"]
+    rows = [
+        [name, *_spent(result.online), *_spent(result.alone), number(result.share.seconds)]
+        for name, result in results.systems.items()
+    ]
+    return Table(
+        "costs",
+        "Cost: one item (mean), and building all memories",
+        head,
+        rows,
+        [
+            "A memory that several systems use is built once: `built alone` is what one of them "
+            "would have paid by itself. Replies from the cache count as paid."
+        ],
+    )
+
+
+def _spent_names(what: str) -> list[str]:
+    return [f"calls / {what}", f"tokens / {what}", f"money / {what}", f"s / {what}"]
+
+
+def _spent(spent: Spent) -> list[str]:
+    return [number(v) for v in (spent.calls, spent.tokens, spent.money, spent.seconds)]
+
+
+def _statuses(results: Results) -> Table:
+    names = ("answered", "forced", "unanswerable", "false_abstention", "false_acceptance")
+    rows = [
+        [name, *(percent(result.statuses.get(status)) for status in names)]
+        for name, result in results.systems.items()
+    ]
+    is_asked = results.config["answers"] != "none"
+    return Table("statuses", "How answers ended (%)", ["system", *names], rows if is_asked else [])
+
+
+def _errors(results: Results) -> Table:
+    rows: Sequence[Sequence[str]] = [
+        [name, id, error]
+        for name, result in results.systems.items()
+        for id, error in result.errors.items()
+    ]
+    return Table("errors", "Items that failed (unscored)", ["system", "item", "error"], rows)

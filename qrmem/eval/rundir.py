@@ -1,0 +1,159 @@
+"""A run's folder: configuration, items, a line for each result; for one process at a time."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from qrmem.errors import StoreUnavailable, UsageError
+from qrmem.eval.records import Item, Row
+from qrmem.graphstore.codec import dumps, loads
+
+CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
+FREE = ("systems", "about")
+"""What may differ when a run goes on: systems can be added, and the code may have moved."""
+
+
+class RunFolder:
+    """The folder of one run; locked while it is open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: Any = None
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def begin(self, config: Mapping[str, Any], items: Sequence[Item]) -> Self:
+        """Take the folder for a run, a new one or one of the same configuration.
+
+        Raises:
+            UsageError: it holds a run of another configuration, or something else.
+            StoreUnavailable: another process is running in it, or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            self._check(config)
+            known = self.config() if (self.path / CONFIG).exists() else {}
+            systems = list(dict.fromkeys([*known.get("systems", ()), *config["systems"]]))
+            self._write(CONFIG, json.dumps({**config, "systems": systems}, indent=2) + "\n")
+            if not (self.path / ITEMS).exists():
+                self._write(ITEMS, "".join(f"{dumps(item)}\n" for item in items))
+            self._mend()
+        except OSError as exc:
+            self.close()
+            raise StoreUnavailable(f"{self.path}: {exc.strerror}") from exc
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def add(self, row: Row) -> None:
+        """Keep a result; it is on disk when this returns."""
+        self._append(ROWS, dumps(row))
+
+    def add_memory(self, built: Mapping[str, Any]) -> None:
+        """Keep what building a memory cost."""
+        self._append(MEMORIES, json.dumps(built))
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration.
+
+        Raises:
+            UsageError: there is no run in this folder.
+        """
+        try:
+            found: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as exc:
+            raise UsageError(f"{self.path} holds no run ({CONFIG}: {exc})") from exc
+        return found
+
+    def items(self) -> list[Item]:
+        """Return the items of the run, in the order of their file."""
+        return [loads(line, Item) for line in self._lines(ITEMS)]
+
+    def rows(self) -> dict[tuple[str, str], Row]:
+        """Return the last result of each (system, item)."""
+        found = (loads(line, Row) for line in self._lines(ROWS))
+        return {(row.system, row.item): row for row in found}
+
+    def memories(self) -> list[dict[str, Any]]:
+        """Return what building the memories cost, one entry per build."""
+        return [json.loads(line) for line in self._lines(MEMORIES)]
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _take_lock(self) -> None:
+        import fcntl
+
+        self._lock = (self.path / "run.lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            self.close()
+            raise StoreUnavailable(f"another run is working in {self.path}") from exc
+
+    def _check(self, config: Mapping[str, Any]) -> None:
+        if not (self.path / CONFIG).exists():
+            others = [p.name for p in self.path.iterdir() if p.name != "run.lock"]
+            if others:
+                raise UsageError(
+                    f"{self.path} holds something else ({others[0]}); name an empty one"
+                )
+            return
+        known = self.config()
+        plain = json.loads(json.dumps(config))
+        for name in sorted((known.keys() | plain.keys()) - set(FREE)):
+            if known.get(name) != plain.get(name):
+                raise UsageError(
+                    f"{self.path} holds a run of another configuration: {name} was "
+                    f"{known.get(name)!r}, now {plain.get(name)!r}; name another --out"
+                )
+
+    def _write(self, name: str, text: str) -> None:
+        new = self.path / f"{name}.new"
+        new.write_text(text, encoding="utf-8")
+        new.replace(self.path / name)
+
+    def _append(self, name: str, line: str) -> None:
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    def _mend(self) -> None:
+        """Cut off a last line that a crash left half written."""
+        for name in (ROWS, MEMORIES):
+            path = self.path / name
+            if path.exists():
+                raw = path.read_bytes()
+                whole = raw[: raw.rfind(b"\n") + 1]
+                if len(whole) < len(raw):
+                    path.write_bytes(whole)
+
+    def _lines(self, name: str) -> Iterator[str]:
+        path = self.path / name
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    yield line

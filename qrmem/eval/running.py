@@ -1,0 +1,157 @@
+"""One `qrmem eval run`: what was asked for becomes a configuration, a folder, and a run in it."""
+
+import platform
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.eval.bench import open_bench, price_of, require, resolved
+from qrmem.eval.records import Dataset, Item
+from qrmem.eval.rundir import RunFolder
+from qrmem.eval.runner import Ran, run
+from qrmem.eval.sampling import sample, sample_digest
+from qrmem.eval.systems import System, parse
+from qrmem.eval.tasks import Corpus, load
+from qrmem.models.caps import Caps
+from qrmem.ports import ChatModel, Listener
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a run is to be; two runs of the same `Wanted` give the same results.
+
+    Attributes:
+        task: name of a task.
+        data: its file or folder.
+        systems: as written, with parameters.
+        retrieve: rank only, answer nothing.
+        force: force an answer where none was found.
+    """
+
+    task: str
+    data: Path
+    systems: tuple[str, ...]
+    corpus: Corpus = field(default_factory=Corpus)
+    size: int | None = None
+    seed: int = 0
+    strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    retrieve: bool = False
+    force: bool = True
+
+
+async def run_task(
+    wanted: Wanted,
+    out: Path,
+    settings: Settings,
+    *,
+    listener: Listener,
+    concurrency: int = 1,
+    caps: Caps | None = None,
+    chat: ChatModel | None = None,
+) -> Ran:
+    """Run a task in a folder; the same call again goes on where the last one stopped.
+
+    Raises:
+        UsageError: something is wrong with what was asked for, or with the data.
+        MissingError: a system needs a model, an embedder or an extra that is not there.
+        CapReached: a cap was reached.
+    """
+    settings = resolved(settings)
+    systems: dict[str, System] = {}
+    for word in wanted.systems:
+        systems[word] = parse(word)
+        require(systems[word].needs, settings, word)
+    if not systems:
+        raise UsageError("name at least one system: --system reflection,bm25")
+    dataset = load(wanted.task, wanted.data, wanted.corpus)
+    items = sample(dataset.items, wanted.size, wanted.seed, wanted.strata)
+    config = configuration(wanted, settings, dataset, items)
+    with RunFolder(out).begin(config, items) as folder:
+        async with open_bench(
+            settings,
+            out,
+            chat=chat,
+            caps=caps,
+            listener=listener,
+            record=folder.add_memory,
+            force=wanted.force,
+            retrieve=wanted.retrieve,
+        ) as bench:
+            return await run(bench, dataset, items, systems, folder, concurrency=concurrency)
+
+
+def configuration(
+    wanted: Wanted, settings: Settings, dataset: Dataset, items: list[Item]
+) -> dict[str, Any]:
+    """Return everything that shapes the results, and, under `about`, where they were made."""
+    price = price_of(settings)
+    return {
+        "task": wanted.task,
+        "corpus": wanted.corpus.kind,
+        "files": [
+            {"name": f.path.name, "sha256": f.sha256, "verified": f.verified} for f in dataset.files
+        ],
+        "items": {"n": len(items), "of": len(dataset.items), "sample": sample_digest(items)},
+        "size": wanted.size,
+        "seed": wanted.seed,
+        "strata": {label: dict(counts) for label, counts in wanted.strata.items()},
+        "answers": "none" if wanted.retrieve else "forced" if wanted.force else "may abstain",
+        "settings": {name: getattr(settings, name) for name in _SHAPING},
+        "price": asdict(price) if price else None,
+        "prompts": _prompts() if settings.model else {},
+        "systems": list(wanted.systems),
+        "about": _about(),
+    }
+
+
+_SHAPING = (
+    "model",
+    "base_url",
+    "embedder",
+    "tokenizer",
+    "tagger",
+    "segment_tokens",
+    "window",
+    "reserve",
+    "questions",
+    "similar_names",
+)
+"""Settings that shape results."""
+
+
+def _prompts() -> dict[str, int]:
+    from qrmem.prompts import Prompt, catalogue
+
+    found = (p for p in vars(catalogue).values() if isinstance(p, Prompt))
+    return {prompt.name: prompt.version for prompt in found}
+
+
+def _about() -> dict[str, Any]:
+    return {
+        "qrmem": version("qrmem"),
+        "git": _git_hash(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _git_hash() -> str:
+    """Return the commit of the code that runs, with a `+` if it was changed; "" outside of git."""
+    here = Path(__file__).parent
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True
+        )
+        changes = subprocess.run(
+            ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True
+        )
+    except OSError:
+        return ""
+    return commit.stdout.strip() + ("+" if changes.stdout.strip() else "")

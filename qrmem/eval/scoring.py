@@ -1,0 +1,73 @@
+"""From a result to its scores: which metrics an item can have, and what each is."""
+
+from collections.abc import Callable, Mapping
+
+from qrmem.eval.metrics import answers, overlap, retrieval
+from qrmem.eval.records import Item, Row
+
+Score = Callable[[Item, Row], float | None]
+"""`None`: the item cannot be scored by it, which is not zero."""
+
+AT = (1, 2, 5, 10)
+
+
+def scores(item: Item, row: Row, closed: bool) -> dict[str, float]:
+    """Return all scores that this result can have.
+
+    Args:
+        closed: HotpotQA's rule for yes and no in F1.
+    """
+    if row.error:
+        return {}
+    return {**_answer_scores(item, row, closed), **_found_scores(item, row)}
+
+
+def _answer_scores(item: Item, row: Row, closed: bool) -> dict[str, float]:
+    if row.found.status == "unanswerable" and not row.found.steps:
+        return {}  # nothing was asked: a ranking alone
+    if item.choices and item.choice is not None:
+        return {"accuracy": answers.choice_accuracy(row.found.choice, item.choice)}
+    if not item.answers or not item.is_answerable:
+        return {}
+    return {
+        **_text_scores(row.short, item.answers, closed),
+        **{f"raw_{n}": v for n, v in _text_scores(row.found.text, item.answers, closed).items()},
+    }
+
+
+def _text_scores(text: str, gold: tuple[str, ...], closed: bool) -> dict[str, float]:
+    return {
+        "em": answers.strict_em(text, gold),
+        "cover_em": answers.cover_em(text, gold),
+        "f1": answers.token_f1(text, gold, closed=closed),
+        "rouge_l": overlap.rouge_l(text, gold),
+    }
+
+
+def _found_scores(item: Item, row: Row) -> dict[str, float]:
+    if not item.gold:
+        return {}
+    ranked = row.found.ranked
+    found = {f"recall@{k}": retrieval.recall_at(ranked, item.gold, k) for k in AT}
+    return found | {f"all@{k}": retrieval.all_gold_at(ranked, item.gold, k) for k in AT[1:]}
+
+
+def abstention(pairs: Mapping[str, tuple[Item, Row]]) -> dict[str, float]:
+    """Return how often each status came, and how often it was the wrong one.
+
+    `false_abstention`: of the items whose context holds the answer, the share that was refused;
+    `false_acceptance`: of the others, the share that was answered, forced answers not counted.
+    """
+    rows = [(item, row) for item, row in pairs.values() if not row.error]
+    shares = {
+        status: _share([row.found.status == status for _, row in rows])
+        for status in ("answered", "forced", "unanswerable")
+    }
+    refused = [row.found.status == "unanswerable" for item, row in rows if item.is_answerable]
+    accepted = [row.found.status == "answered" for item, row in rows if not item.is_answerable]
+    wrong = {"false_abstention": _share(refused), "false_acceptance": _share(accepted)}
+    return {name: value for name, value in (shares | wrong).items() if value is not None}
+
+
+def _share(flags: list[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None

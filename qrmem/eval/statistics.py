@@ -1,0 +1,119 @@
+"""Uncertainty: bootstrap intervals and a paired test, over the same items only (Q33)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qrmem.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DRAWS = 10_000
+SEED = 20_240
+"""Of the draws: the same numbers give the same interval, everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean with its 95 % bootstrap interval.
+
+    Attributes:
+        n: items that were scored; what could not be scored is not in it, and is not zero.
+    """
+
+    n: int
+    value: float
+    low: float
+    high: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One system minus another over the same items.
+
+    Attributes:
+        p: of a two-sided sign-flip test: how often a difference at least as large comes by chance.
+    """
+
+    n: int
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def mean(values: Sequence[float]) -> Mean | None:
+    """Return the mean of some items' scores, or `None` of none."""
+    import numpy as np
+
+    if not values:
+        return None
+    scores = np.asarray(values, dtype=np.float64)
+    drawn = _resampled(scores)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    error = float(scores.std(ddof=1) / np.sqrt(scores.size)) if scores.size > 1 else 0.0
+    return Mean(scores.size, float(scores.mean()), float(low), float(high), error)
+
+
+def difference(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Difference | None:
+    """Compare two systems item by item; items that either lacks are left out of both.
+
+    Args:
+        ours: item id to score.
+    """
+    import numpy as np
+
+    both = sorted(ours.keys() & theirs.keys())
+    if not both:
+        return None
+    gaps = np.array([ours[item] - theirs[item] for item in both])
+    low, high = np.percentile(_resampled(gaps), [2.5, 97.5])
+    return Difference(gaps.size, float(gaps.mean()), float(low), float(high), _by_chance(gaps))
+
+
+def require_same_sample(samples: Mapping[str, Sequence[str]]) -> None:
+    """Refuse to compare runs over different items.
+
+    Args:
+        samples: name of a run to the ids of its items.
+
+    Raises:
+        UsageError: two of them differ.
+    """
+    (first, items), *others = samples.items()
+    for name, other in others:
+        if set(other) != set(items):
+            lacking = sorted(set(items) ^ set(other))[0]
+            raise UsageError(
+                f"{first} and {name} are over different items (only one has {lacking!r}); "
+                "results over different questions cannot be compared"
+            )
+
+
+def _resampled(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return the means of samples drawn with replacement, a block at a time."""
+    import numpy as np
+
+    random = np.random.default_rng(SEED)
+    block = max(1, 2_000_000 // scores.size)
+    means = [
+        scores[random.integers(0, scores.size, (min(block, DRAWS - at), scores.size))].mean(axis=1)
+        for at in range(0, DRAWS, block)
+    ]
+    return np.concatenate(means)
+
+
+def _by_chance(gaps: "NDArray[np.float64]") -> float:
+    import numpy as np
+
+    random = np.random.default_rng(SEED)
+    own = abs(gaps.mean()) - 1e-12
+    block = max(1, 2_000_000 // gaps.size)
+    as_large = 0
+    for at in range(0, DRAWS, block):
+        signs = random.integers(0, 2, (min(block, DRAWS - at), gaps.size)) * 2 - 1
+        as_large += int((abs((signs * gaps).mean(axis=1)) >= own).sum())
+    return (as_large + 1) / (DRAWS + 1)

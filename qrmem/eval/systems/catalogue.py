@@ -1,0 +1,96 @@
+"""Names of systems, and how one is written with its parameters: `bm25:k=1`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+from qrmem.errors import UsageError
+from qrmem.eval.bench import Bench
+from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.systems.ours import Strategy
+from qrmem.eval.systems.retrieved import Retrieved
+
+
+class System(Protocol):
+    """Answers items; a frozen dataclass whose fields are its parameters."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What has to be there: `model`, `embedder`."""
+        ...
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Answer one item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A system as it stands in the list.
+
+    Attributes:
+        row: of the specification.
+    """
+
+    system: Any
+    what: str
+    row: str
+
+
+SYSTEMS: Mapping[str, Entry] = {
+    "reflection": Entry(Strategy(strategy="reflection"), "navigation by reflection", "Q18"),
+    "graph-expansion": Entry(Strategy(strategy="graph-expansion"), "graph expansion search", "Q17"),
+    "entity-trial": Entry(Strategy(strategy="entity-trial"), "entity trial", "Q16"),
+    "search": Entry(Retrieved(ranker="search"), "our search, then one reading", "Q14"),
+    "bm25": Entry(Retrieved(ranker="bm25"), "BM25 top k (k=0: Max)", "B03"),
+    "dense": Entry(Retrieved(ranker="dense"), "dense top k (k=0: Max)", "B04"),
+    "dos-rag": Entry(
+        Retrieved(ranker="dense", k=0, order="document"),
+        "retrieve what fits, read it in document order",
+        "FIELD 2.3",
+    ),
+}
+
+
+def parse(word: str) -> System:
+    """Return the system of a name with parameters: `NAME[:KEY=VALUE]…`.
+
+    Raises:
+        UsageError: no such system, no such parameter, or a value that it cannot have.
+    """
+    name, *pairs = word.split(":")
+    if name not in SYSTEMS:
+        near = get_close_matches(name, SYSTEMS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(SYSTEMS)}"
+        raise UsageError(f"no system is called {name!r}; {hint}")
+    system = SYSTEMS[name].system
+    hints = get_type_hints(type(system))
+    given = {}
+    for pair in pairs:
+        key, mark, value = pair.partition("=")
+        if not mark or key not in {f.name for f in fields(system)}:
+            known = ", ".join(f.name for f in fields(system))
+            raise UsageError(
+                f"{word!r}: the system {name} has no parameter {key!r}; it has {known}"
+            )
+        given[key] = _cast(value, hints[key], word)
+    made: System = replace(system, **given)
+    return made
+
+
+def _cast(value: str, kind: Any, word: str) -> Any:
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise UsageError(f"{word!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+        return value
+    if kind is bool:
+        if value not in {"true", "false"}:
+            raise UsageError(f"{word!r}: {value!r} is not true or false")
+        return value == "true"
+    if kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            raise UsageError(f"{word!r}: {value!r} is not a number") from None
+    return value

@@ -1,0 +1,120 @@
+"""A run from the command line: results, resuming, refusals, failures of single items."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qrmem.cli import main
+from qrmem.eval.rundir import RunFolder
+
+DATA = Path(__file__).parent / "data"
+HOTPOT = str(DATA / "hotpot.json")
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str, task: str = "hotpotqa", data: str = HOTPOT) -> int:
+    return main(["eval", "run", task, "--data", data, "--embedder", "none", "--quiet", *words])
+
+
+def rows(folder: str) -> dict[tuple[str, str], object]:
+    found = RunFolder(Path(folder)).rows()
+    return {key: (row.short, row.found.ranked, row.error) for key, row in found.items()}
+
+
+def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--system", "reflection,bm25:k=1", "--out", "r") == 0
+    told = capsys.readouterr().out
+    assert "| reflection | 3 |" in told
+    assert "| bm25:k=1 | 3 |" in told
+    assert "local reasoner (no chat model)" in told
+    assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
+
+
+def test_a_run_goes_on_where_it_stopped() -> None:
+    assert run("--system", "bm25,search", "--out", "whole") == 0
+    assert run("--system", "bm25,search", "--out", "r") == 0
+    kept = Path("r/rows.jsonl")
+    lines = kept.read_text().splitlines()
+    # Stopped while the third line was written.
+    kept.write_text("\n".join([*lines[:2], lines[2][: len(lines[2]) // 2]]))
+    before = kept.read_text().splitlines()[:2]
+    assert run("--system", "bm25,search", "--out", "r") == 0
+    assert kept.read_text().splitlines()[:2] == before
+    assert len(kept.read_text().splitlines()) == 6
+    assert rows("r") == rows("whole")
+
+
+def test_a_folder_with_another_configuration_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert run("--system", "bm25", "--out", "r", "--sample", "2") == 2
+    assert "another configuration" in capsys.readouterr().err
+    assert run("--system", "bm25,search", "--out", "r") == 0, "a system may be added"
+    assert len(rows("r")) == 6
+
+
+def test_two_runs_in_one_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    folder = RunFolder(Path("r"))
+    config = folder.config()
+    with folder.begin(config, []):
+        assert run("--system", "bm25,search", "--out", "r") == 4
+    assert "another run is working" in capsys.readouterr().err
+    assert run("--system", "bm25,search", "--out", "r") == 0
+
+
+def test_an_item_that_crashes_is_reported_and_the_others_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = json.loads(Path(HOTPOT).read_text())
+    long[1]["question"] = "Why " * 5000 + "?"
+    Path("long.json").write_text(json.dumps(long))
+    assert run("--system", "bm25", "--out", "r", data="long.json") == 1
+    assert "| bm25 | h2 | WindowTooSmall" in capsys.readouterr().out
+    done = rows("r")
+    assert [item for (_, item), row in done.items() if not row[2]] == ["h1", "h3"]  # type: ignore[index]
+    assert "| bm25 | 2 |" in Path("r/report/report.md").read_text(), "unscored is not zero"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--system", "bm26"), 2, "did you mean bm25"),
+        (("--system", "bm25:q=1"), 2, "has no parameter 'q'"),
+        (("--system", "bm25:k=x"), 2, "not a number"),
+        (("--system", "dense"), 3, "needs an embedder"),
+        ((), 2, "name at least one system"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: tuple[str, ...], code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words, "--out", "r") == code
+    assert told in capsys.readouterr().err
+    assert not Path("r").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "told"),
+    [
+        ("hotpotqa", "nowhere", "hotpotqa.github.io"),
+        ("hotpotqa", ".", "holds none of"),
+        ("hotpotq", HOTPOT, "did you mean hotpotqa"),
+        ("musique", HOTPOT, "record 0 has no field 'paragraphs'"),
+    ],
+)
+def test_wrong_data_is_refused_with_where_to_get_it(
+    task: str, data: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--system", "bm25", task=task, data=data) == 2
+    assert told in capsys.readouterr().err
