@@ -16,6 +16,7 @@ QrmemError                    catch this to catch everything of ours
 │   └── StoreUnavailable      the database failed, is locked or read-only
 ├── StoreConflict             somebody else changed the namespace; retried inside
 ├── CapReached                a cap on calls, tokens, money or time was reached (exit 1)
+├── OutputFailed              what a command printed cannot be written        (exit 1)
 └── ModelOutputError          a model's reply does not parse; keeps `.raw`
 """
 
@@ -90,6 +91,10 @@ class StoreConflict(QrmemError):
 
 class CapReached(QrmemError):
     """A cap on calls, tokens, money or time was reached; everything done is kept."""
+
+
+class OutputFailed(QrmemError):
+    """What a command printed cannot be written (a full disk); everything done is kept."""
 
 
 class ModelOutputError(QrmemError):

@@ -4,9 +4,11 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from qrmem.cli.output import safe
 from qrmem.cli.parser import build_parser
-from qrmem.errors import QrmemError
+from qrmem.errors import OutputFailed, QrmemError
 
 INTERRUPTED = 130
 
@@ -30,9 +32,12 @@ def _command(argv: Sequence[str]) -> int:
 
 def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
     """Run something; turn what it raises into one line and an exit code, unless `debug`."""
+    _take_any_text()
     try:
         return work()
     except QrmemError as exc:
+        if isinstance(exc, OutputFailed):
+            _drop_output()
         if debug:
             raise
         _say(_one_line(exc))
@@ -42,7 +47,7 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except MemoryError:
         _say("out of memory; add fewer or smaller documents at once")
@@ -54,9 +59,22 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
         return 1
 
 
+def _take_any_text() -> None:
+    """Let both outputs take what their encoding lacks, half a surrogate pair too."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Throw away what could not be written, which would be tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _one_line(exc: BaseException) -> str:
-    return " ".join(str(exc).split()) or type(exc).__name__
+    return " ".join(safe(str(exc)).split()) or type(exc).__name__
 
 
 def _say(line: str) -> None:
-    print(f"qrmem: {line}", file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(f"qrmem: {line}", file=sys.stderr, flush=True)

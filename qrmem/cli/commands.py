@@ -70,7 +70,7 @@ async def add(arguments: Namespace) -> int:
     if arguments.json:
         output.print_json(report)
     else:
-        print("\n".join(output.report_lines(report)))
+        output.show("\n".join(output.report_lines(report)))
     return DONE if report.is_complete else PARTLY
 
 
@@ -117,9 +117,9 @@ async def search(arguments: Namespace) -> int:
         output.print_json(hits)
     else:
         for number, hit in enumerate(hits, 1):
-            print("\n".join(output.hit_lines(number, hit)))
+            output.show("\n".join(output.hit_lines(number, hit)))
         if not hits:
-            print("nothing fits")
+            output.show("nothing fits")
     return DONE
 
 
@@ -133,7 +133,7 @@ async def ask(arguments: Namespace) -> int:
     elif arguments.json:
         output.print_json(answer)
     else:
-        print("\n".join(output.answer_lines(answer)))
+        output.show("\n".join(output.answer_lines(answer)))
     return DONE
 
 
@@ -160,7 +160,7 @@ def _stream(step: Step, *, as_json: bool) -> None:
     if as_json:
         output.print_json_line({"step": output.plain(step)})
     else:
-        print("\n".join(output.step_lines(step)), flush=True)
+        output.show("\n".join(output.step_lines(step)))
 
 
 def _narrowed(arguments: Namespace) -> Mapping[str, Any]:
@@ -302,7 +302,7 @@ def _print(arguments: Namespace, value: Any, lines: list[str]) -> int:
     if arguments.json:
         output.print_json(value)
     else:
-        print("\n".join(lines))
+        output.show("\n".join(lines))
     return DONE
 
 

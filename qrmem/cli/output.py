@@ -5,9 +5,11 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from qrmem.config import Secret
+from qrmem.errors import OutputFailed
 from qrmem.records import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
 
 QUOTE_LENGTH = 300
@@ -27,19 +29,38 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Secret) else value
 
 
+def show(text: str) -> None:
+    """Print a result, to be seen at once.
+
+    Raises:
+        OutputFailed: standard output cannot be written.
+        BrokenPipeError: its reader went away.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise OutputFailed(
+            f"standard output cannot be written: {exc.strerror}; what was done is kept"
+        ) from exc
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    print(json.dumps(plain(value), ensure_ascii=False, indent=2))
+    show(json.dumps(plain(value), ensure_ascii=False, indent=2))
 
 
 def print_json_line(value: Any) -> None:
     """Print one JSON object on one line (`--stream --json`)."""
-    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+    show(json.dumps(plain(value), ensure_ascii=False))
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Say something about the run, on standard error, on one line."""
-    if not quiet:
+    """Say something about the run, on standard error, on one line; no run ends for lack of it."""
+    if quiet:
+        return
+    with suppress(OSError):
         print(f"qrmem: {' '.join(safe(text).split())}", file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,63 @@
+"""Where results go: a full disk, a closed pipe, an encoding that lacks a letter."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Shell
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+
+
+def written_to(shell: Shell, place: Path, *words: str, stderr: bool = False) -> tuple[int, str]:
+    """Run a command with one of its outputs at a place; return exit code and the other output."""
+    with place.open("wb") as out:
+        done = subprocess.run(
+            shell.command(*words),
+            cwd=shell.folder,
+            env=shell.environment,
+            stdout=subprocess.PIPE if stderr else out,
+            stderr=out if stderr else subprocess.PIPE,
+            timeout=120,
+        )
+    return done.returncode, (done.stdout if stderr else done.stderr).decode()
+
+
+@needs_full
+@pytest.mark.parametrize("words", [("search", "Nell"), ("status", "--json"), ("list",)])
+def test_results_that_cannot_be_written_are_one_line(
+    read_sample: Shell, words: tuple[str, ...]
+) -> None:
+    code, err = written_to(read_sample, FULL, *words)
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "standard output cannot be written: No space left on device" in err
+
+
+@needs_full
+def test_a_run_does_not_end_for_lack_of_its_remarks(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London in 1833.")
+    code, out = written_to(qrmem, FULL, "add", "a.txt", stderr=True)
+    assert code == 0
+    assert "1 added" in out
+
+
+def test_letters_that_an_output_lacks_are_escaped(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Zoë Čapek met Ægir in Łódź.")
+    assert qrmem("add", "a.txt", PYTHONIOENCODING="ascii").code == 0
+    ran = qrmem("ask", "Who met Ægir?", PYTHONIOENCODING="ascii")
+    assert ran.code == 0
+    assert "Zo\\xeb" in ran.out
+
+
+def test_a_word_of_the_command_line_that_is_no_text_is_shown_escaped(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada met Babbage.")
+    assert qrmem("add", "a.txt").code == 0
+    ran = qrmem("ask", "Who met B\udcffabbage?", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["status"] in {"answered", "unanswerable"}
+    ran = qrmem("show", "B\udcff\x1b[31m")
+    assert ran.code == 2
+    assert "\x1b" not in ran.err
+    assert ran.err.count("\n") == 1
