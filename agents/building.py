@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
+from qrmem.agents.calls import Task, shares
 from qrmem.agents.embedding import embed_segments
 from qrmem.agents.folding import fold_documents
 from qrmem.agents.merging import deciding, merge_view
 from qrmem.agents.pool import each
-from qrmem.agents.reading import Reader, Task
+from qrmem.agents.reading import Reader
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.ports import Event, Reading
+from qrmem.ports import Event, Reading, Sharer
 from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class BuildState(TypedDict):
 
     Attributes:
         documents: ids, in the order in which they were given.
+        source: ids of all documents that were given with them, complete ones too.
         question: the user's question (orientation `full`), or "".
         unread: segments without a first reading.
         lacking: segments to read again with their accepted questions, or to close without.
     """
 
     documents: list[str]
+    source: list[str]
     question: str
     unread: list[str]
     lacking: list[str]
@@ -65,6 +68,7 @@ class BuildRun:
         segments: of the given documents, by id, in order.
         lossy: first readings of an earlier run of which something was lost; they are made again.
         again: what `accept` found for each lacking segment.
+        questioned: all segments that have accepted questions.
     """
 
     deps: BuildDeps
@@ -73,6 +77,7 @@ class BuildRun:
     segments: dict[str, Segment] = field(default_factory=dict)
     lossy: dict[str, Contribution] = field(default_factory=dict)
     again: dict[str, "Again"] = field(default_factory=dict)
+    questioned: set[str] = field(default_factory=set)
 
     def task(self, segment_id: str, question: str) -> Task:
         """Return a first reading to make."""
@@ -101,6 +106,21 @@ class BuildRun:
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
         return deciding(self.deps)(extractions)
+
+    async def share(self, source: Sequence[str]) -> None:
+        """Find out which segments share a call."""
+        reasoner = self.deps.reasoner
+        if not isinstance(reasoner, Sharer) or not reasoner.shared_tokens:
+            return
+        of: dict[str, list[Segment]] = {}
+        for segment in self.segments.values():
+            of.setdefault(segment.document_id, []).append(segment)
+        for document_id in source:
+            if document_id not in of:
+                found = await self.deps.store.segments_of(self.deps.ns, document_id)
+                of[document_id] = list(found)
+        given = [segment for document_id in dict.fromkeys(source) for segment in of[document_id]]
+        self.reader.shared = shares(given, reasoner.shared_tokens)
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise one document and keep the summary."""
@@ -137,7 +157,11 @@ class Again:
 
 
 async def build_documents(
-    deps: BuildDeps, document_ids: Sequence[str], *, question: str = ""
+    deps: BuildDeps,
+    document_ids: Sequence[str],
+    *,
+    source: Sequence[str] = (),
+    question: str = "",
 ) -> BuildOutcome:
     """Read documents of the store into the memory, and merge what they bring.
 
@@ -146,6 +170,8 @@ async def build_documents(
 
     Args:
         document_ids: documents that were put into the store.
+        source: these, and in their order between them those that are complete: which short segments
+            share a call depends on all of them, so that it is the same after a stop. Empty: these.
         question: shapes every reading (orientation `full`).
 
     Returns:
@@ -160,6 +186,7 @@ async def build_documents(
     run = BuildRun(deps, Reader(deps))
     start: BuildState = {
         "documents": list(document_ids),
+        "source": list(source or document_ids),
         "question": question,
         "unread": [],
         "lacking": [],
@@ -206,6 +233,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
         if any(row.state == "partial" for row in rows):
             found = await deps.store.contributions(deps.ns, document_id, kinds=("extraction",))
             run.lossy.update({made.segment_id: made for made in found if made.losses})
+    await run.share(state["source"])
     return {"unread": [id for id in run.segments if run.is_unread(id)]}
 
 
@@ -241,6 +269,8 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
         extractions = [c for c in found if c.kind == "extraction"]
         asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
         for first, questions in zip(extractions, run.decide(extractions), strict=True):
+            if questions:
+                run.questioned.add(first.segment_id)
             before = asked.get((first.segment_id, questions))
             if questions and (before is None or before.losses):
                 attempt = before.next_attempt if before else 0
@@ -258,7 +288,11 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
     counted = set(state["unread"])
     await run.reader.supplement(
-        [replace(run.task_again(id, state["question"]), is_counted=id in counted) for id in lacking]
+        [
+            replace(run.task_again(id, state["question"]), is_counted=id in counted)
+            for id in lacking
+        ],
+        run.questioned,
     )
 
 

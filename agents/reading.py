@@ -1,15 +1,17 @@
 """Reading segments: the parallel phases of a build, each committed as it comes in (Q04-Q10)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
+from qrmem.agents.calls import Call, Task, calls
 from qrmem.agents.pool import each
 from qrmem.agents.state import BuildDeps
 from qrmem.agents.tagging import tagged, united
-from qrmem.errors import ModelOutputError
-from qrmem.ports import Event, Reading
-from qrmem.records import Contribution, LedgerRow, Loss, Segment, SegmentState
+from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
+from qrmem.ports import CallRecord, Event, Job, Sharer
+from qrmem.records import Contribution, LedgerRow, Loss, SegmentState
 
 T = TypeVar("T")
 
@@ -19,24 +21,8 @@ TAGGED_BATCH = 16
 """The same where a tagger is asked about each, which takes longer than the reading."""
 REASON = 300
 """Characters of a model's error that the ledger keeps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A segment to read, and with what.
-
-    Attributes:
-        known: what its first reading brought; for a first reading what an earlier one brought, of
-            which something was lost, else `None`.
-        questions: accepted questions to read it again with.
-        is_counted: whether a progress bar has seen it already.
-    """
-
-    segment: Segment
-    reading: Reading
-    known: Contribution | None = None
-    questions: tuple[str, ...] = ()
-    is_counted: bool = False
+FRUITLESS = 3
+"""Shared calls after which no more are made, if none of them was of any use."""
 
 
 @dataclass(slots=True)
@@ -46,11 +32,14 @@ class Reader:
     Attributes:
         rows: what the ledger says, by segment id.
         read: ids of segments whose first reading was made.
+        shared: for each segment that shares a call the ids of all that do.
     """
 
     deps: BuildDeps
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
+    shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _tried: list[bool] = field(default_factory=list)
     _warned: set[str] = field(default_factory=set)
 
     async def extract(self, tasks: Sequence[Task]) -> None:
@@ -60,10 +49,15 @@ class Reader:
             for batch in _batches(tasks, size):
                 await self._commit(await self._extracted_all(batch))
         else:
-            await each(tasks, self._extract, concurrency=self.deps.concurrency)
+            work = partial(self._read, self._extracted)
+            await each(calls(tasks, self.shared), work, concurrency=self.deps.concurrency)
 
-    async def supplement(self, tasks: Sequence[Task]) -> None:
-        """Read segments again with their accepted questions; each ends `ok` or `partial`."""
+    async def supplement(self, tasks: Sequence[Task], questioned: Collection[str]) -> None:
+        """Read segments again with their accepted questions; each ends `ok` or `partial`.
+
+        Args:
+            questioned: ids of all segments that have some, those of earlier runs too.
+        """
         idle = [(task, self._closed(task), None) for task in tasks if not task.questions]
         asked = [task for task in tasks if task.questions]
         for done in _batches(idle, LOCAL_BATCH):
@@ -72,7 +66,9 @@ class Reader:
             for batch in _batches(asked, LOCAL_BATCH):
                 await self._commit([await self._supplemented(task) for task in batch])
         else:
-            await each(asked, self._supplement, concurrency=self.deps.concurrency)
+            todo = calls(asked, self.shared, questioned)
+            work = partial(self._read, self._supplemented)
+            await each(todo, work, concurrency=self.deps.concurrency)
 
     async def _extracted_all(self, tasks: Sequence[Task]) -> "list[_Outcome]":
         """Read segments locally; a tagger works on several of them at once."""
@@ -84,19 +80,46 @@ class Reader:
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
         return [outcomes[task.segment.id] for task in tasks]
 
+    # --- one call ---------------------------------------------------------------------------------
+
+    async def _read(self, one: "_One", call: Call) -> None:
+        """Read the segments of a call; if it is tried again, those that were not read yet."""
+        if call.is_shared and (any(self._tried) or len(self._tried) < FRUITLESS):
+            done = await self._together(one, call.tasks)
+            read = {task.segment.id for task, _, _ in done}
+            call.tasks = [task for task in call.tasks if task.segment.id not in read]
+            self._tried.append(bool(done))
+        call.is_shared = False
+        while call.tasks:
+            await self._commit([await one(call.tasks[0], None)])
+            del call.tasks[0]
+
+    async def _together(self, one: "_One", tasks: Sequence[Task]) -> "list[_Outcome]":
+        """Read several segments in one call; what it was good for is committed, all at once."""
+        reasoner = self.deps.reasoner
+        assert isinstance(reasoner, Sharer)
+        jobs = [Job(task.segment, task.reading, task.known, task.questions) for task in tasks]
+        try:
+            if tasks[0].questions:
+                made = await reasoner.supplement_together(jobs)
+            else:
+                made = await reasoner.extract_together(jobs)
+        except (ModelOutputError, WindowTooSmall, ContextExceeded):
+            return []
+        found = zip(tasks, made, strict=True)
+        done = [await one(task, contribution) for task, contribution in found if contribution]
+        if done:
+            await self._commit(done)
+        return done
+
     # --- one segment ------------------------------------------------------------------------------
 
-    async def _extract(self, task: Task) -> None:
-        await self._record(await self._extracted(task))
-
-    async def _supplement(self, task: Task) -> None:
-        await self._record(await self._supplemented(task))
-
-    async def _extracted(self, task: Task) -> "_Outcome":
+    async def _extracted(self, task: Task, given: Contribution | None = None) -> "_Outcome":
+        """Return a first reading, made here or given, with the tagger's entities."""
         found = await tagged(self.deps.tagger, task.segment.text)
         self._warn(found.losses)
         try:
-            made = await self.deps.reasoner.extract(
+            made = given or await self.deps.reasoner.extract(
                 task.segment, replace(task.reading, tagged=found.mentions)
             )
         except ModelOutputError as exc:
@@ -111,10 +134,11 @@ class Reader:
         self.read.append(task.segment.id)
         return task, self._row(task, "extracted", _reason(made)), made
 
-    async def _supplemented(self, task: Task) -> "_Outcome":
+    async def _supplemented(self, task: Task, given: Contribution | None = None) -> "_Outcome":
+        """Return a second reading, made here or given."""
         assert task.known is not None
         try:
-            made = await self.deps.reasoner.supplement(
+            made = given or await self.deps.reasoner.supplement(
                 task.segment,
                 replace(task.reading, tagged=task.known.mentions),
                 task.known,
@@ -127,18 +151,13 @@ class Reader:
 
     # --- committing -------------------------------------------------------------------------------
 
-    async def _record(self, outcome: "_Outcome") -> None:
-        _, row, contribution = outcome
-        calls = self.deps.take_calls(row.segment_id)
-        await self.deps.store.record(self.deps.ns, row, contribution, calls)
-        self._note([outcome])
-
     async def _commit(self, outcomes: "Sequence[_Outcome]") -> None:
+        """Commit segments in one transaction, with the calls that were about them."""
         rows = [(row, contribution) for _, row, contribution in outcomes]
-        await self.deps.store.record_all(self.deps.ns, rows)
-        self._note(outcomes)
-
-    def _note(self, outcomes: "Sequence[_Outcome]") -> None:
+        paid: list[CallRecord] = []
+        for row, _ in rows:
+            paid += self.deps.take_calls(row.segment_id)
+        await self.deps.store.record_all(self.deps.ns, rows, paid)
         self.rows.update({row.segment_id: row for _, row, _ in outcomes})
         if fresh := [task for task, _, _ in outcomes if not task.is_counted]:
             self.deps.listener(Event("segment", {"count": len(fresh)}))
@@ -172,6 +191,7 @@ def _reason(made: Contribution) -> str:
 
 
 _Outcome = tuple[Task, LedgerRow, Contribution | None]
+_One = Callable[[Task, Contribution | None], Awaitable[_Outcome]]
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

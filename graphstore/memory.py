@@ -188,11 +188,13 @@ class MemoryStore:
         contribution: Contribution | None = None,
         calls: Sequence[CallRecord] = (),
     ) -> None:
-        await self.record_all(ns, [(row, contribution)])
-        self._existing(ns).calls.extend(calls)
+        await self.record_all(ns, [(row, contribution)], calls)
 
     async def record_all(
-        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+        self,
+        ns: str,
+        rows: Sequence[tuple[LedgerRow, Contribution | None]],
+        calls: Sequence[CallRecord] = (),
     ) -> None:
         space = self._existing(ns)
         ids = {row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c}
@@ -203,6 +205,7 @@ class MemoryStore:
             if contribution:
                 passes = space.contributions.setdefault(contribution.segment_id, {})
                 passes[contribution.kind, contribution.asked] = contribution
+        space.calls.extend(calls)
 
     async def contributions(
         self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")

@@ -331,9 +331,12 @@ class GraphStore(Protocol):
         ...
 
     async def record_all(
-        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+        self,
+        ns: str,
+        rows: Sequence[tuple[LedgerRow, Contribution | None]],
+        calls: Sequence[CallRecord] = (),
     ) -> None:
-        """Commit several segments' phases in one transaction (the local reasoner's batches)."""
+        """Commit several segments' phases in one transaction, with what they cost."""
         ...
 
     async def contributions(

@@ -1,5 +1,7 @@
 """All prompts. `READ` and `SUPPLEMENT` build in mode `compact`, the paper's own in mode `paper`.
 
+`READ_TOGETHER` and `SUPPLEMENT_TOGETHER` are the same for several short segments in one call.
+
 Inputs that may be missing are whole sections (see `section`): nothing of an empty one is left.
 """
 
@@ -71,6 +73,15 @@ class AskedInputs(SegmentInputs):
 
     known: str
     questions: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TogetherInputs:
+    """Several numbered segments, each with what is asked of it."""
+
+    background: str
+    focus: str
+    passages: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +204,20 @@ SUPPLEMENT: "Prompt[AskedInputs, replies.SupplementReply]" = Prompt(
     stage="supplement",
     inputs=AskedInputs,
     output=_reply("SupplementReply"),
+)
+READ_TOGETHER: "Prompt[TogetherInputs, replies.ReadTogetherReply]" = Prompt(
+    name="read-together",
+    version=1,
+    stage="extract",
+    inputs=TogetherInputs,
+    output=_reply("ReadTogetherReply"),
+)
+SUPPLEMENT_TOGETHER: "Prompt[TogetherInputs, replies.SupplementTogetherReply]" = Prompt(
+    name="supplement-together",
+    version=1,
+    stage="supplement",
+    inputs=TogetherInputs,
+    output=_reply("SupplementTogetherReply"),
 )
 SUMMARY: "Prompt[TextInputs, replies.SummaryReply]" = Prompt(
     name="summary", version=1, stage="summary", inputs=TextInputs, output=_reply("SummaryReply")

@@ -53,6 +53,35 @@ class SupplementReply(Reply):
     relations: list[str] = []
 
 
+class PassageRead(Reply):
+    """Entities, relations and questions of one passage of several."""
+
+    n: int
+    entities: list[str]
+    relations: list[str] = []
+    questions: list[str] = []
+
+
+class ReadTogetherReply(Reply):
+    """Entities, relations and questions of several segments, by number."""
+
+    passages: list[PassageRead]
+
+
+class PassageSupplement(Reply):
+    """What questions add to one passage of several."""
+
+    n: int
+    entities: list[str] = []
+    relations: list[str] = []
+
+
+class SupplementTogetherReply(Reply):
+    """What questions add to several segments, by number."""
+
+    passages: list[PassageSupplement]
+
+
 class SummaryReply(Reply):
     """A short paragraph."""
 

@@ -35,6 +35,7 @@ class _Tally:
     problems: list[tuple[str, int, str]] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     batch: list[str] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
     batched: int = 0
 
 
@@ -120,7 +121,7 @@ class Adder:
                 await self._put(document, self._tally.updated)
             elif await self._is_complete(name):
                 self._tally.unchanged.append(name)
-                self._tally.states.update(await self._states(name))
+                self._pass(name, await self._states(name))
                 return
             else:
                 self._tally.resumed.append(name)
@@ -162,15 +163,26 @@ class Adder:
         owners = set(await self._store.owners(self._ns, "segment"))
         return all(segment.id in owners for segment in segments)
 
+    def _pass(self, document_id: str, states: Counter[str]) -> None:
+        """Count a complete document: what shares a call is the same whether it is complete or not."""
+        self._tally.states.update(states)
+        self._tally.batched += states.total()
+        if states.total() == 1:
+            self._tally.source.append(document_id)
+
     def _enlist(self, document_id: str, states: Counter[str]) -> None:
         missing = states.total() - states["ok"]
         self._tally.batch.append(document_id)
-        self._tally.batched += max(missing, 1)
+        self._tally.source.append(document_id)
+        self._tally.batched += states.total()
         self._listener(Event("document", {"id": document_id, "segments": missing}))
 
     async def _build(self) -> None:
-        if not self._tally.batch:
-            return
+        if self._tally.batch:
+            await self._read_in()
+        self._tally.batch, self._tally.source, self._tally.batched = [], [], 0
+
+    async def _read_in(self) -> None:
         settings = self._tools.settings
         deps = BuildDeps(
             store=self._store,
@@ -186,11 +198,12 @@ class Adder:
             open_entity=self._open_entity,
             graph_update=self._graph_update,
         )
-        outcome = await build_documents(deps, self._tally.batch, question=self._question)
+        outcome = await build_documents(
+            deps, self._tally.batch, source=self._tally.source, question=self._question
+        )
         self._tally.read += outcome.read
         self._tally.states.update(outcome.states)
         self._tally.problems.extend(outcome.problems)
-        self._tally.batch, self._tally.batched = [], 0
 
     def _report(self, seconds: float) -> AddReport:
         tally = self._tally

@@ -90,6 +90,7 @@ class Settings:
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
         questions: generated questions per 600 tokens of segment (Q08: 5).
+        shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
         similar_names: cosine from which two names of a type count as one (SPEC 1.2: 0.85); 0, the
             default, turns it off: an encoder finds two brothers alike.
     """
@@ -118,6 +119,7 @@ class Settings:
     embed_base_url: str = ""
     embed_api_key: Secret = _NONE
     questions: int = 5
+    shared_tokens: int = 600
     similar_names: float = 0.0
     keep_trails: bool = True
     neo4j_user: str = "neo4j"
@@ -188,6 +190,7 @@ _AT_LEAST: Mapping[str, float] = {
     "tagger_timeout": 0.001,
     "tokens_per_minute": 0,
     "questions": 0,
+    "shared_tokens": 0,
     "similar_names": 0,
 }
 

@@ -79,8 +79,10 @@ class ChatRequest:
         stage: where it is counted, e.g. `extract`, `judge`.
         prompt: name and version of the prompt, e.g. `judge.v1`.
         segment_id: the segment it is about, or "".
+        shared_with: more segments that it is about.
         attempt: 0 for the first try; shapes the cache key.
-        optional: fields of the reply that may be missing, though a strict schema demands them all.
+        optional: fields of the reply, at any depth, that may be missing, though a strict schema
+            demands them all.
     """
 
     messages: tuple[Message, ...]
@@ -92,6 +94,7 @@ class ChatRequest:
     stage: str = ""
     prompt: str = ""
     segment_id: str = ""
+    shared_with: tuple[str, ...] = ()
     attempt: int = 0
     optional: tuple[str, ...] = ()
 
@@ -134,6 +137,7 @@ class CallRecord:
 
     Attributes:
         run: id of the run that paid for it.
+        segment_id: the segment it was about, the first one where several shared it, or "".
         outcome: `ok`, `repaired`, `unparsable`, `cached` or the error's class name.
     """
 
@@ -316,6 +320,47 @@ class Reasoner(Protocol):
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
         """Graph Expansion Search's elaborated query (Q17)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One of several segments to read in one call.
+
+    Attributes:
+        known: what its first reading brought; `None` for the first reading itself.
+        questions: accepted questions to read it again with.
+    """
+
+    segment: Segment
+    reading: Reading
+    known: Contribution | None = None
+    questions: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Sharer(Protocol):
+    """A reasoner that can read several short segments in one call."""
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of segments that may share a call; 0: each has its own."""
+        ...
+
+    async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Make the first pass over several segments in one call.
+
+        Returns:
+            In the order of `jobs`; `None` for a segment of which the reply holds nothing usable.
+
+        Raises:
+            ModelOutputError: the reply as a whole is of no use.
+            WindowTooSmall: they do not fit the window together.
+        """
+        ...
+
+    async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Make the second pass over several segments in one call; see `extract_together`."""
         ...
 
 

@@ -147,11 +147,11 @@ class Tools:
         from qrmem.models.caching import CachedChat
         from qrmem.models.meter import Meter
 
-        async def keep(key: str, value: Mapping[str, Any], segment_id: str) -> None:
+        async def keep(key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
             if aside is None:
-                await self._keep(key, value, segment_id)
+                await self._keep(key, value, segments)
             else:
-                await aside.write(lambda: self._keep(key, value, segment_id))
+                await aside.write(lambda: self._keep(key, value, segments))
 
         calls: list[CallRecord] = []
         meter = Meter(
@@ -170,8 +170,8 @@ class Tools:
     async def _kept(self, key: str) -> Mapping[str, Any] | None:
         return await self._store.cached(self.info.name, key)
 
-    async def _keep(self, key: str, value: Mapping[str, Any], segment_id: str) -> None:
-        await self._store.put_cached(self.info.name, key, value, segment_id=segment_id)
+    async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
+        await self._store.put_cached(self.info.name, key, value, segments=segments)
 
 
 async def reembed(

@@ -147,9 +147,12 @@ class SqliteStore:
         await self._write(facts.record, ns, [(row, contribution)], calls)
 
     async def record_all(
-        self, ns: str, rows: Sequence[tuple[LedgerRow, Contribution | None]]
+        self,
+        ns: str,
+        rows: Sequence[tuple[LedgerRow, Contribution | None]],
+        calls: Sequence[CallRecord] = (),
     ) -> None:
-        await self._write(facts.record, ns, rows)
+        await self._write(facts.record, ns, rows, calls)
 
     async def contributions(
         self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")

@@ -153,10 +153,11 @@ class FactsContract(Contract):
             await store.create_namespace(ns, INFO)
             await store.put_document(ns, document, segments)
         rows = [(LedgerRow(s.id, "ok"), Contribution(s.id, "extraction")) for s in segments]
-        await store.record_all("n", [*rows, (LedgerRow(segments[0].id, "partial", "why"), None)])
+        last = LedgerRow(segments[0].id, "partial", "why")
+        await store.record_all("n", [*rows, (last, None)], [CALL, CALL])
         for row, contribution in rows:
-            await store.record("m", row, contribution)
-        await store.record("m", LedgerRow(segments[0].id, "partial", "why"))
+            await store.record("m", row, contribution, [CALL])
+        await store.record("m", last)
         assert await contents(store, "n") == await contents(store, "m")
 
     async def test_nothing_is_recorded_of_a_segment_that_is_gone(self, store: GraphStore) -> None:
@@ -167,7 +168,7 @@ class FactsContract(Contract):
             await store.record("n", LedgerRow("gone", "ok"), None, [CALL])
         rows = [(LedgerRow(segments[0].id, "ok"), None), (LedgerRow("gone", "ok"), None)]
         with pytest.raises(NotFound):
-            await store.record_all("n", rows)
+            await store.record_all("n", rows, [CALL])
         assert await contents(store, "n") == before
 
     async def test_decisions_on_a_pair_replace_each_other_in_any_order(

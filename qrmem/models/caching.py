@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -11,8 +11,8 @@ from qrmem.models.outcomes import outcome_of
 from qrmem.ports import ChatModel, ChatReply, ChatRequest
 
 Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-Put = Callable[[str, Mapping[str, Any], str], Awaitable[None]]
-"""Takes key, value and the id of the segment that the reply goes with."""
+Put = Callable[[str, Mapping[str, Any], Sequence[str]], Awaitable[None]]
+"""Takes key, value and the ids of the segments that the reply goes with."""
 
 
 class CachedChat:
@@ -44,7 +44,8 @@ class CachedChat:
         reply = await send(self._chat, exchange)
         if outcome_of(reply, request) != "unparsable":
             form = exchange.options.form if self._has_forms(request) else ""
-            await self._put(self._key(request, form), asdict(reply), request.segment_id)
+            about = (request.segment_id, *request.shared_with) if request.segment_id else ()
+            await self._put(self._key(request, form), asdict(reply), about)
         return reply
 
     def _has_forms(self, request: ChatRequest) -> bool:

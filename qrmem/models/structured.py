@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
 from qrmem.models.replies import Parsed, parse_model
-from qrmem.models.schemas import strict_schema
+from qrmem.models.schemas import optional_fields, strict_schema
 from qrmem.ports import ChatModel, ChatReply, ChatRequest, Message
 
 M = TypeVar("M", bound=BaseModel)
@@ -64,7 +64,7 @@ async def ask(
         request,
         schema=schema,
         schema_name=request.schema_name or model.__name__,
-        optional=tuple(name for name, f in model.model_fields.items() if not f.is_required()),
+        optional=optional_fields(model),
     )
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")

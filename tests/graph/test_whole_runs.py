@@ -49,12 +49,20 @@ class Reader:
         self.requests.append(request)
         if self._dice:
             await asyncio.sleep(self._dice.random() / 100)
-        texts = re.findall(r"<(text\d*).*?>\n(.*?)\n</\1>", request.messages[-1].content, re.DOTALL)
-        read = texts[-1][1] if texts else ""
+        texts = re.findall(r"<(text\d*)(.*?)>\n(.*?)\n</\1>", said(request), re.DOTALL)
+        asked = request.stage == "supplement"
+        reply = self._reply(texts[-1][2] if texts else "", asked)
+        numbered = [(int(n), read) for _, n, read in texts if n.strip().isdigit()]
+        reply["passages"] = [{"n": n, **self._reply(read, asked)} for n, read in numbered]
+        assert request.schema is not None
+        return ChatReply(
+            json.dumps({field: reply[field] for field in request.schema["properties"]})
+        )
+
+    def _reply(self, read: str, asked: bool) -> dict[str, Any]:
         names = list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", read)))
         pairs = list(pairwise(names))
-        asked = request.stage == "supplement"
-        replies: dict[str, Any] = {
+        return {
             "entities": [f"1|{n}|PERSON" if asked else f"{n}|PERSON" for n in names[:12]],
             "relations": [f"1|{a}|asks|{b}" if asked else f"{a}|sees|{b}" for a, b in pairs[:8]],
             "questions": [f"{a}, {b}?" for a, b in pairs[:5]],
@@ -66,10 +74,10 @@ class Reader:
             "quotes": [],
             "query": " ".join(names[:30]),
         }
-        assert request.schema is not None
-        return ChatReply(
-            json.dumps({field: replies[field] for field in request.schema["properties"]})
-        )
+
+
+def said(request: ChatRequest) -> str:
+    return request.messages[-1].content
 
 
 async def build(

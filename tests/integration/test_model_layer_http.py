@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
     async def get(key: str) -> Mapping[str, Any] | None:
         return kept.get(key)
 
-    async def put(key: str, value: Mapping[str, Any], segment_id: str) -> None:
+    async def put(key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
         kept[key] = json.loads(json.dumps(value))
 
     async with serving(forms=["json_object", "text"]) as server:

@@ -14,6 +14,7 @@ TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]?[\"'”’]*")
 _NAME = re.compile(r"\b[A-Z][\w’']*(?:\s+(?:of\s+|the\s+)?[A-Z][\w’']*)*")
 _EXAMPLE = re.compile(r"Reply with JSON only: (\{.*\})", re.DOTALL)
+_TITLE = re.compile(r"(<text[^>]*>\n)Title: [^\n]*\n")
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+(.*)$", re.MULTILINE)
 _COUNT = re.compile(r"Questions wanted: (\d+)")
 _LISTED = re.compile(r"^\s*(?:[-*]\s+)?(.+?)\s*[(|:]\s*(\d+)[^\n]*$", re.MULTILINE)
@@ -79,6 +80,8 @@ class _View:
 
     def field(self, name: str, schema: Mapping[str, Json]) -> Json:
         """Return a value for one field of the reply."""
+        if name == "passages":
+            return [self._numbered(n, schema["items"]) for n in self._numbers()]
         known = {
             "entities": self._entities,
             "relations": self._relations,
@@ -98,6 +101,20 @@ class _View:
 
     def _may_fill(self, schema: Mapping[str, Json]) -> bool:
         return bool((schema.get("items") or {}).get("type", "string") == "string")
+
+    # --- reading several passages ----------------------------------------------------------------
+
+    def _numbers(self) -> list[int]:
+        return [int(label) for label, _ in self._texts if label.isdigit()]
+
+    def _numbered(self, n: int, schema: Mapping[str, Json]) -> dict[str, Json]:
+        """Return the notes of one passage, as if it had been shown alone."""
+        starts = [m.start() for m in TEXT.finditer(self._user) if m.group(2).strip().isdigit()]
+        at = self._numbers().index(n)
+        end = starts[at + 1] if at + 1 < len(starts) else len(self._user)
+        alone = _View(self._system, _TITLE.sub(r"\1", self._user[starts[at] : end]))
+        fields = schema["properties"].items()
+        return {name: n if name == "n" else alone.field(name, inner) for name, inner in fields}
 
     # --- reading a passage -----------------------------------------------------------------------
 

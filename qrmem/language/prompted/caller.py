@@ -60,31 +60,31 @@ class Caller:
         *,
         window: int,
         reply: int,
-        segment_id: str = "",
+        segments: Sequence[str] = (),
         attempt: int = 0,
+        retries: int = PARSE_RETRIES,
     ) -> Called[Out]:
         """Send a prompt; see `qrmem.language.prompted.window.draft` for what is left out to fit.
 
         Args:
+            segments: ids of those that it is about.
             attempt: number of the first try.
+            retries: tries at a higher temperature, after the first one and its re-ask.
 
         Raises:
             WindowTooSmall: it cannot be made to fit.
             ModelOutputError: no reply could be read.
         """
         for last in (False,) * PACKED_AGAIN + (True,):
-            made = draft(
-                self.ruler,
-                prompt,
-                groups,
-                render,
-                window=window,
-                reply=reply,
-                segment_id=segment_id,
+            made = draft(self.ruler, prompt, groups, render, window=window, reply=reply)
+            request = replace(
+                made.request,
+                segment_id=next(iter(segments), ""),
+                shared_with=tuple(segments[1:]),
+                attempt=attempt,
             )
             try:
-                request = replace(made.request, attempt=attempt)
-                return await self._sent(prompt, replace(made, request=request), window)
+                return await self._sent(prompt, replace(made, request=request), window, retries)
             except ContextExceeded as exc:
                 if last:
                     raise
@@ -92,13 +92,15 @@ class Caller:
                 self._warn(f"{exc}; tokens are counted a quarter higher from here on")
         raise AssertionError("unreachable")
 
-    async def _sent(self, prompt: "Prompt[Any, Out]", made: Draft, window: int) -> Called[Out]:
+    async def _sent(
+        self, prompt: "Prompt[Any, Out]", made: Draft, window: int, retries: int
+    ) -> Called[Out]:
         tokens = self.ruler.request(made.request)
         answered = await ask(
             self._chat,
             made.request,
             prompt.output(),
-            retries=PARSE_RETRIES,
+            retries=retries,
             fits=lambda request: self.ruler.fits(request, window),
         )
         counted = max(reply.tokens_in for reply in answered.replies[:1])

@@ -22,6 +22,8 @@ Kept = Sequence[Sequence[str]]
 
 PER_QUESTION = 120
 """Tokens of a segment for each question, if five are asked per 600 (Q08)."""
+LONG = 3
+"""Tokens of notes for each token that they are about; dense text was seen to need 2.4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,12 @@ class Desk:
 
     def wanted(self, segment: Segment) -> int:
         """Return how many questions to ask for: in proportion, at least one, at most all."""
-        share = -(-segment.tokens * self.questions // (5 * PER_QUESTION))
-        return min(self.questions, share)
+        share = round(segment.tokens * self.questions / (5 * PER_QUESTION))
+        return min(self.questions, max(1, share))
+
+    def within(self, reading: Reading) -> int:
+        """Return the window of the run that a reading is part of."""
+        return min(self.window, reading.window) if reading.window else self.window
 
     async def notes(
         self,
@@ -59,17 +65,17 @@ class Desk:
         Args:
             is_long: whether the notes may be longer than what they are about.
         """
-        window = min(self.window, reading.window) if reading.window else self.window
+        window = self.within(reading)
         reply = min(self.reserve, window // 4)
         if is_long:
-            reply = min(max(reply, 2 * segment.tokens), window // 3)
+            reply = min(max(reply, LONG * segment.tokens), window // 3)
         return await self.caller.call(
             prompt,
             render,
             groups,
             window=window,
             reply=reply,
-            segment_id=segment.id,
+            segments=(segment.id,),
             attempt=reading.attempt,
         )
 

@@ -41,16 +41,8 @@ class CompactReader:
             catalogue.READ, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
         reply = called.value
-        found = items.mentions(items.split(reply.entities), segment.text)
-        stated, new = items.statements(items.split(reply.relations), found, segment.text)
-        return Contribution(
-            segment_id=segment.id,
-            kind="extraction",
-            mentions=(*found, *new),
-            statements=tuple(stated),
-            questions=items.questions(reply.questions, wanted),
-            losses=called.losses,
-        )
+        made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
+        return replace(made, losses=called.losses)
 
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
@@ -70,6 +62,25 @@ class CompactReader:
         reply = called.value
         made = supplemented(segment, known, questions, reply.entities, reply.relations)
         return replace(made, losses=called.losses)
+
+
+def noted(
+    segment: Segment,
+    entities: Sequence[str],
+    relations: Sequence[str],
+    questions: Sequence[str],
+    wanted: int,
+) -> Contribution:
+    """Return a first reading's contribution out of a reply's lists."""
+    found = items.mentions(items.split(entities), segment.text)
+    stated, new = items.statements(items.split(relations), found, segment.text)
+    return Contribution(
+        segment_id=segment.id,
+        kind="extraction",
+        mentions=(*found, *new),
+        statements=tuple(stated),
+        questions=items.questions(questions, wanted),
+    )
 
 
 def asked_inputs(

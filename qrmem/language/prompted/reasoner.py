@@ -10,10 +10,12 @@ from qrmem.language.prompted.folding import Folder
 from qrmem.language.prompted.paper import PaperReader
 from qrmem.language.prompted.reading import CompactReader
 from qrmem.language.prompted.summaries import Summariser
+from qrmem.language.prompted.together import TogetherReader
 from qrmem.language.prompted.window import Ruler
 from qrmem.ports import (
     AskContext,
     ChatModel,
+    Job,
     Listener,
     Passage,
     Reading,
@@ -24,7 +26,12 @@ from qrmem.prompts import catalogue
 from qrmem.records import BuildMode, Contribution, Fact, Segment
 
 _READING = {
-    "compact": (catalogue.READ, catalogue.SUPPLEMENT),
+    "compact": (
+        catalogue.READ,
+        catalogue.SUPPLEMENT,
+        catalogue.READ_TOGETHER,
+        catalogue.SUPPLEMENT_TOGETHER,
+    ),
     "paper": (
         catalogue.ENTITIES,
         catalogue.RELATIONS,
@@ -51,7 +58,8 @@ class PromptedReasoner:
 
         Args:
             tokenizer: counts what goes into a window; it should not count less than the model.
-            mode: `compact`: two calls a segment; `paper`: the paper's prompts, a call each.
+            mode: `compact`: two calls a segment, or several short ones; `paper`: the paper's
+                prompts, a call each.
             settings: window, reserve, questions and concurrency; the window of a question is its
                 own (`AskContext`).
             listener: is told when a server counts more than the tokenizer.
@@ -62,6 +70,10 @@ class PromptedReasoner:
         reserve = min(settings.reserve, settings.window // 4)
         desk = Desk(caller, settings.window, reserve, settings.questions)
         self._reader = PaperReader(desk) if mode == "paper" else CompactReader(desk)
+        self._together = TogetherReader(desk)
+        # Segments, prompt and a reply several times as long have to fit.
+        fitting = min(settings.shared_tokens, settings.window // 6)
+        self._shared_tokens = fitting if mode == "compact" else 0
         self._summariser = Summariser(
             caller, settings.window, reserve, settings.concurrency, mode == "paper"
         )
@@ -91,6 +103,19 @@ class PromptedReasoner:
     ) -> Contribution:
         """Second pass, with the accepted questions (Q10)."""
         return await self._reader.supplement(segment, reading, known, questions)
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of segments that may share a call; none do in mode `paper`."""
+        return self._shared_tokens
+
+    async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """First pass over several segments in one call."""
+        return await self._together.extract(jobs)
+
+    async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Second pass over several segments in one call."""
+        return await self._together.supplement(jobs)
 
     async def fold(
         self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")

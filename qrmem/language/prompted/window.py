@@ -74,7 +74,6 @@ def draft(
     *,
     window: int,
     reply: int,
-    segment_id: str = "",
 ) -> Draft:
     """Return a request within the window, leaving pieces out where it must.
 
@@ -97,7 +96,6 @@ def draft(
             max_tokens=reply,
             stage=prompt.stage,
             prompt=prompt.label,
-            segment_id=segment_id,
         )
 
     kept = _shortened([list(group) for group in groups], lambda k: ruler.fits(request(k), window))
