@@ -8,8 +8,8 @@ from pathlib import Path
 from qrmem.errors import NotFound, StoreUnavailable
 from qrmem.graphstore.protocol import GraphStore, NameRow, NamespaceInfo
 from qrmem.memory.folding import fold
-from qrmem.ports import CallRecord
-from qrmem.records import Entity, EntityView, MemoryStatus, Relation, StageUsage, Usage
+from qrmem.models.account import usage
+from qrmem.records import Entity, EntityView, MemoryStatus, Relation
 from qrmem.text.names import normalise_name, split_key
 
 LOW_YIELD = 0.5
@@ -43,7 +43,7 @@ async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
         counts=counts,
         states=dict(states),
         problems=problems,
-        usage=usage_of(await store.calls(info.name)),
+        usage=usage(await store.calls(info.name)),
         warnings=_warnings(len(ledger) - len(failing), counts.get("entities", 0), len(problems)),
     )
 
@@ -57,26 +57,6 @@ def _warnings(complete: int, entities: int, problems: int) -> tuple[str, ...]:
     if problems:
         found.append(f"{problems} segments are not complete: run the same `add` again")
     return tuple(found)
-
-
-def usage_of(calls: Sequence[CallRecord]) -> Usage:
-    """Sum calls up by stage, construction and online apart (Table 6), without cached replies."""
-    sums: dict[str, dict[str, StageUsage]] = {"construction": {}, "online": {}}
-    for call in calls:
-        if call.outcome == "cached":
-            continue
-        stages = sums[call.phase]
-        before = stages.get(call.stage, StageUsage())
-        cost = None if call.cost is None else (before.cost or 0.0) + call.cost
-        stages[call.stage] = StageUsage(
-            calls=before.calls + 1,
-            tokens_in=before.tokens_in + call.tokens_in,
-            tokens_out=before.tokens_out + call.tokens_out,
-            cached_tokens=before.cached_tokens + call.cached_tokens,
-            cost=before.cost if cost is None else cost,
-            seconds=before.seconds + call.seconds,
-        )
-    return Usage(construction=sums["construction"], online=sums["online"])
 
 
 async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:

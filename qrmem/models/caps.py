@@ -110,6 +110,17 @@ class Purse:
         self._used = self._used.plus(used)
         self._settled.set()
 
+    def check(self) -> None:
+        """Raise where nothing more may be done at all.
+
+        Raises:
+            CapReached: the time is up, or a cap was reached before.
+        """
+        if self._reached is None and (reason := self._exceeded(self._used)):
+            self._reached = CapReached(reason)
+        if self._reached:
+            raise CapReached(str(self._reached))
+
     def stop(self, reason: str) -> CapReached:
         """Close the purse for good and return the error to raise."""
         self._reached = self._reached or CapReached(reason)

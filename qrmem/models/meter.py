@@ -1,19 +1,17 @@
 """Counts a run's calls: one record for each, sums by stage, caps, and a budget of retries (S08)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Literal
+from typing import Protocol, runtime_checkable
 
-from qrmem.errors import QrmemError, UsageError
-from qrmem.models.caps import Amount, Caps, Price, Purse
+from qrmem.errors import QrmemError
+from qrmem.models.account import Account, Phase, PriceOf, usage
+from qrmem.models.caps import Amount, Caps, Price
 from qrmem.models.exchange import Exchange, send
 from qrmem.models.outcomes import outcome_of
-from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest, Event, Listener, Tokenizer
-from qrmem.records import StageUsage, Usage
-
-Phase = Literal["construction", "online"]
+from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest, Listener, Tokenizer
+from qrmem.records import Usage
 
 MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
@@ -22,10 +20,27 @@ REQUEST_TOKENS = 3
 _FREE_RETRIES = 10
 
 
+@runtime_checkable
+class Staged(Protocol):
+    """A chat model that has another model for some stages."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of all of them."""
+        ...
+
+    def model_for(self, stage: str) -> str:
+        """Return the name of the one that a stage is sent to."""
+        ...
+
+
 class Meter:
     """A chat model that counts what one run uses and stops it before a cap is exceeded.
 
     It is the outermost layer, and the gate that the innermost one asks before each request.
+
+    Attributes:
+        account: of the run; others that cost something may share it.
     """
 
     def __init__(
@@ -36,7 +51,7 @@ class Meter:
         phase: Phase,
         tokenizer: Tokenizer,
         caps: Caps | None = None,
-        price: Price | None = None,
+        price: Price | PriceOf | None = None,
         sink: Callable[[CallRecord], None] | None = None,
         listener: Listener | None = None,
     ) -> None:
@@ -44,24 +59,19 @@ class Meter:
 
         Args:
             tokenizer: counts where the server does not, and before a request is sent.
-            price: `None` leaves money uncounted.
+            price: of the model, or what knows the prices of all; `None` leaves money uncounted.
             sink: takes each record as it is made.
 
         Raises:
             UsageError: money is capped and the price is not known.
         """
-        caps = caps or Caps()
-        if caps.cost is not None and price is None:
-            raise UsageError(f"money cannot be capped: the price of {chat.name} is not known")
+        price_of: PriceOf = price if callable(price) else lambda model: price
         self._chat = chat
-        self._run = run
-        self._phase: Phase = phase
         self._tokenizer = tokenizer
-        self._price = price
-        self._sink = sink
-        self._listener = listener
-        self._purse = Purse(caps)
-        self._records: list[CallRecord] = []
+        self.account = Account(
+            run=run, phase=phase, caps=caps, price_of=price_of, sink=sink, listener=listener
+        )
+        self.account.require_prices(chat.models if isinstance(chat, Staged) else [chat.name])
         self._retries = 0
         self._successes = 0
 
@@ -73,16 +83,16 @@ class Meter:
     @property
     def records(self) -> tuple[CallRecord, ...]:
         """All records of the run, in the order in which the calls ended."""
-        return tuple(self._records)
+        return self.account.records
 
     @property
     def used(self) -> Amount:
         """Requests, tokens and money as the caps count them."""
-        return self._purse.used
+        return self.account.purse.used
 
     def usage(self) -> Usage:
         """Return the sums by stage; replies from the cache cost nothing."""
-        return usage(self._records)
+        return self.account.usage()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request and record it.
@@ -94,15 +104,15 @@ class Meter:
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send an exchange onward with this meter as its gate."""
-        exchange.gate, exchange.listener = self, self._listener
+        exchange.gate, exchange.listener = self, self.account.listener
         began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(self._purse.seconds_left()) as bound:
+            async with asyncio.timeout(self.account.purse.seconds_left()) as bound:
                 reply = await send(self._chat, exchange)
         except (QrmemError, TimeoutError) as exc:
             error = exc
             if isinstance(exc, TimeoutError) and bound.expired():
-                error = self._purse.stop("the cap on seconds is reached")
+                error = self.account.purse.stop("the cap on seconds is reached")
             seconds = asyncio.get_running_loop().time() - began
             self._record(exchange, None, type(error).__name__, seconds)
             if error is exc:
@@ -117,7 +127,7 @@ class Meter:
     async def admit(self, request: ChatRequest) -> int:
         """Reserve prompt and `max_tokens`."""
         tokens = self.prompt_tokens(request) + request.max_tokens
-        await self._purse.reserve(self._reservation(request, tokens))
+        await self.account.purse.reserve(self._reservation(request, tokens))
         return tokens
 
     def settle(
@@ -127,15 +137,15 @@ class Meter:
         amount = self._reservation(request, reserved)
         if reply is not None:
             counted = self._counted(reply, request)
-            used = Amount(1, counted.tokens_in + counted.tokens_out, self._cost(counted) or 0.0)
+            cost = self._cost(request, counted) or 0.0
+            used = Amount(1, counted.tokens_in + counted.tokens_out, cost)
             self._successes += 1
-            if used.tokens > reserved and self._listener:
+            if used.tokens > reserved:
                 message = f"{used.tokens} tokens were used where at most {reserved} were expected"
-                data = {"what": "excess", "tokens": used.tokens, "reserved": reserved}
-                self._listener(Event("warning", {"message": message, **data}))
+                self.account.warn(message, what="excess", tokens=used.tokens, reserved=reserved)
         else:
             used = Amount(1) if is_certain else amount
-        self._purse.settle(amount, used)
+        self.account.purse.settle(amount, used)
 
     def may_retry(self) -> bool:
         """Whether retries stay within ten and one for each reply that came."""
@@ -153,10 +163,12 @@ class Meter:
         return tokens
 
     def _reservation(self, request: ChatRequest, tokens: int) -> Amount:
-        if self._price is None:
-            return Amount(1, tokens)
         prompt = max(0, tokens - request.max_tokens)
-        return Amount(1, tokens, self._price.of(prompt, tokens - prompt))
+        return self.account.amount(self._model(request), prompt, tokens - prompt)
+
+    def _model(self, request: ChatRequest) -> str:
+        chat = self._chat
+        return chat.model_for(request.stage) if isinstance(chat, Staged) else chat.name
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
         """Return the reply with our own counts where the server gave none."""
@@ -168,82 +180,29 @@ class Meter:
             tokens_out=self._tokenizer.count(reply.text),
         )
 
-    def _cost(self, reply: ChatReply) -> float | None:
-        if self._price is None:
-            return None
-        return self._price.of(reply.tokens_in, reply.tokens_out, reply.cached_tokens)
+    def _cost(self, request: ChatRequest, reply: ChatReply) -> float | None:
+        model = self._model(request)
+        return self.account.cost(model, reply.tokens_in, reply.tokens_out, reply.cached_tokens)
 
     def _record(
         self, exchange: Exchange, reply: ChatReply | None, outcome: str, seconds: float
     ) -> None:
         request = exchange.request
         counted = self._counted(reply, request) if reply else ChatReply("")
-        cost = 0.0 if outcome == "cached" and self._price else self._cost(counted)
-        record = CallRecord(
-            run=self._run,
+        cost = self._cost(request, counted)
+        self.account.record(
             stage=request.stage,
-            phase=self._phase,
             prompt=request.prompt,
-            model=self._chat.name,
+            model=self._model(request),
             segment_id=request.segment_id,
             tokens_in=counted.tokens_in,
             tokens_out=counted.tokens_out,
             cached_tokens=counted.cached_tokens,
-            cost=cost,
-            seconds=round(seconds, 6),
+            cost=0.0 if outcome == "cached" and cost is not None else cost,
+            seconds=seconds,
             attempts=exchange.sent,
             outcome=outcome,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
-        self._records.append(record)
-        if self._sink:
-            self._sink(record)
-        if self._listener:
-            self._listener(Event("call", _shown(record)))
-
-
-def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
-    """Sum records up by stage, construction and online apart.
-
-    Args:
-        with_cached: count replies from the cache as if they had been paid for.
-    """
-    sums: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
-    for record in records:
-        if record.outcome == "cached" and not with_cached:
-            continue
-        stages = sums[record.phase]
-        stages[record.stage] = _added(stages.get(record.stage, StageUsage()), record)
-    return Usage(construction=sums["construction"], online=sums["online"])
-
-
-def _added(so_far: StageUsage, record: CallRecord) -> StageUsage:
-    cost = so_far.cost
-    if record.cost is not None:
-        cost = (cost or 0.0) + record.cost
-    return StageUsage(
-        calls=so_far.calls + 1,
-        tokens_in=so_far.tokens_in + record.tokens_in,
-        tokens_out=so_far.tokens_out + record.tokens_out,
-        cached_tokens=so_far.cached_tokens + record.cached_tokens,
-        cost=cost,
-        seconds=so_far.seconds + record.seconds,
-    )
-
-
-def _shown(record: CallRecord) -> dict[str, str | int | float | None]:
-    return {
-        "stage": record.stage,
-        "prompt": record.prompt,
-        "model": record.model,
-        "segment": record.segment_id,
-        "tokens_in": record.tokens_in,
-        "tokens_out": record.tokens_out,
-        "cost": record.cost,
-        "seconds": record.seconds,
-        "attempts": record.attempts,
-        "outcome": record.outcome,
-    }
 
 
 __all__ = ["Meter", "Phase", "usage"]

@@ -1,0 +1,164 @@
+"""One run's account: what it may use, what it has used, and a record of every call (S08)."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from qrmem.errors import UsageError
+from qrmem.models.caps import Amount, Caps, Price, Purse
+from qrmem.ports import CallRecord, Event, Listener
+from qrmem.records import StageUsage, Usage
+
+Phase = Literal["construction", "online"]
+PriceOf = Callable[[str], Price | None]
+"""Takes a model's name; `None` where its price is not known."""
+
+
+class Account:
+    """Records the calls of one run, and holds its caps for all models that it uses.
+
+    Attributes:
+        purse: what is used and reserved.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        phase: Phase,
+        caps: Caps | None = None,
+        price_of: PriceOf = lambda model: None,
+        sink: Callable[[CallRecord], None] | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        """Open an account.
+
+        Args:
+            price_of: money of an unknown model is not counted.
+            sink: takes each record as it is made.
+            listener: hears of each call.
+        """
+        self.purse = Purse(caps or Caps())
+        self._caps = caps or Caps()
+        self._run = run
+        self._phase: Phase = phase
+        self._price_of = price_of
+        self._sink = sink
+        self._listener = listener
+        self._records: list[CallRecord] = []
+
+    @property
+    def records(self) -> tuple[CallRecord, ...]:
+        """All records, in the order in which the calls ended."""
+        return tuple(self._records)
+
+    @property
+    def listener(self) -> Listener | None:
+        """Who hears of the run."""
+        return self._listener
+
+    def usage(self) -> Usage:
+        """Return the sums by stage; replies from the cache cost nothing."""
+        return usage(self._records)
+
+    def require_prices(self, models: Iterable[str]) -> None:
+        """Refuse to cap money that cannot be counted.
+
+        Raises:
+            UsageError: money is capped and the price of a model is not known.
+        """
+        for model in models:
+            if self._caps.cost is not None and self._price_of(model) is None:
+                raise UsageError(
+                    f"money cannot be capped: the price of {model} is not known; name it in a file "
+                    "of your own (setting `prices`)"
+                )
+
+    def cost(
+        self, model: str, tokens_in: int, tokens_out: int, cached_tokens: int = 0
+    ) -> float | None:
+        """Return what a call costs, or `None` where the price is not known."""
+        price = self._price_of(model)
+        return price.of(tokens_in, tokens_out, cached_tokens) if price else None
+
+    def amount(self, model: str, tokens_in: int, tokens_out: int) -> Amount:
+        """Return one request as the caps count it."""
+        money = self.cost(model, tokens_in, tokens_out) or 0.0
+        return Amount(1, tokens_in + tokens_out, money)
+
+    def check(self) -> None:
+        """Stop work that costs nothing but time.
+
+        Raises:
+            CapReached: the time is up, or another cap was reached before.
+        """
+        self.purse.check()
+
+    def record(self, *, cost: float | None, seconds: float, **fields: Any) -> None:
+        """Add a record of one call; `fields` are those of `CallRecord`."""
+        record = CallRecord(
+            run=self._run,
+            phase=self._phase,
+            cost=cost,
+            seconds=round(seconds, 6),
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            **fields,
+        )
+        self._records.append(record)
+        if self._sink:
+            self._sink(record)
+        if self._listener:
+            self._listener(Event("call", _shown(record)))
+
+    def warn(self, message: str, **data: Any) -> None:
+        """Tell the listener of something that a user should know."""
+        if self._listener:
+            self._listener(Event("warning", {"message": message, **data}))
+
+
+def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
+    """Sum records up by stage, construction and online apart.
+
+    Args:
+        with_cached: count replies from the cache as if they had been paid for.
+    """
+    sums: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+    for record in records:
+        if record.outcome == "cached" and not with_cached:
+            continue
+        stages = sums[record.phase]
+        stages[record.stage] = added(stages.get(record.stage, StageUsage()), record)
+    return Usage(construction=sums["construction"], online=sums["online"])
+
+
+def added(so_far: StageUsage, record: CallRecord) -> StageUsage:
+    """Return a sum with one more call; money that is not known is left out."""
+    cost = so_far.cost
+    if record.cost is not None:
+        cost = (cost or 0.0) + record.cost
+    return StageUsage(
+        calls=so_far.calls + 1,
+        tokens_in=so_far.tokens_in + record.tokens_in,
+        tokens_out=so_far.tokens_out + record.tokens_out,
+        cached_tokens=so_far.cached_tokens + record.cached_tokens,
+        cost=cost,
+        seconds=so_far.seconds + record.seconds,
+    )
+
+
+def _shown(record: CallRecord) -> dict[str, str | int | float | None]:
+    return {
+        "stage": record.stage,
+        "prompt": record.prompt,
+        "model": record.model,
+        "segment": record.segment_id,
+        "tokens_in": record.tokens_in,
+        "tokens_out": record.tokens_out,
+        "cost": record.cost,
+        "seconds": record.seconds,
+        "attempts": record.attempts,
+        "outcome": record.outcome,
+    }
+
+
+__all__ = ["Account", "Phase", "PriceOf", "added", "usage"]
