@@ -52,6 +52,18 @@ async def fold_documents(
     await each(chains, work, concurrency=deps.concurrency)
 
 
+async def current_keys(store: GraphStore, ns: str) -> set[str]:
+    """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
+    catalog = await store.catalog(ns)
+    document_of = dict(zip(catalog.segment_ids, catalog.document_ids, strict=True))
+    keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
+    apart: dict[str, list[Fact]] = {}
+    for fact in await store.facts(ns, keys):
+        apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
+    chains = [distinct(edge.facts) for facts in apart.values() for edge in fold(facts)]
+    return {fold_key(told[:n]) for told in chains for n in range(2, len(told) + 1)}
+
+
 async def folded_by_reasoner(
     store: GraphStore, ns: str, edge: Relation, document_of: Mapping[str, str]
 ) -> Relation:

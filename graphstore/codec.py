@@ -23,6 +23,31 @@ def dumps(value: Any) -> str:
     return json.dumps(value, default=_plain, separators=(",", ":"))
 
 
+def canonical(value: Any) -> bytes:
+    """Return UTF-8 JSON that is the same for equal values: keys in order, text as it is.
+
+    Where a text holds half of a surrogate pair, all texts are escaped.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+
+    def written(*, is_ascii: bool) -> bytes:
+        return json.dumps(
+            value,
+            default=_plain,
+            separators=(",", ":"),
+            sort_keys=True,
+            allow_nan=False,
+            ensure_ascii=is_ascii,
+        ).encode()
+
+    try:
+        return written(is_ascii=False)
+    except UnicodeEncodeError:
+        return written(is_ascii=True)
+
+
 def loads(text: str, kind: type[T]) -> T:
     """Return the record of the given class that `dumps` wrote."""
     return from_plain(json.loads(text), kind)
@@ -103,4 +128,4 @@ def _same(value: Any) -> Any:
     return value
 
 
-__all__ = ["dumps", "from_plain", "loads", "to_plain"]
+__all__ = ["canonical", "dumps", "from_plain", "loads", "to_plain"]

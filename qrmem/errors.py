@@ -3,6 +3,7 @@
 QrmemError                    catch this to catch everything of ours
 ├── UsageError                wrong use or bad input: change the call          (exit 2)
 │   ├── BadDocument           a document cannot be read or is not text
+│   ├── BadImport             a file to import is cut, altered or not in its form
 │   ├── WindowTooSmall        the question and the prompt alone exceed the window
 │   ├── ContextExceeded       the model's own context is smaller than the window
 │   ├── NotFound              no document, entity, trail or namespace of that name
@@ -35,6 +36,10 @@ class UsageError(QrmemError):
 
 class BadDocument(UsageError):
     """A document is missing, empty, binary or cannot be decoded."""
+
+
+class BadImport(UsageError):
+    """A file to import is missing, cut, altered or not in its form; nothing of it is kept."""
 
 
 class WindowTooSmall(UsageError):

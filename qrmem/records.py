@@ -477,6 +477,21 @@ class AddReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Archived:
+    """What one `export` wrote or one `load` read.
+
+    Attributes:
+        checksum: SHA-256 of the archive without its last line; equal memories have equal ones.
+    """
+
+    path: str
+    documents: int
+    segments: int
+    entities: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
 class EntityView:
     """An entity with what hangs on it.
 
