@@ -150,6 +150,24 @@ class ShortAnswerInputs:
     given: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriageInputs:
+    """Numbered summaries to choose from, and what was learnt on the way to them."""
+
+    known: str
+    parts: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUpInputs:
+    """Numbered pages, shortened or in full, and how many more may be read."""
+
+    pages: str
+    count: int
+    question: str
+
+
 def _reply(name: str) -> "Callable[[], type[Out]]":
     def load() -> "type[Out]":
         from qrmem.prompts import replies
@@ -261,4 +279,27 @@ SHORT_ANSWER: "Prompt[ShortAnswerInputs, replies.ShortReply]" = Prompt(
     stage="shorten",
     inputs=ShortAnswerInputs,
     output=_reply("ShortReply"),
+)
+DECOMPOSE: "Prompt[AskedForInputs, replies.QuestionsReply]" = Prompt(
+    name="decompose",
+    version=1,
+    stage="decompose",
+    inputs=AskedForInputs,
+    output=_reply("QuestionsReply"),
+)
+TRIAGE: "Prompt[TriageInputs, replies.TriageReply]" = Prompt(
+    name="triage", version=1, stage="triage", inputs=TriageInputs, output=_reply("TriageReply")
+)
+PAGE_BREAK: "Prompt[TextInputs, replies.PageBreakReply]" = Prompt(
+    name="page-break",
+    version=1,
+    stage="paginate",
+    inputs=TextInputs,
+    output=_reply("PageBreakReply"),
+)
+GIST: "Prompt[TextInputs, replies.GistReply]" = Prompt(
+    name="gist", version=1, stage="gist", inputs=TextInputs, output=_reply("GistReply")
+)
+LOOK_UP: "Prompt[LookUpInputs, replies.LookUpReply]" = Prompt(
+    name="look-up", version=1, stage="look-up", inputs=LookUpInputs, output=_reply("LookUpReply")
 )

@@ -128,3 +128,29 @@ class ShortReply(Reply):
     """An answer without what stands around it."""
 
     answer: str
+
+
+class TriageReply(Reply):
+    """Which part to read next, from 0; -1: none."""
+
+    reasoning: str = ""
+    part: int
+
+
+class PageBreakReply(Reply):
+    """At which mark a page ends."""
+
+    label: int
+
+
+class GistReply(Reply):
+    """A shortened page."""
+
+    gist: str
+
+
+class LookUpReply(Reply):
+    """Which pages to read in full, from 0."""
+
+    reasoning: str = ""
+    pages: list[int] = []

@@ -1,16 +1,19 @@
 """What all systems of a run share: the model, its caps, the embedder, the reader, the memories."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError
 from qrmem.eval.memories import Build, Memories, Shelf
 from qrmem.eval.records import Context, Item
 from qrmem.graphstore import GraphStore, open_store
+from qrmem.memory.segmenting import cut
 from qrmem.models.caps import Caps, Price
 from qrmem.models.embedders import default_embedder, open_embedder
 from qrmem.models.exchange import Form
@@ -23,6 +26,8 @@ from qrmem.wiring import Run, Tools, new_namespace
 
 if TYPE_CHECKING:
     from qrmem.models.chat import Chat
+
+T = TypeVar("T")
 
 REPLIES = "replies"
 
@@ -97,6 +102,7 @@ class Bench:
     listener: Listener
     force: bool = True
     retrieve: bool = False
+    _prepared: dict[str, "asyncio.Task[Any]"] = field(default_factory=dict)
 
     def reader(self, tally: Tally) -> Run:
         """Return the reader that all baselines share; its calls are counted by the tally."""
@@ -105,6 +111,23 @@ class Bench:
     def memory(self, context: Context, build: Build | None = None) -> Any:
         """Return the memory of a context as an async context manager (see `Memories.use`)."""
         return self.memories.use(context, build or Build())
+
+    def texts(self, context: Context, tokens: int = 0) -> list[Passage]:
+        """Return a context's whole text in order, cut as a memory cuts it; there is no memory."""
+        limit = tokens or self.settings.segment_tokens
+        return [
+            Passage("S99", segment, document.title)
+            for document in context.documents
+            for segment in cut(document.id or "", document, self.tools.cutter, limit)
+        ]
+
+    async def prepared(self, key: str, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what a context is read into before any question, made once in a run."""
+        task = self._prepared.get(key)
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._prepared[key] = asyncio.create_task(make())
+        made: T = await asyncio.shield(task)
+        return made
 
     def asked(self, item: Item, window: int = 0) -> AskContext:
         """Return an item as a reader is asked."""
@@ -115,7 +138,7 @@ class Bench:
         return self.force or bool(item.choices)
 
 
-def passages(shelf: Shelf, segments: list[Segment]) -> list[Passage]:
+def passages(shelf: Shelf, segments: Sequence[Segment]) -> list[Passage]:
     """Label segments in their order."""
     return [
         Passage(f"S{n}", segment, shelf.titles.get(segment.document_id, ""))
@@ -207,6 +230,8 @@ def require(needs: frozenset[str], settings: Settings, name: str) -> None:
         raise MissingError(
             f"the system {name!r} needs a chat model: --model and --base-url (or OPENAI_API_KEY)"
         )
+    if "llmlingua" in needs and find_spec("llmlingua") is None:
+        raise MissingError(f"the system {name!r} needs an extra: pip install 'qrmem[llmlingua]'")
     if "embedder" in needs and settings.embedder == "none":
         raise MissingError(
             f"the system {name!r} needs an embedder: --embedder local (pip install 'qrmem[local]') "

@@ -45,8 +45,8 @@ def _text_scores(text: str, gold: tuple[str, ...], closed: bool) -> dict[str, fl
 
 
 def _found_scores(item: Item, row: Row) -> dict[str, float]:
-    if not item.gold:
-        return {}
+    if not item.gold or not row.found.memory:
+        return {}  # a system that searches no memory ranks nothing
     ranked = row.found.ranked
     found = {f"recall@{k}": retrieval.recall_at(ranked, item.gold, k) for k in AT}
     return found | {f"all@{k}": retrieval.all_gold_at(ranked, item.gold, k) for k in AT[1:]}

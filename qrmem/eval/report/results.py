@@ -120,16 +120,24 @@ def _result(
             by_metric[metric][id] = value
     done = [row for row in rows.values() if not row.error]
     memories = {row.found.memory for row in done if row.found.memory}
+    own = _prepared(done, items, price)
     return Result(
         system=name,
         rows=rows,
         scores=dict(by_metric),
         statuses=abstention({id: (items[id], row) for id, row in rows.items()}),
         online=_mean_spent([_online(row, price) for row in done]),
-        alone=_sum([built.get(key, Spent()) for key in memories]),
-        share=_sum([_part(built.get(key, Spent()), users[key]) for key in memories]),
+        alone=_sum([*own, *(built.get(key, Spent()) for key in memories)]),
+        share=_sum([*own, *(_part(built.get(key, Spent()), users[key]) for key in memories)]),
         errors={id: row.error for id, row in rows.items() if row.error},
     )
+
+
+def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | None) -> list[Spent]:
+    """Return what a system made of each context for itself, such as summaries."""
+    stages = {items[row.item].context: row.found.usage.construction for row in rows}
+    made = [list(found.values()) for found in stages.values() if found]
+    return [_spent(found, price, sum(stage.seconds for stage in found)) for found in made]
 
 
 def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:

@@ -8,8 +8,13 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 from qrmem.errors import UsageError
 from qrmem.eval.bench import Bench
 from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.systems.agents import Decomposed, MemWalker, ReadAgent
+from qrmem.eval.systems.compressed import Compressed
+from qrmem.eval.systems.direct import ClosedBook, Truncated
 from qrmem.eval.systems.ours import Strategy
 from qrmem.eval.systems.retrieved import Retrieved
+from qrmem.eval.systems.summary import Summary
+from qrmem.eval.systems.windows import SlidingWindow
 
 
 class System(Protocol):
@@ -49,6 +54,26 @@ SYSTEMS: Mapping[str, Entry] = {
         Retrieved(ranker="dense", k=0, order="document"),
         "retrieve what fits, read it in document order",
         "FIELD 2.3",
+    ),
+    "closed-book": Entry(ClosedBook(), "the model alone, no text", "B14"),
+    "full-text": Entry(
+        Truncated(keep="middle", window=128_000),
+        "the whole text in the model's own window, middle cut beyond it",
+        "B14",
+    ),
+    "keep-left": Entry(Truncated(keep="left"), "the beginning of the text", "B01"),
+    "keep-right": Entry(Truncated(keep="right"), "the end of the text", "B01"),
+    "keep-ends": Entry(Truncated(keep="middle"), "both ends, the middle cut out", "S09"),
+    "summary": Entry(Summary(), "a summary in place of the text", "B02"),
+    "sliding-window": Entry(SlidingWindow(), "every window asked, answers voted", "B05"),
+    "decom": Entry(Decomposed(), "sub-questions first", "B06"),
+    "llmlingua-2": Entry(Compressed(), "the text with words left out", "B07"),
+    "memwalker": Entry(MemWalker(), "a tree of summaries, walked", "B08"),
+    "read-agent-p": Entry(
+        ReadAgent(look_up="parallel", most=5), "gists, pages looked up at once", "B09"
+    ),
+    "read-agent-s": Entry(
+        ReadAgent(look_up="sequential", most=6), "gists, pages looked up one by one", "B09"
     ),
 }
 

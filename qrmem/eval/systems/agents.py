@@ -1,0 +1,199 @@
+"""The baselines that are agents: MemWalker, ReadAgent, DECOM; each needs a chat model."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from qrmem.agents import memwalker, read_agent
+from qrmem.errors import ModelOutputError
+from qrmem.eval.bench import Bench, Tally, passages
+from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.systems.reading import answer_from
+from qrmem.eval.systems.retrieved import in_document_order, ranking
+from qrmem.language.prompted.caller import Caller
+from qrmem.language.prompted.window import Ruler
+from qrmem.ports import Verdict
+from qrmem.prompts import catalogue
+from qrmem.records import StageUsage, Status, Step, Usage
+from qrmem.wiring import Run
+
+MODEL = frozenset({"model"})
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemWalker:
+    """Walks a tree of summaries (B08); making the tree counts as construction."""
+
+    leaf_tokens: int = memwalker.LEAF_TOKENS
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A chat model."""
+        return MODEL
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Answer one item."""
+        tree, stages = await bench.prepared(
+            f"memwalker {self.leaf_tokens} {context.id}", lambda: self._tree(context, bench)
+        )
+        tally = Tally(bench.listener)
+        run = bench.reader(tally)
+        walk = memwalker.Walk(
+            tree, caller_of(run, bench), run.reasoner, bench.asked(item), bench.is_forced(item)
+        )
+        await memwalker.walk(walk)
+        found = _found(walk.answer, tuple(walk.steps), Usage(stages, tally.usage.online))
+        return replace(found, status="forced") if walk.was_forced and found.text else found
+
+    async def _tree(
+        self, context: Context, bench: Bench
+    ) -> tuple[memwalker.Tree, dict[str, StageUsage]]:
+        tally = Tally(bench.listener)
+        caller = caller_of(bench.reader(tally), bench)
+        pieces = bench.texts(context, self.leaf_tokens)
+        tree = await memwalker.build_tree(caller, pieces, bench.settings.window)
+        return tree, dict(tally.stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAgent:
+    """Remembers gists, looks pages up (B09); making the gists counts as construction.
+
+    Attributes:
+        most: pages looked up at most.
+    """
+
+    look_up: Literal["parallel", "sequential"]
+    most: int
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A chat model."""
+        return MODEL
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Answer one item."""
+        pages, stages = await bench.prepared(
+            f"pages {context.id}", lambda: self._pages(context, bench)
+        )
+        tally = Tally(bench.listener)
+        run = bench.reader(tally)
+        reading = read_agent.Reading(
+            pages,
+            caller_of(run, bench),
+            run.reasoner,
+            bench.asked(item),
+            self.look_up == "sequential",
+            self.most,
+            bench.is_forced(item),
+        )
+        await read_agent.answer_by_pages(reading)
+        return _found(reading.answer, tuple(reading.steps), Usage(stages, tally.usage.online))
+
+    async def _pages(
+        self, context: Context, bench: Bench
+    ) -> tuple[list[read_agent.Page], dict[str, StageUsage]]:
+        tally = Tally(bench.listener)
+        caller = caller_of(bench.reader(tally), bench)
+        pages: list[read_agent.Page] = []
+        for document in context.documents:
+            own = replace(context, documents=(document,))
+            pieces = bench.texts(own, _PIECE_TOKENS)
+            pages += await read_agent.read_pages(caller, pieces, bench.settings.window)
+        return pages, dict(tally.stages)
+
+
+_PIECE_TOKENS = 100
+"""Size of the pieces between which a page may end: a few sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decomposed:
+    """DECOM (B06): sub-questions answered one after the other over BM25's best, then the question.
+
+    Attributes:
+        k: segments that each question reads.
+    """
+
+    k: int = 3
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A chat model."""
+        return MODEL
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Answer one item."""
+        tally = Tally(bench.listener)
+        run = bench.reader(tally)
+        parts = await _parts(run, item, bench)
+        answers: list[str] = []
+        steps: list[Step] = []
+        async with bench.memory(context) as shelf:
+            read: dict[str, None] = {}
+            for part in parts:
+                asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
+                ids = await ranking(shelf, asked, "bm25", self.k)
+                read.update(dict.fromkeys(ids))
+                segments = list(await shelf.store.segments(shelf.ns, ids))
+                sub = Item(item.id, asked, (), item.context)
+                said = await answer_from(
+                    bench, sub, passages(shelf, segments), run=run, tally=tally, steps=steps
+                )
+                answers.append(said.text)
+                steps = [*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}")]
+            own = await ranking(shelf, item.question, "bm25", self.k)
+            ids = list(dict.fromkeys([*own, *read]))
+            found = {s.id: s for s in await shelf.store.segments(shelf.ns, ids)}
+            noted = replace(item, question=_noted(item.question, parts, answers))
+            chosen = in_document_order([found[id] for id in ids[: 2 * self.k]])
+            final = await answer_from(
+                bench, noted, passages(shelf, chosen), run=run, tally=tally, steps=steps
+            )
+            ranked = tuple(dict.fromkeys(found[id].document_id for id in ids))
+            return replace(final, ranked=ranked, segments=tuple(ids), memory=shelf.key)
+
+
+async def _parts(run: Run, item: Item, bench: Bench) -> list[str]:
+    """Return the sub-questions; the last would repeat the question itself and is asked apart."""
+    try:
+        called = await caller_of(run, bench).call(
+            catalogue.DECOMPOSE,
+            lambda kept: catalogue.AskedForInputs(question=f"Question: {item.question}"),
+            window=bench.settings.window,
+            reply=256,
+        )
+    except ModelOutputError:
+        return []
+    found = [question.strip() for question in called.value.questions if question.strip()]
+    return [question for question in found if question != item.question][:5]
+
+
+def _earlier(answers: list[str], n: int) -> str:
+    return answers[n - 1] if 0 < n <= len(answers) and answers[n - 1] else f"#{n}"
+
+
+def _noted(question: str, parts: list[str], answers: list[str]) -> str:
+    known = [f"{p} {a}" for p, a in zip(parts, answers, strict=True) if a]
+    return f"{question}\nFound so far: {' '.join(known)}" if known else question
+
+
+def caller_of(run: Run, bench: Bench) -> Caller:
+    """Return what sends a baseline's own prompts; its calls count with the run's."""
+    assert run.meter is not None
+    return Caller(run.meter, Ruler(bench.tools.counter), bench.listener)
+
+
+def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Found:
+    status: Status = "answered" if verdict.is_answerable else "unanswerable"
+    read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
+    return Found(
+        text=verdict.answer,
+        choice=verdict.choice,
+        status=status,
+        reason=verdict.reason,
+        read=tuple(read),
+        steps=steps,
+        usage=usage,
+    )

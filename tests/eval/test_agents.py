@@ -1,0 +1,149 @@
+"""MemWalker and ReadAgent step by step, with a model that says what it is told to."""
+
+import json
+
+from fakes import ScriptedModel
+
+from qrmem.agents import memwalker, read_agent
+from qrmem.config import Settings
+from qrmem.language.prompted.caller import Caller
+from qrmem.language.prompted.reasoner import PromptedReasoner
+from qrmem.language.prompted.window import Ruler
+from qrmem.ports import AskContext, ChatRequest, Passage
+from qrmem.records import Segment
+from qrmem.text.tokens import BuiltinTokenizer
+
+COUNTER = BuiltinTokenizer()
+ASKED = AskContext("Where was Strake born?", window=2000)
+
+
+def leaves(*texts: str) -> list[Passage]:
+    return [
+        Passage("S99", Segment(f"s{n}", "d", n, 0, len(text), text, COUNTER.count(text)), "Tale")
+        for n, text in enumerate(texts)
+    ]
+
+
+def caller(model: ScriptedModel) -> Caller:
+    return Caller(model, Ruler(COUNTER))
+
+
+def reasoner(model: ScriptedModel) -> PromptedReasoner:
+    return PromptedReasoner(model, COUNTER, mode="compact", settings=Settings())
+
+
+def summary(text: str) -> str:
+    return json.dumps({"summary": text})
+
+
+def triage(part: int) -> str:
+    return json.dumps({"reasoning": f"part {part}", "part": part})
+
+
+def judged(action: int, answer: str = "") -> str:
+    return json.dumps({"reasoning": "so", "action": action, "answer": answer, "quotes": []})
+
+
+def shown(request: ChatRequest) -> str:
+    return request.messages[-1].content
+
+
+async def test_a_tree_has_eight_children_at_most_and_one_root() -> None:
+    model = ScriptedModel(*[summary(f"summary {n}") for n in range(9 + 2 + 1)])
+    tree = await memwalker.build_tree(caller(model), leaves(*["text"] * 9), 2000)
+    assert [len(node.children) for node in tree] == [0] * 9 + [8, 1, 2]
+    model.assert_all_used()
+
+
+async def walked(model: ScriptedModel, *, is_forced: bool = True) -> memwalker.Walk:
+    text = leaves("The Marigold sank.", "Strake was born in Vantry.", "The inn is old.")
+    made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(text)]
+    tree = [*made, memwalker.Node("all of it", (0, 1, 2))]
+    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED, is_forced)
+    await memwalker.walk(walk)
+    model.assert_all_used()
+    return walk
+
+
+async def test_a_part_that_did_not_help_is_not_offered_again() -> None:
+    model = ScriptedModel(triage(0), judged(-1), triage(0), judged(-2, "Vantry"))
+    walk = await walked(model)
+    assert walk.answer.answer == "Vantry"
+    assert not walk.was_forced
+    assert "about 0" in shown(model.requests[0])
+    assert "about 0" not in shown(model.requests[2])
+    assert "all of it" in shown(model.requests[1]), "the way down is known"
+    assert [step.action for step in walk.steps] == ["triage", "read", "back", "triage", "read"]
+
+
+async def test_where_no_part_helps_an_answer_is_forced_from_what_was_read_last() -> None:
+    forced = json.dumps({"reasoning": "", "answer": "Corrin", "quotes": []})
+    model = ScriptedModel(triage(2), judged(-1), triage(-1), forced)
+    walk = await walked(model)
+    assert (walk.answer.answer, walk.was_forced) == ("Corrin", True)
+    assert "The inn is old." in shown(model.requests[3])
+
+
+async def test_where_no_part_helps_and_nothing_is_forced_there_is_no_answer() -> None:
+    walk = await walked(ScriptedModel(triage(-1)), is_forced=False)
+    assert not walk.answer.is_answerable
+
+
+async def test_a_choice_that_is_none_of_the_parts_is_none() -> None:
+    walk = await walked(ScriptedModel(triage(7)), is_forced=False)
+    assert [step.action for step in walk.steps] == ["triage"]
+
+
+async def test_a_page_ends_where_the_model_says() -> None:
+    pieces = leaves(*[f"{n} " + "word " * 99 for n in range(10)])
+    gists = [json.dumps({"gist": f"gist {n}"}) for n in range(3)]
+    # Marks after 300, 400, 500, 600 words; the second page may end after as many, then a rest.
+    ends = [json.dumps({"label": 1}), json.dumps({"label": 0})]
+    model = ScriptedModel(*ends, *gists)
+    pages = await read_agent.read_pages(caller(model), pieces, 4000)
+    assert [page.full.segment.text.count("word") for page in pages] == [396, 297, 297]
+    assert [page.gist for page in pages] == ["gist 0", "gist 1", "gist 2"]
+    assert "⟨3⟩" in shown(model.requests[0])
+    assert "⟨4⟩" not in shown(model.requests[0])
+
+
+async def test_short_texts_are_one_page_and_no_break_is_asked_for() -> None:
+    model = ScriptedModel(json.dumps({"gist": "short"}))
+    pages = await read_agent.read_pages(caller(model), leaves("A few words.", " And more."), 2000)
+    assert [page.full.segment.text for page in pages] == ["A few words. And more."]
+
+
+async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> read_agent.Reading:
+    texts = leaves("The Marigold sank in May.", "Strake was born in Vantry.", "The inn is old.")
+    pages = [read_agent.Page(text, f"gist {n}") for n, text in enumerate(texts)]
+    run = read_agent.Reading(
+        pages, caller(model), reasoner(model), ASKED, is_sequential, 3, is_forced=True
+    )
+    await read_agent.answer_by_pages(run)
+    model.assert_all_used()
+    return run
+
+
+def wanted(*pages: int) -> str:
+    return json.dumps({"reasoning": "", "pages": list(pages)})
+
+
+ANSWER = json.dumps({"reasoning": "", "answer": "Vantry", "quotes": []})
+
+
+async def test_in_parallel_pages_are_looked_up_at_once() -> None:
+    model = ScriptedModel(wanted(1, 9, 1, 0), ANSWER)
+    run = await looked_up(model, is_sequential=False)
+    assert run.looked_up == [1, 0]
+    last = shown(model.requests[-1])
+    assert "The Marigold sank in May." in last
+    assert "gist 2" in last
+    assert "gist 1" not in last
+
+
+async def test_in_sequence_pages_are_looked_up_until_nothing_more_is_wanted() -> None:
+    model = ScriptedModel(wanted(2), wanted(1), wanted(), ANSWER)
+    run = await looked_up(model, is_sequential=True)
+    assert run.looked_up == [2, 1]
+    assert "The inn is old." in shown(model.requests[1]), "seen in full from then on"
+    assert run.answer.answer == "Vantry"
