@@ -1,0 +1,439 @@
+"""Archives on a disk, from one store to another: whole, the same everywhere, or refused."""
+
+import asyncio
+import base64
+import json
+import struct
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archives import fill, fill_runs, names_in, read, rewritten, sealed, write
+
+from qrmem.agents.folding import current_keys
+from qrmem.archive import export_archive, import_archive
+from qrmem.config import Settings
+from qrmem.errors import BadImport, MissingError, QrmemError, StoreConflict, UsageError
+from qrmem.graphstore import GraphStore, Kept, NamespaceInfo, open_store
+from qrmem.graphstore.testing.samples import add, contents, text
+from qrmem.ports import Event
+from qrmem.records import Archived, Contribution, Document, LedgerRow
+
+
+def silent(event: Event) -> None:
+    """Hear nothing."""
+
+
+def anything(info: NamespaceInfo) -> None:
+    """Accept every namespace."""
+
+
+async def load(store: GraphStore, ns: str, path: Path) -> tuple[Archived, tuple[str, ...]]:
+    return await import_archive(store, ns, path, accept=anything, listener=silent)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[GraphStore]:
+    store = await open_store(str(tmp_path / "a.db"), Settings())
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def oracle() -> GraphStore:
+    return await open_store("memory://", Settings())
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("archive") / "a"
+
+    async def export() -> None:
+        store = await open_store("memory://", Settings())
+        await fill(store, "n")
+        await fill_runs(store, "n")
+        await export_archive(store, "n", path, runs=True)
+
+    asyncio.run(export())
+    return path.read_bytes()
+
+
+@pytest.fixture
+def archive(exported: bytes, tmp_path: Path) -> Path:
+    write(tmp_path / "good.qrmem", exported)
+    return tmp_path / "good.qrmem"
+
+
+# --- the same bytes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [False, True])
+async def test_equal_memories_give_the_same_bytes_from_every_store(
+    sqlite: GraphStore, oracle: GraphStore, tmp_path: Path, runs: bool
+) -> None:
+    for store, order in ((oracle, 1), (sqlite, -1)):
+        await fill(store, "n", order=order)
+        await fill_runs(store, "n")
+        await export_archive(store, "n", tmp_path / f"{order}", runs=runs)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "-1").read_bytes()
+
+
+@pytest.mark.parametrize("runs", [False, True])
+async def test_an_imported_memory_is_the_memory_that_was_exported(
+    sqlite: GraphStore, oracle: GraphStore, tmp_path: Path, runs: bool
+) -> None:
+    await fill(oracle, "n")
+    if runs:
+        await fill_runs(oracle, "n")
+    done = await export_archive(oracle, "n", tmp_path / "one", runs=runs)
+    assert await load(sqlite, "other", tmp_path / "one") == (done, ())
+    assert await contents(sqlite, "other") == await contents(oracle, "n")
+    assert await _kept(sqlite, "other") == await _kept(oracle, "n")
+    again = await export_archive(sqlite, "other", tmp_path / "two", runs=runs)
+    assert again == replace(done, path=str(tmp_path / "two"))
+    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
+    info = await sqlite.namespace("other")
+    assert info is not None
+    assert info.importing == ""
+
+
+async def _kept(store: GraphStore, ns: str) -> list[Kept]:
+    """Return what is kept, and of folded descriptions those that the facts use."""
+    current = await current_keys(store, ns)
+    keys = [k for k in await store.kept_keys(ns) if k in current or not k.startswith("fold:")]
+    assert current & set(keys)
+    return list(await store.kept(ns, keys))
+
+
+async def test_without_runs_nothing_tells_when_or_how_often_the_memory_was_asked(
+    oracle: GraphStore, tmp_path: Path
+) -> None:
+    await fill(oracle, "n")
+    await export_archive(oracle, "n", tmp_path / "before")
+    await fill_runs(oracle, "n")
+    await export_archive(oracle, "n", tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+async def test_what_is_folded_of_facts_that_changed_is_left_behind(
+    oracle: GraphStore, tmp_path: Path
+) -> None:
+    await fill(oracle, "n")
+    await export_archive(oracle, "n", tmp_path / "before")
+    segment = (await oracle.segments_of("n", "b"))[0]
+    await oracle.put_cached("n", "fold:old", {"description": "x"}, segment_id=segment.id)
+    await export_archive(oracle, "n", tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+async def test_a_namespace_of_nothing_can_be_moved(oracle: GraphStore, tmp_path: Path) -> None:
+    await oracle.create_namespace("n", NamespaceInfo("n", "t", 600))
+    done = await export_archive(oracle, "n", tmp_path / "empty")
+    assert (done.documents, done.segments, done.entities) == (0, 0, 0)
+    await load(oracle, "m", tmp_path / "empty")
+    assert await oracle.namespace("m") == NamespaceInfo("m", "t", 600)
+
+
+# --- a graph that is behind its facts ------------------------------------------------------------
+
+
+async def test_rows_that_are_not_made_of_the_facts_are_left_to_a_merge(
+    oracle: GraphStore, tmp_path: Path
+) -> None:
+    given = text("d", "Ann met Bob ", "Bob left ")
+    await add(oracle, "n", given)
+    await export_archive(oracle, "n", tmp_path / "stale")
+    _, stale = await load(oracle, "m", tmp_path / "stale")
+    assert stale == ("d",)
+    assert await oracle.merged_segments("m", "d") == {}
+    assert (await oracle.counts("m"))["segments"] == 2
+
+
+async def test_segments_that_were_read_and_not_merged_arrive_so(
+    oracle: GraphStore, sqlite: GraphStore, tmp_path: Path
+) -> None:
+    await fill(oracle, "n")
+    segment = (await oracle.segments_of("n", "unread"))[0]
+    made = Contribution(segment.id, "extraction", questions=("Who?",))
+    await oracle.record("n", LedgerRow(segment.id, "ok", "", "scripted"), made)
+    await export_archive(oracle, "n", tmp_path / "one")
+    assert (await load(sqlite, "n", tmp_path / "one"))[1] == ()
+    assert await contents(sqlite, "n") == await contents(oracle, "n")
+
+
+# --- where it may go -----------------------------------------------------------------------------
+
+
+async def test_a_namespace_that_holds_something_is_not_imported_into(
+    archive: Path, oracle: GraphStore
+) -> None:
+    await add(oracle, "m", text("d", "Ann ran "))
+    before = await contents(oracle, "m")
+    with pytest.raises(UsageError, match=r"not empty .*--namespace NAME"):
+        await load(oracle, "m", archive)
+    assert await contents(oracle, "m") == before
+
+
+async def test_an_empty_namespace_becomes_what_the_archive_says(
+    archive: Path, oracle: GraphStore
+) -> None:
+    await load(oracle, "n", archive)
+    await oracle.create_namespace("m", NamespaceInfo("m", "other", 99, "e", 3))
+    await load(oracle, "m", archive)
+    assert await contents(oracle, "m") == await contents(oracle, "n")
+
+
+async def test_a_namespace_that_is_not_wanted_is_not_made(
+    archive: Path, oracle: GraphStore
+) -> None:
+    def refuse(info: NamespaceInfo) -> None:
+        assert (info.name, info.embedder, info.dimension) == ("m", "hash", 8)
+        raise MissingError("not this embedder")
+
+    with pytest.raises(MissingError):
+        await import_archive(oracle, "m", archive, accept=refuse, listener=silent)
+    assert await oracle.namespace("m") is None
+
+
+async def test_an_archive_replaces_an_archive_and_nothing_else(
+    archive: Path, oracle: GraphStore, tmp_path: Path
+) -> None:
+    await load(oracle, "n", archive)
+    await export_archive(oracle, "n", archive)
+    (tmp_path / "memory.db").write_bytes(b"SQLite format 3\x00")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").touch()
+    for name, why in {
+        "memory.db": "is there and is no archive",
+        "folder": "no file",
+        "no/where": "there is no folder",
+    }.items():
+        with pytest.raises(UsageError, match=why):
+            await export_archive(oracle, "n", tmp_path / name)
+    await export_archive(oracle, "n", tmp_path / "empty")
+    assert (tmp_path / "memory.db").read_bytes() == b"SQLite format 3\x00"
+    assert names_in(tmp_path) == ["empty", "folder", "good.qrmem", "memory.db"]
+
+
+async def test_a_memory_that_changes_meanwhile_is_not_exported(
+    oracle: GraphStore, tmp_path: Path
+) -> None:
+    await fill(oracle, "n")
+    decide = oracle.document
+
+    async def change(ns: str, document_id: str) -> Document | None:
+        await oracle.put_document(ns, Document(f"{document_id}.", id="new"), [])
+        return await decide(ns, document_id)
+
+    oracle.document = change  # type: ignore[method-assign]
+    with pytest.raises(StoreConflict, match="export it again"):
+        await export_archive(oracle, "n", tmp_path / "torn")
+    assert names_in(tmp_path) == []
+
+
+# --- stopped half-way ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["put_document", "record_all", "apply", "put_trail", "put_vectors"]
+)
+@pytest.mark.parametrize("error", [QrmemError("gone"), asyncio.CancelledError()])
+async def test_an_import_that_fails_leaves_nothing(
+    archive: Path, oracle: GraphStore, name: str, error: BaseException
+) -> None:
+    await load(oracle, "n", archive)
+
+    async def fail(*args: Any, **kwargs: Any) -> None:
+        raise error
+
+    setattr(oracle, name, fail)
+    with pytest.raises(type(error)):
+        await load(oracle, "m", archive)
+    assert list(await oracle.namespaces()) == ["n"]
+
+
+async def test_what_a_killed_import_left_is_begun_anew(
+    archive: Path, oracle: GraphStore, sqlite: GraphStore
+) -> None:
+    await load(oracle, "n", archive)
+    await sqlite.create_namespace("m", NamespaceInfo("m", "t", 9, importing="killed"))
+    await sqlite.put_document("m", *text("half", "Ann ran "))
+    await load(sqlite, "m", archive)
+    assert await contents(sqlite, "m") == await contents(oracle, "n")
+
+
+async def test_of_two_imports_at_once_one_wins_and_the_memory_is_whole(
+    archive: Path, oracle: GraphStore, sqlite: GraphStore
+) -> None:
+    await load(oracle, "n", archive)
+    outcomes = await asyncio.gather(
+        *(load(sqlite, "m", archive) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(each) for each in outcomes].count(tuple) == 1
+    assert all(isinstance(each, tuple | QrmemError) for each in outcomes)
+    assert await contents(sqlite, "m") == await contents(oracle, "n")
+
+
+# --- bad archives --------------------------------------------------------------------------------
+
+
+async def _is_refused(store: GraphStore, path: Path, why: str) -> None:
+    """See that nothing is kept of an archive, and that one line says why."""
+    before = list(await store.namespaces())
+    with pytest.raises(BadImport, match=why) as caught:
+        await load(store, "m", path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert list(await store.namespaces()) == before
+
+
+async def test_a_cut_archive_is_refused_whole(archive: Path, oracle: GraphStore) -> None:
+    whole = read(archive)
+    ends = [at + 1 for at in range(len(whole)) if whole[at : at + 1] == b"\n"]
+    for length in {0, 1, 9, 100, *ends[:-1][::5], len(whole) - 1, len(whole) - 40}:
+        write(archive, whole[:length])
+        await _is_refused(oracle, archive, "cut|no qrmem archive")
+
+
+async def test_an_altered_archive_is_refused_whole(archive: Path, oracle: GraphStore) -> None:
+    whole = read(archive)
+    for at in range(80, len(whole), len(whole) // 40):
+        other = b"x" if whole[at : at + 1] != b"x" else b"y"
+        write(archive, whole[:at] + other + whole[at + 1 :])
+        await _is_refused(oracle, archive, "cut or altered|no qrmem archive|line 1")
+    lines = whole.splitlines(keepends=True)
+    for changed in (lines[:5] + lines[6:], [*lines[:-1], lines[3], lines[-1]], [*lines, b"x"]):
+        write(archive, b"".join(changed))
+        await _is_refused(oracle, archive, "cut or altered")
+
+
+async def test_what_is_no_archive_is_told_from_a_damaged_one(
+    oracle: GraphStore, tmp_path: Path
+) -> None:
+    for name, content in {
+        "text": b"Once upon a time\n" * 1000,
+        "zip": b"PK\x03\x04" + bytes(5000),
+        "gzip": b"\x1f\x8b" + bytes(50),
+        "list": b"[1,2]\n",
+        "json": b'{"docs":[]}\n',
+        "line": b"[" * 1_000_000,
+        "empty": b"",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        await _is_refused(oracle, tmp_path / name, "no qrmem archive")
+    await _is_refused(oracle, tmp_path, "no regular file")
+    await _is_refused(oracle, Path("/dev/zero"), "no regular file")
+    await _is_refused(oracle, tmp_path / "missing", "No such file")
+
+
+@pytest.mark.parametrize("version", [2, 99, 10**30])
+async def test_a_newer_archive_is_refused_with_what_to_do(
+    archive: Path, oracle: GraphStore, version: int
+) -> None:
+    whole = read(archive).replace(b'"version":1', b'"version":%d' % version)
+    write(archive, whole.replace(b'"tokenizer"', b'"unheard_of"'))
+    with pytest.raises(MissingError, match="upgrade qrmem"):
+        await load(oracle, "m", archive)
+
+
+def _first(lines: list[Any], kind: str) -> Any:
+    return next(line[kind] for line in lines if kind in line)
+
+
+NAN = base64.b64encode(struct.pack("<8f", *[float("nan")] * 8)).decode()
+
+FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
+    "no text": ("document.text is no text", lambda x: _first(x, "document").update(text=5)),
+    "no field": ("document has no id", lambda x: _first(x, "document").pop("id")),
+    "unknown field": ("'evil' that this", lambda x: _first(x, "document").update(evil=1)),
+    "no object": ("segment is no object", lambda x: x[2].update(segment=[1])),
+    "bad id": ("an id has 1 to", lambda x: _first(x, "document").update(id="\x00")),
+    "long id": ("an id has 1 to", lambda x: _first(x, "document").update(id="x" * 9999)),
+    "half a pair": ("surrogate pair", lambda x: _first(x, "document").update(text="\ud800")),
+    "metadata": ("metadata is a list", lambda x: _first(x, "document").update(metadata={"a": []})),
+    "infinite": ("no number", lambda x: _first(x, "document").update(metadata={"a": 1e999})),
+    "huge number": (
+        "no whole number",
+        lambda x: _first(x, "document").update(metadata={"a": 10**30}),
+    ),
+    "place": ("not in the document", lambda x: _first(x, "segment").update(end=10**6)),
+    "backwards": ("not in the document", lambda x: _first(x, "segment").update(start=9, end=3)),
+    "fraction": ("no whole number", lambda x: _first(x, "segment").update(tokens=1.5)),
+    "truth": ("no whole number", lambda x: _first(x, "segment").update(tokens=True)),
+    "tokens": ("tokens are", lambda x: _first(x, "segment").update(tokens=-1)),
+    "state": ("is none of", lambda x: _first(x, "segment").update(state="evil")),
+    "questions": ("questions is no list", lambda x: _first(x, "segment").update(questions="x")),
+    "kind": ("kind is none of", lambda x: _first(x, "contribution").update(kind="evil")),
+    "stranger": (
+        "none of the document",
+        lambda x: _first(x, "contribution").update(segment_id="../x"),
+    ),
+    "base64": ("no base64", lambda x: _first(x, "vector").update(rows=["*"])),
+    "short vector": ("have not 8 numbers", lambda x: _first(x, "vector").update(rows=["AAAA"])),
+    "no vector": ("have not 8 numbers", lambda x: _first(x, "vector").update(rows=[])),
+    "NaN vector": (
+        "what is no number",
+        lambda x: _first(x, "vector").update(rows=[NAN]),
+    ),
+    "two keys": ("one key", lambda x: x[1].update(segment={})),
+    "unknown kind": ("no line is called", lambda x: x.insert(1, {"evil": {}})),
+    "twice": ("there twice", lambda x: x.insert(2, x[1])),
+    "order": ("cannot follow", lambda x: x.append(x[1])),
+    "no head": ("cannot follow the head", lambda x: x.pop(1)),
+    "no entity": ("lacks the name", lambda x: x.remove(_line(x, "entity"))),
+    "name twice": (
+        "there twice",
+        lambda x: _first(x, "entity")["names"].append("bob|PERSON"),
+    ),
+    "runs": ("without runs", lambda x: x[0]["qrmem"].pop("runs")),
+    "deep": ("too deeply", lambda x: _first(x, "reply").update(value=_deep(200))),
+    "cost": ("no number", lambda x: _first(x, "call").update(cost=float("nan"))),
+    "phase": ("is none of", lambda x: _first(x, "call").update(phase="evil")),
+    "dimension": ("dimension is", lambda x: x[0]["qrmem"].update(dimension=2**40)),
+    "version": ("version is 0", lambda x: x[0]["qrmem"].update(version=0)),
+    "old version": ("no whole number", lambda x: x[0]["qrmem"].update(version="1")),
+}
+
+
+def _line(lines: list[Any], kind: str) -> Any:
+    return next(line for line in lines if kind in line)
+
+
+def _deep(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = {"x": value}
+    return value
+
+
+@pytest.mark.parametrize("name", FORGED)
+async def test_a_forged_archive_is_refused_in_one_line(
+    archive: Path, oracle: GraphStore, name: str
+) -> None:
+    why, change = FORGED[name]
+    forged = rewritten(archive, lambda lines: change(lines) and None)
+    await _is_refused(oracle, forged, why)
+
+
+async def test_a_line_that_is_no_json_is_named(archive: Path, oracle: GraphStore) -> None:
+    lines = read(archive).split(b"\n")[:-2]
+    for bad in (b"\xff\xfe", b'{"document": ', b"[" * 5000, b'{"call":' + b"9" * 5000 + b"}", b""):
+        forged = sealed(archive.with_name("forged"), [*lines[:4], bad, *lines[5:]])
+        await _is_refused(oracle, forged, r"line 5: it is (no JSON|nested)")
+
+
+async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphStore) -> None:
+    evil = "'; DROP TABLE segment; --`}) DETACH DELETE n // ../../etc/passwd $ns"
+
+    def change(lines: list[Any]) -> None:
+        for line in lines:
+            if "entity" in line:
+                line["entity"]["name"] = evil
+            if "document" in line:
+                line["document"]["title"] = evil
+
+    await load(sqlite, evil[:200], rewritten(archive, change))
+    assert {info.title for info in await sqlite.documents(evil[:200])} == {evil}
+    assert json.dumps([e.name for e in await sqlite.list_entities(evil[:200])]).count("DROP") > 2
