@@ -4,11 +4,11 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qrmem.agents import BuildDeps, build_documents
-from qrmem.errors import BadDocument, UsageError
+from qrmem.errors import BadDocument, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory.segmenting import cut
 from qrmem.ports import Event, Listener
@@ -138,9 +138,19 @@ class Adder:
         segments = cut(name, document, self._tools.cutter, info.segment_tokens)
         if not segments:
             raise BadDocument(f"document {name!r} has nothing to read in it")
+        await self._make_namespace()
         await self._store.put_document(self._ns, document, segments)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
+
+    async def _make_namespace(self) -> None:
+        """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
+        info = self._tools.info
+        made = await self._store.create_namespace(self._ns, info)
+        if replace(made, revision=info.revision) != info:
+            raise StoreConflict(
+                f"namespace {self._ns!r} was made meanwhile with other settings; run it again"
+            )
 
     async def _states(self, document_id: str) -> Counter[str]:
         return Counter(row.state for row in await self._store.ledger(self._ns, document_id))

@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from copy import copy
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.looking import Looking
+from qrmem.models.caps import CapOptions
 from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
 from qrmem.records import AddReport, Answer, Hit, MergeDecision, Orientation, Scalar, Step
@@ -126,6 +127,7 @@ class Memory(Looking):
         rebuild: bool = False,
         glob: str | None = None,
         question: str = "",
+        **caps: Unpack[CapOptions],
     ) -> AddReport:
         """Read documents into the memory; what is there already, complete, costs nothing.
 
@@ -137,9 +139,11 @@ class Memory(Looking):
             rebuild: read every segment again, and summarise again.
             glob: which files of a folder.
             question: shapes the graph (orientation `full`).
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
-            What was done; failed segments are in `problems`, and the same call tries them again.
+            What was done; failed segments are in `problems`, and the same call tries them again. A
+            cap that was reached is in `stopped`, and the same call goes on from there.
 
         Raises:
             BadDocument: the one source given cannot be read.
@@ -148,6 +152,7 @@ class Memory(Looking):
             ModelUnavailable: the model does not answer; what was read is kept.
         """
         from qrmem.adding import Adder
+        from qrmem.wiring import caps_of
 
         self._opened.require_writable()
         adder = Adder(
@@ -158,6 +163,7 @@ class Memory(Looking):
             update=update,
             rebuild=rebuild,
             question=question,
+            caps=caps_of(self.settings, **caps),
         )
         return await adder.add(source, glob)
 
@@ -191,16 +197,27 @@ class Memory(Looking):
         """Keep two names apart from now on; beats every rule, and stays."""
         await self._decide(first, second, same=False)
 
-    async def reembed(self, embedder: str) -> int:
-        """Embed all segments by another model; resumable. Returns how many were embedded now."""
-        from qrmem.wiring import reembed
+    async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
+        """Embed all segments by another model; resumable. Returns how many were embedded now.
+
+        Args:
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
+
+        Raises:
+            CapReached: what was embedded is kept, and the same call goes on from there.
+        """
+        from qrmem.wiring import caps_of, reembed
 
         opened = self._opened
         opened.require_writable()
         await opened.info()
-        count = await reembed(opened.store, opened.ns, self.settings, embedder, self._emit)
-        await opened.set_embedder(embedder)
-        return count
+        try:
+            bounds = caps_of(self.settings, **caps)
+            return await reembed(
+                opened.store, opened.ns, self.settings, embedder, self._emit, bounds
+            )
+        finally:
+            await opened.follow_embedder()
 
     # --- finding and answering --------------------------------------------------------------------
 
@@ -221,10 +238,11 @@ class Memory(Looking):
 
         Raises:
             UsageError: the question is empty, or k is below 1.
-            NotFound: a document named is not there, or none fits `where`.
+            NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         searcher = await self._opened.searcher()
         narrowed = await self._opened.narrowed(documents, where)
+        await self._opened.require_read(narrowed)
         return await searcher.search(question, k=k, documents=narrowed)
 
     async def ask(
@@ -243,6 +261,7 @@ class Memory(Looking):
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
         fragments: "FragmentSettings | None" = None,
+        **caps: Unpack[CapOptions],
     ) -> Answer:
         """Answer a question by walking the graph and reading only what fits the window.
 
@@ -258,13 +277,16 @@ class Memory(Looking):
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
+            CapReached: there is no answer yet; what was paid for is kept: the same call goes on.
             UsageError: empty question, unknown strategy, or fewer than two choices.
             WindowTooSmall: question, options and skeleton alone exceed the window.
-            NotFound: a document named is not there.
+            NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         from qrmem.asking import Asker, Asking
+        from qrmem.wiring import caps_of
 
         opened = self._opened
         if isinstance(choices, str):
@@ -282,9 +304,20 @@ class Memory(Looking):
             on_exhausted=on_exhausted,
             fragments=fragments,
         )
+        await opened.require_read(asking.documents)
+        if unread := await opened.unread(asking.documents):
+            self._emit(Event("warning", {"message": unread}))
         tools, searcher = await opened.tools(), await opened.searcher()
         scorer = await opened.fragment_scorer()
-        asker = Asker(opened.store, opened.ns, tools, searcher, self._emit, scorer)
+        asker = Asker(
+            opened.store,
+            opened.ns,
+            tools,
+            searcher,
+            self._emit,
+            scorer,
+            caps_of(self.settings, **caps),
+        )
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
             answer = await asker.kept(answer)

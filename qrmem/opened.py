@@ -110,16 +110,53 @@ class Opened:
             raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
         return found
 
+    async def require_read(self, documents: frozenset[str] | None) -> None:
+        """Refuse to look for anything where nothing was read: that is no answer.
+
+        Args:
+            documents: ids of the only documents to look at; `None`: all.
+
+        Raises:
+            NotFound: with what is missing.
+        """
+        await self.info()
+        columns = await (await self.searcher()).columns()
+        read = {info.id for info in columns.documents} if columns else set()
+        if read if documents is None else read & documents:
+            return
+        rows = await self.store.ledger(self.ns)
+        if not rows:
+            raise NotFound(f"there is no document in {self.where}; use `add` first")
+        where = self.where if documents is None else f"{', '.join(sorted(documents))}"
+        raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
+
+    async def unread(self, documents: frozenset[str] | None) -> str:
+        """Return what an answer cannot rest on, in words; "" if everything was read."""
+        found = [
+            info
+            for info in await self.store.documents(self.ns)
+            if documents is None or info.id in documents
+        ]
+        missing = sum(info.segments - info.states.get("ok", 0) for info in found)
+        if not missing:
+            return ""
+        total = sum(info.segments for info in found)
+        return f"{missing} of {total} segments are not read, or not wholly: run `add` again"
+
     # --- parts that are made when first needed --------------------------------------------------
 
     async def tools(self, *, create: bool = False) -> "Tools":
-        """Return reasoner, embedder and tokenizers; `create` makes a namespace that is missing."""
+        """Return reasoner, embedder and tokenizers.
+
+        Args:
+            create: where the namespace is missing, those that it will be made with.
+        """
         from qrmem.wiring import Tools, new_namespace
 
         if self._tools is None:
-            if create and await self.store.namespace(self.ns) is None:
-                await self.store.create_namespace(self.ns, new_namespace(self.settings))
-            self._tools = await Tools.open(self.store, await self.info(), self.settings)
+            info = await self.store.namespace(self.ns) if create else await self.info()
+            info = info or new_namespace(self.settings)
+            self._tools = await Tools.open(self.store, info, self.settings)
         return self._tools
 
     async def searcher(self) -> "Searcher":
@@ -149,10 +186,10 @@ class Opened:
         embedder = (await self.tools()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
-    async def set_embedder(self, name: str) -> None:
-        """Use another embedder from now on."""
+    async def follow_embedder(self) -> None:
+        """Use the embedder that the namespace has now."""
         tools, self._tools, self._searcher = self._tools, None, None
-        self.settings = self.settings.with_(embedder=name)
+        self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         if tools is not None:
             await tools.close()
 
