@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from qrmem.eval.metrics import answers, overlap, retrieval
+from qrmem.eval.metrics.answers import Rule
 from qrmem.eval.records import Item, Row
 
 Score = Callable[[Item, Row], float | None]
@@ -11,36 +12,45 @@ Score = Callable[[Item, Row], float | None]
 AT = (1, 2, 5, 10)
 
 
-def scores(item: Item, row: Row, closed: bool) -> dict[str, float]:
+def scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
     """Return all scores that this result can have.
 
     Args:
-        closed: HotpotQA's rule for yes and no in F1.
+        rule: whose F1.
     """
     if row.error:
         return {}
-    return {**_answer_scores(item, row, closed), **_found_scores(item, row)}
+    return {**_answer_scores(item, row, rule), **_found_scores(item, row)}
 
 
-def _answer_scores(item: Item, row: Row, closed: bool) -> dict[str, float]:
+def _answer_scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
     if row.found.status == "unanswerable" and not row.found.steps:
         return {}  # nothing was asked: a ranking alone
     if item.choices and item.choice is not None:
         return {"accuracy": answers.choice_accuracy(row.found.choice, item.choice)}
     if not item.answers or not item.is_answerable:
         return {}
+    if "repository" in item.labels:
+        return _code_scores(row.found.text, item.answers)
     return {
-        **_text_scores(row.short, item.answers, closed),
-        **{f"raw_{n}": v for n, v in _text_scores(row.found.text, item.answers, closed).items()},
+        **_text_scores(row.short, item.answers, rule),
+        **{f"raw_{n}": v for n, v in _text_scores(row.found.text, item.answers, rule).items()},
     }
 
 
-def _text_scores(text: str, gold: tuple[str, ...], closed: bool) -> dict[str, float]:
+def _text_scores(text: str, gold: tuple[str, ...], rule: Rule) -> dict[str, float]:
     return {
         "em": answers.strict_em(text, gold),
         "cover_em": answers.cover_em(text, gold),
-        "f1": answers.token_f1(text, gold, closed=closed),
+        "f1": answers.token_f1(text, gold, rule=rule),
         "rouge_l": overlap.rouge_l(text, gold),
+    }
+
+
+def _code_scores(text: str, gold: tuple[str, ...]) -> dict[str, float]:
+    return {
+        "code_em": overlap.code_em(text, gold),
+        "edit_similarity": overlap.edit_similarity(text, gold),
     }
 
 

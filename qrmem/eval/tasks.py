@@ -10,6 +10,13 @@ from pathlib import Path
 
 from qrmem.errors import UsageError
 from qrmem.eval.datasets import multihop
+from qrmem.eval.datasets.longbench import FORMS, longbench
+from qrmem.eval.datasets.mtbench import mtbenchplus
+from qrmem.eval.datasets.narrativeqa import narrativeqa
+from qrmem.eval.datasets.plain import plain
+from qrmem.eval.datasets.quality import leval, quality
+from qrmem.eval.datasets.repoeval import repoeval
+from qrmem.eval.metrics.answers import Rule
 from qrmem.eval.records import Dataset
 
 Loader = Callable[[Path, "Corpus"], Dataset]
@@ -39,7 +46,7 @@ class Task:
         files: names that are looked for in a data folder, the first that is there is taken.
         where: where to get the data.
         metrics: the main ones, in the order of the report.
-        closed: HotpotQA's rule for yes and no in F1.
+        rule: whose F1.
         has_corpora: whether questions can be asked of a union or a corpus file.
     """
 
@@ -49,13 +56,46 @@ class Task:
     where: str
     licence: str
     metrics: tuple[str, ...]
-    closed: bool = False
+    rule: Rule = "musique"
     has_corpora: bool = False
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def _multihop(load: Callable[..., Dataset]) -> Loader:
     return lambda path, corpus: load(path, union=corpus.kind == "union", corpus=corpus.path)
+
+
+def _own(load: Callable[[Path], Dataset]) -> Loader:
+    return lambda path, corpus: load(path)
+
+
+def _longbench(name: str) -> Task:
+    is_report = name == "gov_report"
+    return Task(
+        load=_own(longbench(name)),
+        what=f"LongBench's {name}; its JSON lines, or prompts keyed 0, 1, …",
+        files=(
+            f"{name}.jsonl",
+            f"{name}.json",
+            f"longbench/{name}.jsonl",
+            f"longbench/{name}.json",
+        ),
+        where="https://huggingface.co/datasets/THUDM/LongBench (data.zip)",
+        licence="MIT; texts under their own licences",
+        metrics=("rouge_l",) if is_report else (*_QA, "rouge_l"),
+        rule="longbench",
+    )
+
+
+def _repoeval(level: str) -> Task:
+    return Task(
+        load=_own(repoeval(level)),
+        what=f"RepoEval, {level} level, with its repositories unpacked beside",
+        files=(f"{level}_level_completion_2k_context_codex.test.jsonl",),
+        where="https://github.com/microsoft/CodeT/tree/main/RepoCoder (datasets, repositories)",
+        licence="MIT; repositories under their own licences",
+        metrics=("code_em", "edit_similarity"),
+    )
 
 
 TASKS: Mapping[str, Task] = {
@@ -66,7 +106,7 @@ TASKS: Mapping[str, Task] = {
         where="https://hotpotqa.github.io (hotpot_dev_distractor_v1.json)",
         licence="CC BY-SA 4.0",
         metrics=(*_QA, *_RETRIEVAL),
-        closed=True,
+        rule="hotpotqa",
         has_corpora=True,
     ),
     "2wikimultihopqa": Task(
@@ -76,7 +116,7 @@ TASKS: Mapping[str, Task] = {
         where="https://github.com/Alab-NII/2wikimultihop (data_ids_april7.zip: dev.json)",
         licence="Apache-2.0",
         metrics=(*_QA, *_RETRIEVAL),
-        closed=True,
+        rule="hotpotqa",
         has_corpora=True,
     ),
     "musique": Task(
@@ -87,6 +127,49 @@ TASKS: Mapping[str, Task] = {
         licence="CC BY 4.0",
         metrics=(*_QA, *_RETRIEVAL),
         has_corpora=True,
+    ),
+    "quality": Task(
+        load=_own(quality),
+        what="QuALITY v1.0.1, htmlstripped, with difficulty",
+        files=("QuALITY.v1.0.1.htmlstripped.dev", "quality/QuALITY.v1.0.1.htmlstripped.dev"),
+        where="https://github.com/nyu-mll/quality (data/v1.0.1/QuALITY.v1.0.1.zip)",
+        licence="CC BY 4.0; articles each under its own",
+        metrics=("accuracy",),
+    ),
+    "leval-quality": Task(
+        load=_own(leval),
+        what="QuALITY as L-Eval has it: 15 stories, 202 questions",
+        files=("quality.jsonl", "quality/leval_quality15docs.jsonl", "leval_quality15docs.jsonl"),
+        where="https://huggingface.co/datasets/L4NLP/LEval (Exam/quality.jsonl)",
+        licence="GPL-3.0; articles each under its own",
+        metrics=("accuracy",),
+    ),
+    "narrativeqa": Task(
+        load=_own(narrativeqa),
+        what="NarrativeQA's test questions, on stories or summaries",
+        files=(),
+        where="https://github.com/google-deepmind/narrativeqa (clone it, run download_stories.sh)",
+        licence="Apache-2.0; stories each under its own",
+        metrics=(*_QA, "rouge_l"),
+        rule="longbench",
+    ),
+    **{f"longbench-{name}": _longbench(name) for name in FORMS},
+    **{f"repoeval-{level}": _repoeval(level) for level in ("line", "api")},
+    "mtbenchplus": Task(
+        load=_own(mtbenchplus),
+        what="MTBench+ sessions; answers are rated by a judge",
+        files=("mtbenchplus.json", "mtbenchplus/mtbenchplus.json"),
+        where="https://github.com/LuJunru/MemoChat (data/mtbenchplus)",
+        licence="MIT",
+        metrics=("recall@5", "recall@10"),
+    ),
+    "plain": Task(
+        load=_own(plain),
+        what="your own corpus.jsonl and questions.jsonl",
+        files=(),
+        where="your own folder; see docs/evaluation.md for the fields",
+        licence="your own",
+        metrics=("accuracy", *_QA, *_RETRIEVAL),
     ),
 }
 
@@ -121,11 +204,13 @@ def load(name: str, data: Path, corpus: Corpus) -> Dataset:
 
 def data_file(name: str, task: Task, data: Path) -> Path:
     """Return the file that a task reads."""
-    if data.is_file() or (data.is_dir() and not task.files):
+    if data.is_dir() if not task.files else data.is_file():
         return data
     advice = f"get it from {task.where}, licence {task.licence}"
     if not data.is_dir():
-        raise UsageError(f"there is no {data}; {name} needs {' or '.join(task.files)}: {advice}")
+        raise UsageError(
+            f"there is no {data}; {name} needs {' or '.join(task.files) or 'a folder'}: {advice}"
+        )
     for folder in (data, data / name):
         for wanted in task.files:
             if (folder / wanted).is_file():

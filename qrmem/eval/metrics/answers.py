@@ -4,10 +4,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _CLOSED = frozenset({"yes", "no", "noanswer"})
+
+Rule = Literal["hotpotqa", "musique", "longbench"]
 
 
 def normalised(text: str) -> str:
@@ -31,22 +34,24 @@ def cover_em(prediction: str, answers: Sequence[str]) -> float:
     return float(any(f" {normalised(a)} " in padded for a in answers if normalised(a)))
 
 
-def token_f1(prediction: str, answers: Sequence[str], *, closed: bool = False) -> float:
+def token_f1(prediction: str, answers: Sequence[str], *, rule: Rule = "musique") -> float:
     """Return the best F1 of shared words over the answers.
 
     Args:
-        closed: HotpotQA's and 2Wiki's rule: where either side is yes, no or "noanswer", only
-            equality counts. SQuAD, MuSiQue and LongBench have no such rule.
+        rule: whose script: HotpotQA's, 2Wiki's too, lets only equality count where either side is
+            yes, no or "noanswer"; MuSiQue's, as SQuAD's, gives 1 where both sides are empty, the
+            others 0.
     """
-    return max((_f1(normalised(prediction), normalised(a), closed) for a in answers), default=0.0)
+    return max((_f1(normalised(prediction), normalised(a), rule) for a in answers), default=0.0)
 
 
-def _f1(prediction: str, answer: str, closed: bool) -> float:
-    if closed and prediction != answer and (prediction in _CLOSED or answer in _CLOSED):
+def _f1(prediction: str, answer: str, rule: Rule) -> float:
+    is_closed = prediction in _CLOSED or answer in _CLOSED
+    if rule == "hotpotqa" and is_closed and prediction != answer:
         return 0.0
     ours, theirs = prediction.split(), answer.split()
     if not ours or not theirs:
-        return float(ours == theirs)
+        return float(ours == theirs and rule == "musique")
     shared = (Counter(ours) & Counter(theirs)).total()
     return 2 * shared / (len(ours) + len(theirs))
 

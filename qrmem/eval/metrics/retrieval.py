@@ -14,8 +14,8 @@ def all_gold_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
 
 
 def support_f1(found: Collection[tuple[str, int]], gold: Collection[tuple[str, int]]) -> float:
-    """Return F1 of supporting sentences, as HotpotQA scores them: 1 if both sides are empty."""
+    """Return F1 of supporting sentences, as HotpotQA scores them: 0 if either side is empty."""
     ours, theirs = set(found), set(gold)
-    if not ours and not theirs:
-        return 1.0
+    if not ours or not theirs:
+        return 0.0
     return 2 * len(ours & theirs) / (len(ours) + len(theirs))

@@ -113,10 +113,10 @@ def _result(
     users: Mapping[str, int],
     price: Price | None,
 ) -> Result:
-    closed = task_named(config["task"]).closed
+    rule = task_named(config["task"]).rule
     by_metric: dict[str, dict[str, float]] = defaultdict(dict)
     for id, row in rows.items():
-        for metric, value in scores(items[id], row, closed).items():
+        for metric, value in scores(items[id], row, rule).items():
             by_metric[metric][id] = value
     done = [row for row in rows.values() if not row.error]
     memories = {row.found.memory for row in done if row.found.memory}

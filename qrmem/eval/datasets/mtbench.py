@@ -1,0 +1,45 @@
+"""MTBench+: long sessions whose last question goes back to an earlier topic; a judge rates it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+from qrmem.text.normalise import normalise
+
+_TOPIC = re.compile(r"([a-z]+-\d+)")
+
+
+def mtbenchplus(path: Path) -> Dataset:
+    """Load the sessions: each user turn is a document, the last one the question.
+
+    The assistant's turns are empty in the file: whoever is tested fills them. Gold documents are
+    the turns of the topics that the last turn's `turn-info` names.
+    """
+    rows = each(path, _session)
+    contexts = {context.id: context for context, _ in rows}
+    return Dataset("mtbenchplus", tuple(item for _, item in rows), contexts, (source_file(path),))
+
+
+def _session(record: Any) -> tuple[Context, Item]:
+    name = str(record["id"])
+    turns = [turn for turn in record["conversations"] if turn["from"] == "human"]
+    *earlier, last = turns
+    topics = set(_TOPIC.findall(text_of(last, "turn-info")))
+    documents, gold = [], []
+    for n, turn in enumerate(earlier):
+        id = f"turn-{n:02}"
+        documents.append(Document(normalise(text_of(turn, "value")), title=f"Turn {n + 1}", id=id))
+        if set(_TOPIC.findall(text_of(turn, "turn-info"))) & topics:
+            gold.append(id)
+    item = Item(
+        id=name,
+        question=text_of(last, "value"),
+        answers=(),
+        context=name,
+        gold=tuple(gold),
+        labels={"type": str(record["type"])},
+    )
+    return Context(name, tuple(documents)), item

@@ -1,0 +1,65 @@
+"""NarrativeQA in its official form: `qaps.csv`, `documents.csv`, and the stories or summaries."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from qrmem.errors import UsageError
+from qrmem.eval.datasets.reading import source_file
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+from qrmem.text.files import from_bytes
+from qrmem.text.normalise import normalise
+
+SUMMARIES = Path("third_party/wikipedia/summaries.csv")
+
+
+def narrativeqa(folder: Path) -> Dataset:
+    """Load the test questions of those stories that are there.
+
+    Stories are `tmp/<id>.content`, as the official script fetches them; where none is there, the
+    summaries stand for them.
+
+    Raises:
+        UsageError: a file is missing, or not of this form.
+    """
+    texts = _stories(folder) or _summaries(folder)
+    contexts, items = {}, []
+    for n, row in enumerate(_rows(folder / "qaps.csv", ("document_id", "question", "answer1")), 1):
+        name = row["document_id"]
+        if row.get("set", "test") != "test" or name not in texts:
+            continue
+        contexts[name] = Context(name, (Document(texts[name], id=name),))
+        answers = tuple(a.strip() for a in (row["answer1"], row.get("answer2", "")) if a.strip())
+        items.append(Item(f"{name}-{n}", row["question"].strip(), answers, name))
+    if not items:
+        raise UsageError(f"{folder} holds no story of the test set; run its download_stories.sh")
+    return Dataset("narrativeqa", tuple(items), contexts, (source_file(folder / "qaps.csv"),))
+
+
+def _stories(folder: Path) -> dict[str, str]:
+    # Stories are plain text or whole web pages; our own reader takes both.
+    return {path.stem: _story(path) for path in sorted((folder / "tmp").glob("*.content"))}
+
+
+def _story(path: Path) -> str:
+    raw = path.read_bytes()
+    name = f"{path.stem}.html" if b"<html" in raw[:2000].lower() else f"{path.stem}.txt"
+    return from_bytes(raw, name).text
+
+
+def _summaries(folder: Path) -> dict[str, str]:
+    rows = _rows(folder / SUMMARIES, ("document_id", "summary"))
+    return {row["document_id"]: normalise(row["summary"]).strip() for row in rows}
+
+
+def _rows(path: Path, needed: tuple[str, ...]) -> list[Mapping[str, str]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            lacking = [name for name in needed if name not in (reader.fieldnames or ())]
+            if lacking:
+                raise UsageError(f"{path} has no column {lacking[0]!r}")
+            return list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as exc:
+        raise UsageError(f"{path}: {exc}") from exc

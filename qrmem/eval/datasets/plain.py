@@ -1,0 +1,102 @@
+"""A user's own data: `corpus.jsonl` and `questions.jsonl`, much as BEIR has them.
+
+    corpus.jsonl     {"_id": "d1", "title": "…", "text": "…"}
+    questions.jsonl  {"_id": "q1", "question": "…", "answers": ["…"], "gold": ["d1"],
+                      "options": ["…", "…"], "labels": {"kind": "…"}, "answerable": true}
+
+Only `question` is needed of a question, only `text` of a document.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+from qrmem.text.normalise import normalise
+
+CORPUS, QUESTIONS = "corpus.jsonl", "questions.jsonl"
+
+
+def plain(folder: Path) -> Dataset:
+    """Load a folder with the two files.
+
+    Raises:
+        UsageError: a file is missing, a record is wrong, or a gold id is in no document.
+    """
+    documents = _documents(folder / CORPUS)
+    items = tuple(each(folder / QUESTIONS, _item))
+    items = tuple(_numbered(n, item) for n, item in enumerate(items))
+    _check(items, documents, folder)
+    files = tuple(source_file(folder / name) for name in (CORPUS, QUESTIONS))
+    context = Context("corpus", tuple(documents.values()))
+    return Dataset("plain", items, {"corpus": context}, files)
+
+
+def _documents(path: Path) -> dict[str, Document]:
+    found: dict[str, Document] = {}
+    for n, document in enumerate(each(path, _document), 1):
+        name = document.id or f"d{n}"
+        if name in found:
+            raise UsageError(f"{path}: two documents have the id {name!r}")
+        found[name] = Document(document.text, document.title, name)
+    return found
+
+
+def _document(record: Any) -> Document:
+    name = str(record.get("_id", record.get("id", "")))
+    return Document(normalise(text_of(record, "text")), str(record.get("title", "")), name or None)
+
+
+def _item(record: Any) -> Item:
+    answers = texts_of(record.get("answers", record.get("answer", [])), "answers")
+    options = texts_of(record.get("options", []), "options")
+    return Item(
+        id=str(record.get("_id", record.get("id", ""))),
+        question=text_of(record, "question"),
+        answers=answers,
+        context="corpus",
+        choices=options,
+        choice=_right(answers, options),
+        gold=texts_of(record.get("gold", []), "gold"),
+        labels=_labels(record.get("labels", {})),
+        is_answerable=bool(record.get("answerable", True)),
+    )
+
+
+def _right(answers: tuple[str, ...], options: tuple[str, ...]) -> int | None:
+    if not options:
+        return None
+    if len(options) < 2 or len(set(options)) < len(options):
+        raise ValueError("options are two or more, all different")
+    right = [n for n, option in enumerate(options) if option in answers]
+    if len(right) != 1:
+        raise ValueError("exactly one of the options has to be the answer, word for word")
+    return right[0]
+
+
+def _labels(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise TypeError("field 'labels' is not an object")
+    return {str(name): str(label) for name, label in value.items()}
+
+
+def _numbered(n: int, item: Item) -> Item:
+    return item if item.id else replace(item, id=f"q{n + 1}")
+
+
+def _check(items: tuple[Item, ...], documents: Mapping[str, Document], folder: Path) -> None:
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise UsageError(f"{folder / QUESTIONS}: two questions have the id {item.id!r}")
+        seen.add(item.id)
+        lacking = [name for name in item.gold if name not in documents]
+        if lacking:
+            raise UsageError(
+                f"{folder / QUESTIONS}: question {item.id!r} names the document {lacking[0]!r}, "
+                f"which is not in {CORPUS}"
+            )

@@ -1,0 +1,66 @@
+"""RepoEval, line and API level: unfinished code, and the repository that it stands in."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+from qrmem.text.normalise import normalise
+
+REPOSITORIES = ("repositories/line_and_api_level", "repositories")
+
+
+def repoeval(level: str) -> Callable[[Path], Dataset]:
+    """Return the loader of a level; the repositories lie beside the file, unpacked."""
+
+    def load(path: Path) -> Dataset:
+        items = each(path, _item)
+        names = sorted({item.context for item in items})
+        contexts = {name: _repository(path.parent, name) for name in names}
+        return Dataset(f"repoeval-{level}", tuple(items), contexts, (source_file(path),))
+
+    return load
+
+
+def _item(record: Any) -> Item:
+    about = record["metadata"]
+    task = text_of(about, "task_id")
+    repository, _, _ = task.partition("/")
+    parts = list(about["fpath_tuple"])
+    # The first part of the path names the repository.
+    inside = parts[1:] if parts and parts[0] == repository else parts
+    return Item(
+        id=task,
+        question=text_of(record, "prompt"),
+        answers=(text_of(about, "ground_truth"),),
+        context=repository,
+        labels={
+            "repository": repository,
+            "file": "/".join(inside),
+            "line": str(int(about["line_no"])) if "line_no" in about else "",
+            "context_start_line": str(int(about["context_start_lineno"])),
+        },
+    )
+
+
+def _repository(folder: Path, name: str) -> Context:
+    """Return the Python files of a repository; those that cannot be read are left out."""
+    places = [root / where / name for root in (folder, folder.parent) for where in REPOSITORIES]
+    base = next((place for place in places if place.is_dir()), None)
+    if base is None:
+        raise UsageError(
+            f"the repository {name!r} is not beside the data: unpack it to {places[0]}"
+        )
+    documents = []
+    for path in sorted(base.rglob("*.py")):
+        try:
+            text = normalise(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text.strip():
+            name_inside = path.relative_to(base).as_posix()
+            documents.append(Document(text, title=name_inside, id=name_inside))
+    return Context(name, tuple(documents))

@@ -1,0 +1,243 @@
+"""Loaders: each official form, on fixtures of our own; what is wrong names the record."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from qrmem.errors import UsageError
+from qrmem.eval.records import Dataset, Item
+from qrmem.eval.tasks import TASKS, Corpus, load
+
+DATA = Path(__file__).parent / "data"
+
+
+def loaded(task: str, name: str, corpus: str = "own", path: Path | None = None) -> Dataset:
+    return load(task, DATA / name, Corpus(corpus, path))
+
+
+def titles(dataset: Dataset, item: Item) -> list[str]:
+    of = {document.id: document.title for document in dataset.contexts[item.context].documents}
+    return [of[id] for id in item.gold]
+
+
+def test_hotpotqa_in_both_forms_is_the_same() -> None:
+    official, hub = loaded("hotpotqa", "hotpot.json"), loaded("hotpotqa", "hotpot_hub.jsonl")
+    first = official.items[0]
+    assert first.labels == {"type": "bridge", "level": "easy"}
+    assert titles(official, first) == ["Marigold (ship)", "Lemuel Strake"]
+    assert [n for _, n in first.facts] == [0, 1]
+    assert hub.items[0].gold == first.gold
+    assert hub.items[0].facts == first.facts
+    text = {d.id: d.text for d in official.contexts["h1"].documents}[first.gold[1]]
+    assert text == "Lemuel Strake was a shipwright and bell-founder. He was born in Vantry in 1770."
+
+
+def test_a_union_holds_every_passage_once() -> None:
+    dataset = loaded("hotpotqa", "hotpot.json", "union")
+    assert list(dataset.contexts) == ["union"]
+    names = [document.title for document in dataset.contexts["union"].documents]
+    assert len(names) == len(set(names)) == 6
+    assert titles(dataset, dataset.items[1]) == ["Marigold (ship)", "Corrin Head"]
+
+
+def test_two_wiki_sentences_are_joined_with_spaces() -> None:
+    dataset = loaded("2wikimultihopqa", "two_wiki.json")
+    texts = [document.text for document in dataset.contexts["w1"].documents]
+    assert texts[0] == "The Marigold was a ship. It was built by Lemuel Strake."
+
+
+def test_musique_full_tells_what_cannot_be_answered() -> None:
+    answerable, not_so = loaded("musique", "musique_full.jsonl").items
+    assert answerable.answers == ("Vantry", "the town of Vantry")
+    assert answerable.labels == {"hops": "2"}
+    assert (answerable.is_answerable, not_so.is_answerable) == (True, False)
+    assert answerable.id != not_so.id
+
+
+def test_hippo_questions_are_asked_of_their_corpus() -> None:
+    corpus = DATA / "hippo" / "corpus.json"
+    dataset = loaded("musique", "hippo/questions.json", "file", corpus)
+    assert len(dataset.contexts["union"].documents) == 4
+    assert titles(dataset, dataset.items[0]) == ["Marigold (ship)", "Lemuel Strake"]
+    assert [file.path.name for file in dataset.files] == ["questions.json", "corpus.json"]
+
+
+def test_a_corpus_without_a_gold_passage_is_refused(tmp_path: Path) -> None:
+    corpus = json.loads((DATA / "hippo" / "corpus.json").read_text())[1:]
+    (tmp_path / "corpus.json").write_text(json.dumps(corpus))
+    with pytest.raises(UsageError, match="lacks the passage 'Marigold"):
+        loaded("musique", "hippo/questions.json", "file", tmp_path / "corpus.json")
+
+
+def test_quality_joins_the_writers_of_an_article() -> None:
+    dataset = loaded("quality", "quality.jsonl")
+    assert list(dataset.contexts) == ["70001"]
+    assert [item.labels["difficulty"] for item in dataset.items] == ["easy", "hard", "hard"]
+    assert [item.choices[item.choice or 0] for item in dataset.items] == [
+        "Ada Holm",
+        "His brother had been in danger.",
+        "who rang the bell",
+    ]
+    assert dataset.items[2].choices[3] == "who kept the lamp before (4)", "options all differ"
+
+
+def test_leval_options_are_taken_out_of_the_instruction() -> None:
+    first, second = loaded("leval-quality", "leval_quality.jsonl").items
+    assert first.question == "Who rang the bell?"
+    assert first.choices == ("Piet Arden", "Ada Holm", "Lemuel Strake", "the crew")
+    assert (first.choice, second.choice) == (1, 3)
+
+
+@pytest.mark.parametrize("name", ["longbench_hotpotqa.jsonl", "longbench_hotpotqa_keyed.json"])
+def test_longbench_in_both_forms_is_the_same(name: str) -> None:
+    dataset = loaded("longbench-hotpotqa", name)
+    (item,) = dataset.items
+    (document,) = dataset.contexts[item.context].documents
+    assert item.question == "In which city was the builder of the Marigold born?"
+    assert item.answers == ("Vantry",)
+    assert document.text.startswith("Passage 1:\nMarigold (ship)\n")
+    assert document.text.endswith("Corrin Head is a cape in the north.")
+
+
+def test_longbench_stories_and_reports() -> None:
+    story = loaded("longbench-narrativeqa", "longbench_narrativeqa_keyed.json").items[0]
+    assert (story.question, story.answers) == ("Who rang the bell?", ("Ada Holm", "Ada"))
+    report = loaded("longbench-gov_report", "longbench_gov_report.jsonl").items[0]
+    assert report.question == "Write a one-page summary of the report."
+
+
+def test_narrativeqa_reads_stories_else_summaries(tmp_path: Path) -> None:
+    dataset = loaded("narrativeqa", "narrativeqa")
+    (item,) = dataset.items
+    assert item.answers == ("Ada Holm", "Ada, the keeper")
+    assert dataset.contexts["abc1"].documents[0].text.startswith("The lamp at Corrin Head")
+    for name in ("qaps.csv", "third_party/wikipedia/summaries.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((DATA / "narrativeqa" / name).read_bytes())
+    summaries = load("narrativeqa", tmp_path, Corpus())
+    assert summaries.contexts["abc1"].documents[0].text.startswith("Ada Holm rings")
+
+
+def test_repoeval_brings_the_repository_along(tmp_path: Path) -> None:
+    (tmp_path / "line.jsonl").write_bytes((DATA / "repoeval_line.jsonl").read_bytes())
+    with pytest.raises(UsageError, match="'own_shop' is not beside"):
+        load("repoeval-line", tmp_path / "line.jsonl", Corpus())
+    code = tmp_path / "repositories" / "own_shop" / "shop" / "cart.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("def total(items):\n    count = 0\n")
+    (code.parent / "broken.py").write_bytes(b"\xff\xfe\x00")
+    dataset = load("repoeval-line", tmp_path / "line.jsonl", Corpus())
+    (item,) = dataset.items
+    assert (item.labels["file"], item.labels["line"]) == ("shop/cart.py", "3")
+    assert [d.id for d in dataset.contexts["own_shop"].documents] == ["shop/cart.py"]
+
+
+def test_mtbenchplus_gold_turns_are_those_of_the_topics_asked_for() -> None:
+    (item,) = loaded("mtbenchplus", "mtbenchplus.json").items
+    assert item.gold == ("turn-00", "turn-01")
+    assert item.question == "How long does the casting we spoke of take?"
+
+
+def test_a_users_own_folder() -> None:
+    dataset = loaded("plain", "plain")
+    first, second, third = dataset.items
+    assert first.labels == {"hops": "2"}
+    assert (second.id, second.choice) == ("q2", 1)
+    assert not third.is_answerable
+    assert [d.id for d in dataset.contexts["corpus"].documents] == ["d1", "d2", "d3"]
+
+
+BROKEN: dict[str, list[dict[str, object]]] = {
+    "hotpotqa": [
+        {"_id": "x", "question": "", "answer": "a", "supporting_facts": [], "context": []}
+    ],
+    "musique": [{"id": "x", "question": "q"}],
+    "2wikimultihopqa": [{"_id": "x", "context": [["T", []]], "supporting_facts": []}],
+    "quality": [{"article_id": "1", "article": "text", "questions": [{"options": ["a", "b"]}]}],
+    "leval-quality": [{"input": "text", "instructions": ["no options"], "outputs": ["(A) a"]}],
+    "longbench-hotpotqa": [{"origin_prompt": "no passages here", "gold": ["a"]}],
+    "mtbenchplus": [{"id": "x", "conversations": [], "type": "t"}],
+    "repoeval-line": [{"prompt": "x = ", "metadata": {}}],
+}
+
+
+@pytest.mark.parametrize("task", BROKEN)
+def test_a_broken_record_is_named(task: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in BROKEN[task]))
+    with pytest.raises(UsageError, match=r"broken\.jsonl: (line 1|record)"):
+        load(task, path, Corpus())
+
+
+def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl"
+    good = (DATA / "hotpot_hub.jsonl").read_text()
+    path.write_text(good + good[:100])
+    with pytest.raises(UsageError, match="line 2 is not JSON"):
+        load("hotpotqa", path, Corpus())
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\n\n"])
+def test_a_file_without_records_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_bytes(content)
+    with pytest.raises(UsageError, match="holds no records"):
+        load("hotpotqa", tmp_path / "empty.json", Corpus())
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ({"question": "Q?", "gold": ["d9"]}, "'d9', which is not in corpus.jsonl"),
+        ({"question": "Q?", "answer": "c", "options": ["a", "b"]}, "exactly one of the options"),
+        ({"question": " "}, "line 1 is not of this form: field 'question'"),
+        ({"question": "Q?", "answers": 7}, "'answers' is not a list of texts"),
+    ],
+)
+def test_what_is_wrong_with_a_users_questions_is_told(
+    question: object, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "corpus.jsonl").write_bytes((DATA / "plain" / "corpus.jsonl").read_bytes())
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question))
+    with pytest.raises(UsageError, match=told):
+        load("plain", tmp_path, Corpus())
+
+
+def test_every_task_says_where_its_data_is_and_under_which_licence() -> None:
+    for task in TASKS.values():
+        assert task.where
+        assert task.licence
+        assert task.metrics
+
+
+REAL = {
+    "hotpotqa": ("hotpotqa/rpt_dev300.jsonl", 300, 300),
+    "musique": ("musique/migres_dev200.jsonl", 200, 200),
+    "2wikimultihopqa": ("2wikimultihopqa/migres_train500_llm_decomp.jsonl", 500, 500),
+    "leval-quality": ("quality/leval_quality15docs.jsonl", 202, 15),
+    "longbench-hotpotqa": ("longbench/hotpotqa.json", 13, 13),
+    "longbench-2wikimqa": ("longbench/2wikimqa.json", 13, 13),
+    "longbench-musique": ("longbench/musique.json", 7, 7),
+    "longbench-narrativeqa": ("longbench/narrativeqa.json", 6, 6),
+    "longbench-gov_report": ("longbench/gov_report.json", 12, 12),
+    "mtbenchplus": ("mtbenchplus/mtbenchplus.json", 54, 54),
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("task", REAL)
+def test_real_files_load_whole(task: str) -> None:
+    if "QRMEM_DATA" not in os.environ:
+        pytest.skip("QRMEM_DATA names no folder with data")
+    name, items, contexts = REAL[task]
+    dataset = load(task, Path(os.environ["QRMEM_DATA"]) / name, Corpus())
+    assert (len(dataset.items), len(dataset.contexts)) == (items, contexts)
+    assert all(item.context in dataset.contexts for item in dataset.items)
+
+
+def test_a_file_that_differs_from_the_published_one_is_marked(tmp_path: Path) -> None:
+    other = tmp_path / "hotpot_dev_distractor_v1.json"
+    other.write_bytes((DATA / "hotpot.json").read_bytes())
+    assert load("hotpotqa", other, Corpus()).files[0].verified is False
+    assert loaded("hotpotqa", "hotpot.json").files[0].verified is None
