@@ -1,4 +1,4 @@
-"""What is read in one chat call: a segment, or several short ones (FIELD, section 3b).
+"""What is read in one chat call: a segment, or several short ones.
 
 Which segments share a call depends on the text and on what was given together alone: not on what was
 read before, on concurrency, or on where an earlier run was stopped.

@@ -22,8 +22,8 @@ Kept = Sequence[Sequence[str]]
 
 PER_QUESTION = 120
 """Tokens of a segment for each question, if five are asked per 600 (Q08)."""
-LONG = 3
-"""Tokens of notes for each token that they are about; dense text was seen to need 2.4."""
+LONG = 4
+"""Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
 
 
 @dataclass(frozen=True, slots=True)
