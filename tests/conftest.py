@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from servers import neo4j_server
-from servers.neo4j_server import Server, Unavailable
+from servers.maven import Unavailable
+from servers.neo4j_server import Server
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from servers import neo4j_server
-from servers.neo4j_server import Server, Unavailable
+from servers.maven import Unavailable
+from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.errors import StoreConflict, StoreUnavailable

@@ -18,6 +18,7 @@ from typing import Any
 from neo4j import Driver, GraphDatabase, NotificationMinimumSeverity
 
 from qrmem.config import Secret, Settings
+from servers.maven import Unavailable, jars
 
 HERE = Path(__file__).parent
 STARTER = HERE.parents[1] / "docker" / "neo4j-local" / "neo4j_local.py"
@@ -25,10 +26,6 @@ IMAGE = "neo4j:5.26-community"
 HARNESS = HERE / "neo4j_2025"
 HARNESS_VERSION = "2025.10.1"
 LEAST_JAVA = 21
-
-
-class Unavailable(Exception):
-    """No server can be had here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +177,14 @@ def harness() -> Iterator[Server]:
     Raises:
         Unavailable: no Java of 21 or later, or no Maven, is here.
     """
-    java, jars = _java(), _jars()
+    java, lib = _java(), jars(f"neo4j-{HARNESS_VERSION}", HARNESS / "pom.xml")
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         opens = [f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.nio", "sun.nio.ch")]
         source = str(HARNESS / "Harness.java")
         process = stack.enter_context(
             subprocess.Popen(
-                [java, "-Xmx512m", *opens, "-cp", f"{jars}/*", source, folder],
+                [java, "-Xmx512m", *opens, "-cp", f"{lib}/*", source, folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -221,23 +218,3 @@ def _java() -> str:
     raise Unavailable(
         f"Neo4j 2025 needs Java {LEAST_JAVA}: none in JAVA21_HOME or under /usr/lib/jvm"
     )
-
-
-def _jars() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jars = base / "qrmem" / f"neo4j-{HARNESS_VERSION}" / "lib"
-    mark = jars.parent / "complete"
-    if mark.is_file():
-        return jars
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise Unavailable("fetching the 2025 harness needs Maven (mvn)")
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(HARNESS / "pom.xml"), goal]
-    done = subprocess.run(
-        [*command, f"-DoutputDirectory={jars}"], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise Unavailable(f"Maven could not fetch the 2025 harness: {done.stdout[-500:]}")
-    mark.touch()
-    return jars

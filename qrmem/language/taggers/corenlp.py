@@ -9,11 +9,14 @@ import os
 import secrets
 import shutil
 import socket
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from qrmem.errors import MissingError, TaggerUnavailable
@@ -30,7 +33,11 @@ JARS = ("stanford-corenlp-[0-9]*[0-9].jar", "stanford-corenlp-*models*.jar")
 
 
 class CorenlpEngine:
-    """A server that is started from a folder of jars, or one that runs somewhere."""
+    """A server that is started from a folder of jars, or one that runs somewhere.
+
+    Attributes:
+        url: where it answers, with name and password if it wants them.
+    """
 
     def __init__(self, *, home: str = "", url: str = "", timeout: float = 30.0) -> None:
         """Prepare.
@@ -41,11 +48,11 @@ class CorenlpEngine:
             timeout: seconds that the server gives one segment.
         """
         self._home = home
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._timeout = timeout
-        self._login: dict[str, str] = {}
         self._server: Any = None
         self._client: Any = None
+        self._said: IO[bytes] = BytesIO()
         self._stopped = threading.Event()
 
     @property
@@ -61,11 +68,11 @@ class CorenlpEngine:
     def start(self) -> None:
         """Start the server, if it is ours, and wait until it has tagged a word."""
         module = server_module()
-        if not self._url:
+        if self._home:
             self._launch(module)
         self._client = module.CoreNLPClient(
             start_server=module.StartServer.DONT_START,
-            endpoint=self._url,
+            endpoint=self.url,
             annotators=ANNOTATORS,
             output_format="json",
             timeout=int(START_SECONDS * 1000),
@@ -94,6 +101,7 @@ class CorenlpEngine:
         self._stopped.set()
         if self._server is not None:
             self._server.stop()
+            self._said.close()
 
     # --- the server -------------------------------------------------------------------------------
 
@@ -101,16 +109,18 @@ class CorenlpEngine:
     def _where(self) -> str:
         if self._home:
             return "the CoreNLP server that was started"
-        return f"the CoreNLP server at {urlsplit(self._url).netloc.rpartition('@')[2]}"
+        return f"the CoreNLP server at {urlsplit(self.url).netloc.rpartition('@')[2]}"
 
     def _launch(self, module: Any) -> None:
         check_jars(self._home)
-        self._url = f"http://localhost:{_free_port()}"
         # The server listens on all addresses of the machine, so it is given a password.
-        self._login = {"username": "qrmem", "password": secrets.token_hex(16)}
+        port, password = _free_port(), secrets.token_hex(16)
+        self.url = f"http://qrmem:{password}@localhost:{port}"
         self._server = module.CoreNLPClient(
             start_server=module.StartServer.FORCE_START,
-            endpoint=self._url,
+            endpoint=f"http://localhost:{port}",
+            username="qrmem",
+            password=password,
             # Named, for else the client writes a file of properties into the working directory.
             properties="english",
             classpath=f"{self._home}/*",
@@ -119,8 +129,11 @@ class CorenlpEngine:
             timeout=int(START_SECONDS * 1000),
             preload=False,
             be_quiet=True,
-            **self._login,
         )
+        # Quiet, so that it prints no texts; but why it does not come up is wanted.
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `stop`)
+        self._server.be_quiet, self._server.stdout = False, subprocess.DEVNULL
+        self._server.stderr = self._said
         self._server.start()
         self._wait(module)
 
@@ -135,19 +148,26 @@ class CorenlpEngine:
                 pass
             code = self._server.server.poll()
             if code is not None:
-                raise TaggerUnavailable(f"the CoreNLP server ended while starting (exit {code})")
+                raise TaggerUnavailable(
+                    f"the CoreNLP server ended while starting (exit {code}): {self._last_words()}"
+                )
             if time.monotonic() > deadline:
                 raise TaggerUnavailable(f"{self._where} did not come up in {START_SECONDS:g} s")
         self._server.stop()
         raise TaggerUnavailable("closed while starting")
 
+    def _last_words(self) -> str:
+        """Return the line of what the server said that names an error, else its last."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").split("\n")
+        told = [line for line in lines if line.strip()] or ["it said nothing"]
+        return _short(next((line for line in told if "Error" in line), told[-1]))
+
     def _annotate(self, text: str, seconds: float) -> Mapping[str, Any]:
         module = server_module()
         properties = COARSE | {"timeout": str(int(seconds * 1000))}
         try:
-            reply: Mapping[str, Any] = self._client.annotate(
-                text, properties=properties, **self._login
-            )
+            reply: Mapping[str, Any] = self._client.annotate(text, properties=properties)
         except module.TimeoutException:
             raise TimeoutError from None
         except module.AnnotationException as exc:
@@ -192,5 +212,5 @@ def _code_points(text: str) -> range | list[int]:
     return [*places, len(text)]
 
 
-def _short(error: BaseException) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:160]
+def _short(what: object) -> str:
+    return (" ".join(str(what).split()) or type(what).__name__)[:160]
