@@ -40,7 +40,8 @@ async def delete_namespace(connection: Connection, ns: str) -> None:
     with translated(connection.location):
         for label in reversed(LABELS[1:]):
             await connection.outside(
-                f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
+                f"MATCH (n:{label}) USING INDEX SEEK n:{label}(ns, key)"
+                " WHERE n.ns = $ns AND n.key IS NOT NULL"
                 " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
                 ns=short(ns),
             )

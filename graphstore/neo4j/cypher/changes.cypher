@@ -1,51 +1,63 @@
 // :: names
 UNWIND $rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
+  USING INDEX SEEK n:Name(ns, key)
 RETURN collect([n.key, coalesce(e.full, e.key), n.forms, n.mentions])
 
 // :: known_entities
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
 RETURN collect(key)
 
 // :: mentions
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
+  USING INDEX SEEK s:Segment(ns, key)
 RETURN collect([key, m.name, m.forms])
 
 // :: drop_mentions
 UNWIND $rows AS row
-MATCH (s:Segment {ns: $ns, key: row[0]})-[m:MENTIONS]->(:Entity) WHERE m.name = row[1]
+MATCH (s:Segment {ns: $ns, key: row[0]})-[m:MENTIONS]->(:Entity)
+  USING INDEX SEEK s:Segment(ns, key)
+WHERE m.name = row[1]
 DELETE m
 
 // :: drop_facts
 UNWIND $rows AS row
-MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row[0]}]->(:Entity) WHERE r.n = row[1]
+MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row[0]}]->(:Entity)
+  USING INDEX SEEK r:RELATES(ns, segment)
+WHERE r.n = row[1]
 DELETE r
 
 // :: stated
 UNWIND $rows AS key
 MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
+  USING INDEX SEEK r:RELATES(ns, segment)
 RETURN collect([key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
 
 // :: clear_mentions
 UNWIND $rows AS key
-MATCH (:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
+MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
+  USING INDEX SEEK s:Segment(ns, key)
 DELETE m
 
 // :: clear_facts
 UNWIND $rows AS key
 MATCH (:Entity)-[r:RELATES {ns: $ns, segment: key}]->(:Entity)
+  USING INDEX SEEK r:RELATES(ns, segment)
 DELETE r
 
 // :: clear_questions
 UNWIND $rows AS key
-MATCH (:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+  USING INDEX SEEK s:Segment(ns, key)
 DETACH DELETE q
 
 // :: clear_digests
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
 REMOVE s.merged
 
 // :: add_entities
@@ -55,28 +67,33 @@ CREATE (:Entity {ns: $ns, key: row[0], full: row[1], name: row[2], type: row[3],
 // :: update_entities
 UNWIND $rows AS row
 MATCH (e:Entity {ns: $ns, key: row[0]})
+  USING INDEX SEEK e:Entity(ns, key)
 SET e.name = row[2], e.type = row[3]
 
 // :: add_names
 UNWIND $rows AS row
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 CREATE (:Name {ns: $ns, key: row[0], full: row[1], forms: row[3], mentions: row[4],
   surface: row[5], count: row[6]})-[:NAMES]->(e)
 
 // :: update_names
 UNWIND $rows AS row
 MATCH (n:Name {ns: $ns, key: row[0]})-[:NAMES]->(e:Entity)
+  USING INDEX SEEK n:Name(ns, key)
 SET n.forms = row[3], n.mentions = row[4], n.surface = row[5], n.count = row[6],
   e.mentions = e.mentions + row[7]
 
 // :: drop_names
 UNWIND $rows AS row
 MATCH (n:Name {ns: $ns, key: row[0]})
+  USING INDEX SEEK n:Name(ns, key)
 DETACH DELETE n
 
 // :: drop_facts_of_names
 UNWIND $rows AS row
 MATCH (e:Entity {ns: $ns, key: row[1]})-[r:RELATES]-(:Entity)
+  USING INDEX SEEK e:Entity(ns, key)
 WHERE r.head = row[0] OR r.tail = row[0]
 WITH DISTINCT r
 DELETE r
@@ -84,30 +101,41 @@ DELETE r
 // :: move_names
 UNWIND $rows AS row
 MATCH (n:Name {ns: $ns, key: row[0]})-[old:NAMES]->(:Entity)
+  USING INDEX SEEK n:Name(ns, key)
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 DELETE old
 CREATE (n)-[:NAMES]->(e)
 
 // :: move_mentions
 UNWIND $rows AS row
-MATCH (:Entity {ns: $ns, key: row[1]})<-[old:MENTIONS]-(s:Segment) WHERE old.name = row[0]
+MATCH (was:Entity {ns: $ns, key: row[1]})<-[old:MENTIONS]-(s:Segment)
+  USING INDEX SEEK was:Entity(ns, key)
+WHERE old.name = row[0]
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 CREATE (s)-[new:MENTIONS]->(e)
 SET new = properties(old)
 DELETE old
 
 // :: move_heads
 UNWIND $rows AS row
-MATCH (:Entity {ns: $ns, key: row[1]})-[old:RELATES]->(t:Entity) WHERE old.head = row[0]
+MATCH (was:Entity {ns: $ns, key: row[1]})-[old:RELATES]->(t:Entity)
+  USING INDEX SEEK was:Entity(ns, key)
+WHERE old.head = row[0]
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 CREATE (e)-[new:RELATES]->(t)
 SET new = properties(old)
 DELETE old
 
 // :: move_tails
 UNWIND $rows AS row
-MATCH (:Entity {ns: $ns, key: row[1]})<-[old:RELATES]-(h:Entity) WHERE old.tail = row[0]
+MATCH (was:Entity {ns: $ns, key: row[1]})<-[old:RELATES]-(h:Entity)
+  USING INDEX SEEK was:Entity(ns, key)
+WHERE old.tail = row[0]
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 CREATE (h)-[new:RELATES]->(e)
 SET new = properties(old)
 DELETE old
@@ -115,24 +143,30 @@ DELETE old
 // :: add_mentions
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
+  USING INDEX SEEK s:Segment(ns, key)
 MATCH (e:Entity {ns: $ns, key: row[2]})
+  USING INDEX SEEK e:Entity(ns, key)
 CREATE (s)-[:MENTIONS {name: row[1], forms: row[3], question: row[4]}]->(e)
 
 // :: add_facts
 UNWIND $rows AS row
 MATCH (h:Entity {ns: $ns, key: row[4]})
+  USING INDEX SEEK h:Entity(ns, key)
 MATCH (t:Entity {ns: $ns, key: row[5]})
+  USING INDEX SEEK t:Entity(ns, key)
 CREATE (h)-[:RELATES {ns: $ns, segment: row[0], n: row[1], head: row[2], tail: row[3],
   description: row[6], question: row[7]}]->(t)
 
 // :: questions
 UNWIND $rows AS key
-MATCH (:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+  USING INDEX SEEK s:Segment(ns, key)
 RETURN key, q.text, q.n
 
 // :: put_questions
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
+  USING INDEX SEEK s:Segment(ns, key)
 MERGE (q:Question {ns: $ns, key: row[1]})
 SET q.n = row[2], q.text = row[3], q.kind = row[4]
 MERGE (q)-[:ASKED_OF]->(s)
@@ -140,11 +174,13 @@ MERGE (q)-[:ASKED_OF]->(s)
 // :: put_digests
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
+  USING INDEX SEEK s:Segment(ns, key)
 SET s.merged = row[1]
 
 // :: recount
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[:NAMES]-(n:Name)
   RETURN count(n) AS names, sum(n.count) AS mentions
@@ -156,4 +192,5 @@ RETURN coalesce(e.full, e.key), e.name
 // :: drop_entities
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
 DETACH DELETE e

@@ -1,5 +1,7 @@
 // :: exists
-MATCH (d:Document {ns: $ns, key: $key}) RETURN 1
+MATCH (d:Document {ns: $ns, key: $key})
+  USING INDEX SEEK d:Document(ns, key)
+RETURN 1
 
 // :: put
 MERGE (d:Document {ns: $ns, key: $key})
@@ -9,11 +11,14 @@ SET d.title = $title, d.metadata = $metadata, d.parts = $parts, d.characters = $
 
 // :: taken
 UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key}) WHERE s.document <> $document
+MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
+WHERE s.document <> $document
 RETURN coalesce(s.full, s.key)
 
 // :: segment_ids
 MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+  USING INDEX SEEK d:Document(ns, key)
 RETURN coalesce(s.full, s.key)
 
 // :: add_segments
@@ -21,35 +26,44 @@ UNWIND $rows AS row
 WITH row[0] AS key, row[1] AS full, row[2] AS index, row[3] AS start, row[4] AS stop,
   row[5] AS text, row[6] AS tokens, row[7] AS part
 MATCH (d:Document {ns: $ns, key: $document_key})
+  USING INDEX SEEK d:Document(ns, key)
 CREATE (d)-[:HAS]->(:Segment {ns: $ns, key: key, full: full, document: $document, index: index,
   start: start, stop: stop, text: text, tokens: tokens, part: part, state: 'pending'})
 
 // :: update_segments
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
+  USING INDEX SEEK s:Segment(ns, key)
 SET s.index = row[2], s.start = row[3], s.stop = row[4], s.text = row[5], s.tokens = row[6],
   s.part = row[7]
 
 // :: unchain
-MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
+MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
+  USING INDEX SEEK d:Document(ns, key)
 DELETE next
 
 // :: chain
 UNWIND $rows AS row
 MATCH (a:Segment {ns: $ns, key: row[0]})
+  USING INDEX SEEK a:Segment(ns, key)
 MATCH (b:Segment {ns: $ns, key: row[1]})
+  USING INDEX SEEK b:Segment(ns, key)
 CREATE (a)-[:NEXT]->(b)
 
 // :: get
 MATCH (d:Document {ns: $ns, key: $key})
+  USING INDEX SEEK d:Document(ns, key)
 RETURN d.title, d.metadata, d.parts, d.text
 
 // :: texts
-MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+  USING INDEX SEEK d:Document(ns, key)
 RETURN s.index, s.text
 
 // :: all
-MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL
+MATCH (d:Document)
+  USING INDEX SEEK d:Document(ns, key)
+WHERE d.ns = $ns AND d.key IS NOT NULL
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number
@@ -58,26 +72,35 @@ CALL (d) {
 RETURN coalesce(d.full, d.key), d.title, d.metadata, d.characters, d.summary, states
 
 // :: digests
-MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL
+MATCH (d:Document)
+  USING INDEX SEEK d:Document(ns, key)
+WHERE d.ns = $ns AND d.key IS NOT NULL
 RETURN coalesce(d.full, d.key), d.digest
 
 // :: set_summary
-MATCH (d:Document {ns: $ns, key: $key}) SET d.summary = $summary RETURN 1
+MATCH (d:Document {ns: $ns, key: $key})
+  USING INDEX SEEK d:Document(ns, key)
+SET d.summary = $summary RETURN 1
 
 // :: drop
-MATCH (d:Document {ns: $ns, key: $key}) DETACH DELETE d
+MATCH (d:Document {ns: $ns, key: $key})
+  USING INDEX SEEK d:Document(ns, key)
+DETACH DELETE d
 
 // :: segments
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
 RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: segments_of
-MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+  USING INDEX SEEK d:Document(ns, key)
 RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: drop_segments
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
 OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
 DETACH DELETE c, s

@@ -2,7 +2,9 @@
 MATCH (n:Namespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
 
 // :: get
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+WHERE n.deleting IS NULL
 RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision,
   coalesce(n.importing, '')
 
@@ -13,39 +15,53 @@ ON CREATE SET n.full = $full, n.tokenizer = $tokenizer, n.segment_tokens = $segm
   n.arrivals = 0
 
 // :: finish_import
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL AND n.importing = $token
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+WHERE n.deleting IS NULL AND n.importing = $token
 SET n.importing = ''
 RETURN 1
 
 // :: lock
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting IS NULL
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+WHERE n.deleting IS NULL
 SET n.locked = true
 RETURN 1
 
 // :: raise_revision
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
 SET n.revision = n.revision + 1
 RETURN n.revision
 
 // :: take_numbers
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
 SET n.numbers = n.numbers + $count
 RETURN n.numbers
 
 // :: take_arrivals
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
 SET n.arrivals = n.arrivals + $count
 RETURN n.arrivals
 
 // :: set_embedder
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
 SET n.embedder = $embedder, n.dimension = $dimension
 
 // :: doom
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) SET n.deleting = true RETURN 1
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+SET n.deleting = true RETURN 1
 
 // :: is_doomed
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) WHERE n.deleting RETURN 1
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+WHERE n.deleting RETURN 1
 
 // :: drop
-MATCH (n:Namespace {ns: $ns, key: 'namespace'}) DETACH DELETE n
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+DETACH DELETE n

@@ -1,5 +1,7 @@
 // :: version
-MATCH (v:QrmemSchema {ns: '', key: 'schema'}) RETURN v.version
+MATCH (v:QrmemSchema {ns: '', key: 'schema'})
+  USING INDEX SEEK v:QrmemSchema(ns, key)
+RETURN v.version
 
 // :: set_version
 MERGE (v:QrmemSchema {ns: '', key: 'schema'}) SET v.version = $version

@@ -1,14 +1,19 @@
 // :: merged
-MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment) WHERE s.merged IS NOT NULL
+MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+  USING INDEX SEEK d:Document(ns, key)
+WHERE s.merged IS NOT NULL
 RETURN s.index, coalesce(s.full, s.key), s.merged
 
 // :: names
-MATCH (n:Name)-[:NAMES]->(e:Entity) WHERE n.ns = $ns AND n.key IS NOT NULL
+MATCH (n:Name)-[:NAMES]->(e:Entity)
+  USING INDEX SEEK n:Name(ns, key)
+WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN collect([coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)])
 
 // :: entities
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment)
   RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question]) AS mentions
@@ -20,7 +25,9 @@ CALL (e) {
 RETURN coalesce(e.full, e.key), e.name, e.type, forms, mentions
 
 // :: list
-MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
+MATCH (e:Entity)
+  USING INDEX SEEK e:Entity(ns, key)
+WHERE e.ns = $ns AND e.key IS NOT NULL
 MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
 ORDER BY segments DESC
@@ -29,6 +36,7 @@ RETURN coalesce(e.full, e.key), e.name, e.type, segments
 // :: entities_in
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
 CALL (s) {
   MATCH (s)-[:MENTIONS]->(e:Entity)
   RETURN collect(DISTINCT coalesce(e.full, e.key)) AS entities
@@ -38,6 +46,7 @@ RETURN coalesce(s.full, s.key), entities
 // :: segments_with
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
   WITH DISTINCT s
@@ -48,28 +57,50 @@ RETURN coalesce(e.full, e.key), segments
 // :: facts
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})-[r:RELATES]-(:Entity)
+  USING INDEX SEEK e:Entity(ns, key)
 WITH DISTINCT r
 MATCH (s:Segment {ns: $ns, key: r.segment})
+  USING INDEX SEEK s:Segment(ns, key)
 WITH r, s, startNode(r) AS h, endNode(r) AS t
 RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key), r.description,
   coalesce(s.full, s.key), r.question
 
 // :: questions
-MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
+MATCH (q:Question)
+  USING INDEX SEEK q:Question(ns, key)
+WHERE q.ns = $ns AND q.key IS NOT NULL
 MATCH (q)-[:ASKED_OF]->(s:Segment)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 
 // :: questions_of
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
+  USING INDEX SEEK s:Segment(ns, key)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 
 // :: counts
 RETURN
-  COUNT { MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL } AS documents,
-  COUNT { MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL } AS segments,
-  COUNT { MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL } AS entities,
-  COUNT { MATCH (:Entity)-[r:RELATES]->(:Entity) WHERE r.ns = $ns AND r.segment IS NOT NULL }
-    AS facts,
-  COUNT { MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL } AS questions,
-  COUNT { MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL } AS trails
+  COUNT {
+    MATCH (d:Document) USING INDEX SEEK d:Document(ns, key)
+    WHERE d.ns = $ns AND d.key IS NOT NULL
+  } AS documents,
+  COUNT {
+    MATCH (s:Segment) USING INDEX SEEK s:Segment(ns, key)
+    WHERE s.ns = $ns AND s.key IS NOT NULL
+  } AS segments,
+  COUNT {
+    MATCH (e:Entity) USING INDEX SEEK e:Entity(ns, key)
+    WHERE e.ns = $ns AND e.key IS NOT NULL
+  } AS entities,
+  COUNT {
+    MATCH (:Entity)-[r:RELATES]->(:Entity) USING INDEX SEEK r:RELATES(ns, segment)
+    WHERE r.ns = $ns AND r.segment IS NOT NULL
+  } AS facts,
+  COUNT {
+    MATCH (q:Question) USING INDEX SEEK q:Question(ns, key)
+    WHERE q.ns = $ns AND q.key IS NOT NULL
+  } AS questions,
+  COUNT {
+    MATCH (t:Trail) USING INDEX SEEK t:Trail(ns, key)
+    WHERE t.ns = $ns AND t.key IS NOT NULL
+  } AS trails
