@@ -175,7 +175,7 @@ class Reader:
     def _closed(self, task: Task, made: Contribution | None = None) -> LedgerRow:
         """Return the last row of a segment, which is `partial` if something of it was lost."""
         reason = "; ".join(_reason(part) for part in (task.known, made) if part and part.losses)
-        return self._row(task, "partial" if reason else "ok", reason[:REASON])
+        return self._row(task, "partial" if reason else "ok", _line(reason))
 
     async def _refused(self, task: Task, state: SegmentState, error: ModelOutputError) -> LedgerRow:
         """Keep a reply that could not be used, for whoever wants to know why."""
@@ -183,11 +183,17 @@ class Reader:
         await self.deps.store.put_cached(
             self.deps.ns, f"raw:{segment_id}:{state}", {"raw": error.raw}, segment_id=segment_id
         )
-        return self._row(task, state, str(error)[:REASON])
+        return self._row(task, state, _line(str(error)))
 
 
 def _reason(made: Contribution) -> str:
-    return "; ".join(dict.fromkeys(loss.reason for loss in made.losses))[:REASON]
+    return _line("; ".join(dict.fromkeys(loss.reason for loss in made.losses)))
+
+
+def _line(text: str) -> str:
+    """Return a reason as a ledger keeps it: a model may have replied what no store takes."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:REASON]
 
 
 _Outcome = tuple[Task, LedgerRow, Contribution | None]

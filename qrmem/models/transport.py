@@ -60,7 +60,7 @@ class OpenAITransport:
             choice = found["choices"][0]
             message = choice["message"]
             refusal = message.get("refusal")
-            text = refusal or _text(message.get("content"))
+            text = _text(refusal or message.get("content"))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as exc:
             said = self._endpoint.clean(body)[:120] or "an empty body"
             text = f"{self._endpoint.host} sent something that is no reply: {said}"
@@ -112,8 +112,9 @@ def _sendable(text: str) -> str:
 def _text(content: Any) -> str:
     """Return a message's text; some servers send it in parts, reasoning models may send none."""
     if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return str(content or "")
+        parts = [part for part in content if isinstance(part, dict)]
+        return _sendable("".join(str(part.get("text") or "") for part in parts))
+    return _sendable(str(content or ""))
 
 
 def _dict(value: Any) -> dict[str, Any]:
