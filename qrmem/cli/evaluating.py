@@ -2,12 +2,18 @@
 
 import argparse
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from qrmem.config import Settings
+    from qrmem.eval.progress import Progress
+    from qrmem.ports import ChatModel
 
 
 def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -25,20 +31,20 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("name", metavar="TASK|PRESET")
     run.add_argument("--data", required=True, metavar="PATH", help="its file, or a folder with it")
     run.add_argument("--system", metavar="S,S", help="systems: NAME[:KEY=VALUE]…, with commas")
-    run.add_argument("--out", metavar="FOLDER", help="of the run (runs/TASK)")
+    run.add_argument("--out", metavar="FOLDER", help="of the run (runs/NAME)")
     run.add_argument("--corpus", metavar="C", help="own, union, or a file of passages")
     run.add_argument("--sample", type=int, metavar="N", help="so many items, drawn by the seed")
     run.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (0)")
     run.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
-    run.add_argument("--mode", choices=("compact", "paper"), help="how memories are built")
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
     run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
     run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
     run.add_argument("--max-tokens", type=int, metavar="N", help="cap on tokens")
     run.add_argument("--max-cost", type=float, metavar="X", help="cap on money")
-    run.add_argument("--record", metavar="FILE", help="write all chat calls to a cassette")
-    run.add_argument("--replay", metavar="FILE", help="answer them out of a cassette")
+    tape = run.add_mutually_exclusive_group()
+    tape.add_argument("--record", metavar="FILE", help="write all chat calls to a cassette")
+    tape.add_argument("--replay", metavar="FILE", help="answer them out of a cassette")
 
 
 async def evaluate(arguments: Namespace) -> int:
@@ -56,55 +62,137 @@ async def _list(arguments: Namespace) -> int:
     return 0
 
 
-async def _run_task(arguments: Namespace) -> int:
+async def _run_named(arguments: Namespace) -> int:
+    """Run a task or a preset, then report; exit 1 if anything failed or was left out."""
     from qrmem.cli.commands import settings_of
+    from qrmem.eval.presetting import preset_names
     from qrmem.eval.progress import Progress
+
+    settings = settings_of(arguments)
+    out = Path(arguments.out or Path("runs") / arguments.name)
+    run = _run_preset if arguments.name in preset_names() else _run_task
+    with Progress(quiet=arguments.quiet) as progress:
+        async with _chat(arguments, settings) as chat:
+            ran, left = await run(arguments, out, settings, progress, chat)
+    counts = f"{ran.done} results, {ran.failed} failed, {ran.reused} were there"
+    output.note(f"{counts}; in {out}", quiet=arguments.quiet)
+    await _shown(out, arguments)
+    return 1 if ran.failed or left else 0
+
+
+async def _run_task(
+    arguments: Namespace,
+    out: Path,
+    settings: "Settings",
+    progress: "Progress",
+    chat: "ChatModel | None",
+) -> tuple[Any, list[Any]]:
     from qrmem.eval.running import Wanted, run_task
-    from qrmem.models.caps import Caps
 
     if not arguments.system:
         raise UsageError("name at least one system: --system reflection,bm25")
-    settings = settings_of(arguments)
     wanted = Wanted(
         task=arguments.name,
         data=Path(arguments.data),
-        systems=tuple(filter(None, arguments.system.split(","))),
+        systems=_words(arguments.system),
         corpus=_corpus(arguments.corpus),
         size=arguments.sample,
         seed=arguments.seed,
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
     )
-    out = Path(arguments.out or Path("runs") / arguments.name)
-    caps = Caps(calls=arguments.max_calls, tokens=arguments.max_tokens, cost=arguments.max_cost)
-    with Progress(quiet=arguments.quiet) as progress:
-        ran = await run_task(
-            wanted,
-            out,
-            settings,
-            listener=progress,
-            concurrency=arguments.concurrency or (settings.concurrency if settings.model else 1),
-            caps=caps,
-        )
-    output.note(
-        f"{ran.done} results, {ran.failed} failed, {ran.reused} were there; in {out}",
-        quiet=arguments.quiet,
+    ran = await run_task(
+        wanted, out, settings, listener=progress, chat=chat, **_bounds(arguments, settings)
     )
-    return await _shown([out], arguments, failed=ran.failed)
+    return ran, []
+
+
+async def _run_preset(
+    arguments: Namespace,
+    out: Path,
+    settings: "Settings",
+    progress: "Progress",
+    chat: "ChatModel | None",
+) -> tuple[Any, list[Any]]:
+    from qrmem.eval.presetting import preset_named
+    from qrmem.eval.running_presets import Chosen, run_preset
+
+    chosen = Chosen(
+        data=Path(arguments.data),
+        size=arguments.sample,
+        seed=arguments.seed,
+        window=arguments.window,
+        systems=_words(arguments.system or ""),
+    )
+    return await run_preset(
+        preset_named(arguments.name),
+        chosen,
+        out,
+        settings,
+        listener=progress,
+        told=lambda text: output.note(text, quiet=arguments.quiet),
+        chat=chat,
+        **_bounds(arguments, settings),
+    )
+
+
+def _bounds(arguments: Namespace, settings: "Settings") -> dict[str, Any]:
+    from qrmem.models.caps import Caps
+
+    caps = Caps(calls=arguments.max_calls, tokens=arguments.max_tokens, cost=arguments.max_cost)
+    together = settings.concurrency if settings.model else 1
+    return {"caps": caps, "concurrency": arguments.concurrency or together}
+
+
+@asynccontextmanager
+async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[ChatModel | None]":
+    """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
+    if arguments.replay:
+        from qrmem.models.cassette import Player
+
+        yield Player(Path(arguments.replay))
+    elif arguments.record:
+        from qrmem.models.cassette import Recorder
+        from qrmem.models.chat import open_chat
+
+        async with open_chat(settings) as chat:
+            with Recorder(chat, Path(arguments.record)) as recorder:
+                yield recorder
+    else:
+        yield None
 
 
 async def _report(arguments: Namespace) -> int:
-    return await _shown([Path(run) for run in arguments.runs], arguments, failed=0)
+    folders = [Path(run) for run in arguments.runs]
+    if len(folders) == 1:
+        await _shown(folders[0], arguments)
+        return 0
+    from qrmem.eval.report.comparing import write_comparison
+
+    print(write_comparison(folders, arguments.against).read_text(encoding="utf-8"))
+    return 0
 
 
-async def _shown(runs: list[Path], arguments: Namespace, *, failed: int) -> int:
+async def _shown(folder: Path, arguments: Namespace) -> None:
     from qrmem.eval.report.results import read_results
     from qrmem.eval.report.writing import write_report
+    from qrmem.eval.rundir import preset_in
 
-    for run in runs:
-        path = write_report(read_results(run), getattr(arguments, "against", ""))
-        print(path.read_text(encoding="utf-8"))
-    return 1 if failed else 0
+    name = preset_in(folder)
+    if name:
+        from qrmem.eval.presetting import preset_named
+        from qrmem.eval.report.cases import cases
+        from qrmem.eval.report.presets import write_preset_report
+
+        preset = preset_named(name)
+        path = write_preset_report(preset, folder, await cases(preset, folder))
+    else:
+        path = write_report(read_results(folder), getattr(arguments, "against", ""))
+    print(path.read_text(encoding="utf-8"))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _corpus(word: str | None) -> Any:
@@ -117,6 +205,6 @@ def _corpus(word: str | None) -> Any:
 
 _ACTIONS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "list": _list,
-    "run": _run_task,
+    "run": _run_named,
     "report": _report,
 }

@@ -45,6 +45,7 @@ class SharedModel(Meter):
             price=price,
         )
         self._behind = chat
+        self.is_priced = price is not None
 
     @property
     def address(self) -> str:
@@ -128,6 +129,14 @@ class Bench:
             task = self._prepared[key] = asyncio.create_task(make())
         made: T = await asyncio.shield(task)
         return made
+
+    def tell_paid(self) -> None:
+        """Tell the listener what the run has paid for so far."""
+        if self.model is not None:
+            used = self.model.used
+            money = used.cost if self.model.is_priced else None
+            paid = {"calls": used.calls, "tokens": used.tokens, "money": money}
+            self.listener(Event("paid", paid))
 
     def asked(self, item: Item, window: int = 0) -> AskContext:
         """Return an item as a reader is asked."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from qrmem.eval.presetting import preset_named, preset_names
 from qrmem.eval.systems import SYSTEMS
 from qrmem.eval.tasks import TASKS
 
@@ -20,6 +21,15 @@ def listing() -> Mapping[str, Any]:
                 "metrics": list(task.metrics),
             }
             for name, task in TASKS.items()
+        },
+        "presets": {
+            name: {
+                "title": preset.title,
+                "rows": list(preset.rows),
+                "tasks": [part.task for part in preset.parts],
+                "systems": dict(preset.systems),
+            }
+            for name, preset in ((name, preset_named(name)) for name in preset_names())
         },
         "systems": {
             name: {
@@ -44,6 +54,9 @@ def listing_lines() -> list[str]:
             f"  {'':20} {task['where']}; {task['licence']}",
             f"  {'':20} scored by {', '.join(task['metrics'])}",
         ]
+    lines.append("presets (--data is a folder with what their tasks need)")
+    for name, preset in found["presets"].items():
+        lines.append(f"  {name:20} {preset['title']} ({', '.join(preset['rows'])})")
     lines.append("systems (with parameters: NAME:KEY=VALUE:KEY=VALUE)")
     for name, system in found["systems"].items():
         needs = f"; needs {' and '.join(system['needs'])}" if system["needs"] else ""

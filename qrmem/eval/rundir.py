@@ -15,6 +15,28 @@ FREE = ("systems", "about")
 """What may differ when a run goes on: systems can be added, and the code may have moved."""
 
 
+PRESET = "preset.json"
+
+
+def mark_preset(path: Path, name: str) -> None:
+    """Note which preset a folder holds the parts of.
+
+    Raises:
+        UsageError: it holds another one, or a run.
+    """
+    known = preset_in(path)
+    if known not in ("", name) or (path / CONFIG).exists():
+        raise UsageError(f"{path} holds {known or 'a single run'}; name another --out")
+    path.mkdir(parents=True, exist_ok=True)
+    (path / PRESET).write_text(json.dumps({"preset": name}) + "\n", encoding="utf-8")
+
+
+def preset_in(path: Path) -> str:
+    """Return the name of the preset that a folder holds, "" for none."""
+    file = path / PRESET
+    return str(json.loads(file.read_text(encoding="utf-8"))["preset"]) if file.exists() else ""
+
+
 class RunFolder:
     """The folder of one run; locked while it is open for writing."""
 

@@ -58,6 +58,7 @@ async def run(
             folder.add(row)
             counts["failed" if row.error else "done"] += 1
             bench.listener(Event("item", {"system": name, "item": item.id, "error": row.error}))
+            bench.tell_paid()
 
     await _together(work, max(1, min(concurrency, len(todo))))
     return Ran(counts["done"], counts["failed"], len(items) * len(systems) - len(todo))

@@ -11,6 +11,7 @@ from typing import Any
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
+from qrmem.eval.arranging import Arrangement, arranged
 from qrmem.eval.bench import open_bench, price_of, require, resolved
 from qrmem.eval.records import Dataset, Item
 from qrmem.eval.rundir import RunFolder
@@ -41,6 +42,7 @@ class Wanted:
     size: int | None = None
     seed: int = 0
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    arrange: Arrangement | None = None
     retrieve: bool = False
     force: bool = True
 
@@ -70,6 +72,8 @@ async def run_task(
     if not systems:
         raise UsageError("name at least one system: --system reflection,bm25")
     dataset = load(wanted.task, wanted.data, wanted.corpus)
+    if wanted.arrange is not None:
+        dataset = arranged(dataset, wanted.arrange)
     items = sample(dataset.items, wanted.size, wanted.seed, wanted.strata)
     config = configuration(wanted, settings, dataset, items)
     with RunFolder(out).begin(config, items) as folder:
@@ -100,6 +104,7 @@ def configuration(
         "items": {"n": len(items), "of": len(dataset.items), "sample": sample_digest(items)},
         "size": wanted.size,
         "seed": wanted.seed,
+        "arrange": asdict(wanted.arrange) if wanted.arrange else None,
         "strata": {label: dict(counts) for label, counts in wanted.strata.items()},
         "answers": "none" if wanted.retrieve else "forced" if wanted.force else "may abstain",
         "settings": {name: getattr(settings, name) for name in _SHAPING},

@@ -74,12 +74,7 @@ def _longbench(name: str) -> Task:
     return Task(
         load=_own(longbench(name)),
         what=f"LongBench's {name}; its JSON lines, or prompts keyed 0, 1, …",
-        files=(
-            f"{name}.jsonl",
-            f"{name}.json",
-            f"longbench/{name}.jsonl",
-            f"longbench/{name}.json",
-        ),
+        files=(f"longbench/{name}.jsonl", f"longbench/{name}.json", f"{name}.jsonl"),
         where="https://huggingface.co/datasets/THUDM/LongBench (data.zip)",
         licence="MIT; texts under their own licences",
         metrics=("rouge_l",) if is_report else (*_QA, "rouge_l"),

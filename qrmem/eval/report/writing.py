@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from qrmem.eval.report.plots import draw_bars
 from qrmem.eval.report.results import Result, Results, Spent
 from qrmem.eval.report.tables import Table, number, percent
 
@@ -20,7 +21,10 @@ def write_report(results: Results, against: str = "") -> Path:
     found = tables(results, against or next(iter(results.systems)))
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
-    text = "\n".join([heading(results), *(table.markdown() for table in found)])
+    pieces = [heading(results), *(table.markdown() for table in found)]
+    if results.metrics and draw_bars(folder / "results.png", results, results.metrics[0]):
+        pieces.insert(2, f"![{results.metrics[0]}](results.png)\n")
+    text = "\n".join(pieces)
     path = folder / "report.md"
     path.write_text(text, encoding="utf-8")
     return path

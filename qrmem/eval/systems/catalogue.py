@@ -104,6 +104,11 @@ def parse(word: str) -> System:
     return made
 
 
+def parameter(word: str, name: str) -> str:
+    """Return a parameter of a system as it is written, or as it is by default."""
+    return str(getattr(parse(word), name))
+
+
 def _cast(value: str, kind: Any, word: str) -> Any:
     if get_origin(kind) is Literal:
         if value not in get_args(kind):

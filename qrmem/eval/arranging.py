@@ -1,0 +1,95 @@
+"""Where the supporting passages stand in a long text: Table 3 and Figure 5 (Q27, Q28).
+
+A question's own passages become one document, with the form that LongBench gives them; other
+questions' passages fill it up to a length.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from qrmem.errors import UsageError
+from qrmem.eval.records import Context, Dataset, Item
+from qrmem.records import Document
+
+Place = Literal["head", "middle", "tail", "apart"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How a text is put together.
+
+    Attributes:
+        place: all supporting passages at the head, in the middle or at the tail; `apart`: one at
+            the head, the others `distance` passages further on: [S1; S_non; S2].
+        distance: passages between; for `apart`.
+        fill: passages of the whole text at least; other questions' passages make it up.
+    """
+
+    place: Place
+    distance: int = 0
+    fill: int = 0
+
+
+def arranged(dataset: Dataset, arrangement: Arrangement) -> Dataset:
+    """Return the same questions over texts that are put together so.
+
+    Items without supporting passages, or with too few other ones for the distance, are left out:
+    what remains is what all arrangements of a sweep should be run over.
+
+    Raises:
+        UsageError: nothing remains.
+    """
+    others = _pool(dataset)
+    items, contexts = [], {}
+    for item in dataset.items:
+        documents = _ordered(item, dataset.contexts[item.context], others, arrangement)
+        if documents:
+            text = joined(documents)
+            contexts[item.id] = Context(item.id, (Document(text, id=item.id),))
+            items.append(replace(item, context=item.id, gold=(), facts=()))
+    if not items:
+        raise UsageError("no question has supporting passages to arrange; use --corpus own")
+    return replace(dataset, items=tuple(items), contexts=contexts)
+
+
+def joined(documents: Sequence[Document]) -> str:
+    """Return passages as one text: `Passage 1:`, title, text."""
+    return "\n".join(
+        f"Passage {n}:\n{document.title}\n{document.text}"
+        for n, document in enumerate(documents, 1)
+    )
+
+
+def _pool(dataset: Dataset) -> Mapping[str, Document]:
+    return {d.id or "": d for context in dataset.contexts.values() for d in context.documents}
+
+
+def _ordered(
+    item: Item, context: Context, others: Mapping[str, Document], arrangement: Arrangement
+) -> list[Document]:
+    own = {document.id or "": document for document in context.documents}
+    gold = [own[id] for id in item.gold if id in own]
+    rest = [document for id, document in own.items() if id not in item.gold]
+    if not gold or (arrangement.place == "apart" and len(gold) < 2):
+        return []
+    wanted = max(arrangement.fill - len(gold), arrangement.distance, len(rest))
+    if wanted > len(rest):
+        # Passages of the next questions of the file, so that the same text comes every time.
+        rest += _more(others, {*own}, wanted - len(rest), start=max(own))
+    if arrangement.place == "apart":
+        between = rest[: arrangement.distance]
+        if len(between) < arrangement.distance:
+            return []
+        return [gold[0], *between, *gold[1:], *rest[arrangement.distance :]]
+    at = {"head": 0, "middle": len(rest) // 2, "tail": len(rest)}[arrangement.place]
+    return [*rest[:at], *gold, *rest[at:]]
+
+
+def _more(
+    others: Mapping[str, Document], taken: set[str], count: int, *, start: str
+) -> list[Document]:
+    ids = list(others)
+    first = ids.index(start) + 1
+    found = (id for id in (*ids[first:], *ids[:first]) if id not in taken)
+    return [others[id] for id, _ in zip(found, range(count), strict=False)]

@@ -1,0 +1,1 @@
+"""The papers' tables and figures as files that a reader understands: parts, systems, numbers."""

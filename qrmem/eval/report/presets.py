@@ -1,0 +1,132 @@
+"""The report of a preset: its table or figure, the paper's numbers beside, what was decided."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qrmem.errors import UsageError
+from qrmem.eval.presetting import Part, Preset
+from qrmem.eval.report.plots import Curve, draw
+from qrmem.eval.report.results import Result, Results, read_results
+from qrmem.eval.report.tables import Table, number, percent
+from qrmem.eval.report.writing import REPORT, heading, write_report
+from qrmem.eval.running_presets import folder_of
+from qrmem.eval.systems.catalogue import parameter
+
+
+def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
+    """Write a preset's report from the folders of its parts; returns the Markdown file's path.
+
+    Raises:
+        UsageError: no part has results.
+    """
+    found = _parts(preset, path)
+    folder = path / REPORT
+    folder.mkdir(exist_ok=True)
+    table = _table(preset, found)
+    (folder / f"{preset.name}.csv").write_text(table.csv(), encoding="utf-8")
+    pieces = [f"# {preset.title}", "", _readings(preset), table.markdown()]
+    if preset.plot and draw(folder / f"{preset.name}.png", *_curves(preset, found)):
+        pieces.append(f"![{preset.title}]({preset.name}.png)\n")
+    if cases:
+        pieces.append(cases)
+    for part, results in found:
+        write_report(results)
+        pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))
+    report = folder / "report.md"
+    report.write_text("\n".join(pieces), encoding="utf-8")
+    return report
+
+
+def _parts(preset: Preset, path: Path) -> list[tuple[Part, Results]]:
+    found = []
+    for part in preset.parts:
+        folder = path / folder_of(part)
+        if (folder / "run.json").exists():
+            found.append((part, read_results(folder)))
+    if not found:
+        raise UsageError(f"{path} has no results of {preset.name}")
+    return found
+
+
+def _readings(preset: Preset) -> str:
+    lines = [f"Rows {', '.join(preset.rows)}. How the paper was read:", ""]
+    return "\n".join([*lines, *(f"- {reading}" for reading in preset.readings), ""])
+
+
+def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
+    columns = [column for part, results in found for column in _columns(preset, part, results)]
+    rows = []
+    for label, word in preset.systems.items():
+        cells = [
+            _cell(results.systems.get(word), only, metric) for _, results, only, metric in columns
+        ]
+        if any(cells):
+            rows.append([label, "here", *cells])
+        for model, systems in preset.paper.items():
+            if label in systems:
+                named = [(name, metric) for name, _, _, metric in columns]
+                rows.append([label, f"paper, {model}", *_printed(systems[label], named)])
+    head = ["system", "run", *(f"{name} {metric}" for name, _, _, metric in columns)]
+    notes = [
+        "Metrics in %, calls as they are; in brackets the 95 % bootstrap interval over items. The "
+        "paper's rows are other models over other samples: they stand beside, not against."
+    ]
+    return Table(preset.name, "Results", head, rows, notes)
+
+
+_Column = tuple[str, Results, frozenset[str] | None, str]
+"""Name as in the paper's numbers, results, the items that count, metric."""
+
+
+def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:
+    groups: list[tuple[str, frozenset[str] | None]] = [(part.name, None)]
+    for label in preset.labels:
+        values = sorted({item.labels.get(label, "") for item in results.items.values()} - {""})
+        for value in values:
+            chosen = (id for id, item in results.items.items() if item.labels.get(label) == value)
+            groups.append((f"{part.name} {value}", frozenset(chosen)))
+    columns: list[_Column] = [
+        (name, results, only, metric) for name, only in groups for metric in part.metrics
+    ]
+    return [*columns, (part.name, results, None, "calls")]
+
+
+def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> str:
+    if result is None:
+        return ""
+    if metric == "calls":
+        return number(result.online.calls)
+    found = result.mean(metric, only)
+    if found is None:
+        return ""
+    return f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}] n={found.n}"
+
+
+def _printed(
+    numbers: "dict[str, dict[str, float]] | object", columns: Sequence[tuple[str, str]]
+) -> list[str]:
+    cells = []
+    for name, metric in columns:
+        value = numbers.get(name, {}).get(metric) if isinstance(numbers, dict) else None
+        cells.append(number(value) if metric == "calls" else percent(value, 2))
+    return cells
+
+
+def _curves(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[Curve], str, str]:
+    """Return a figure's curves: over the parts, or over a parameter of the systems."""
+    axis, metric = preset.plot["axis"], preset.plot["metric"]
+    points: dict[str, list[tuple[float, Result]]] = {}
+    for part, results in found:
+        for label, word in preset.systems.items():
+            if word not in results.systems:
+                continue
+            if axis == "parts":
+                name, x = f"{label}, {part.name.rsplit(' ', 1)[0]}", part.x or 0.0
+            else:
+                name, x = part.name, float(parameter(word, axis))
+            points.setdefault(name, []).append((x, results.systems[word]))
+    curves = [
+        Curve(name, metric, tuple(sorted(found, key=lambda p: p[0])))
+        for name, found in points.items()
+    ]
+    return curves, preset.plot.get("label", axis), metric

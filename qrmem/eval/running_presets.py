@@ -1,0 +1,143 @@
+"""One `qrmem eval run PRESET`: each part is a run of its own, in a folder of its own."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError, QrmemError, UsageError
+from qrmem.eval.bench import require, resolved
+from qrmem.eval.presetting import Part, Preset
+from qrmem.eval.rundir import mark_preset
+from qrmem.eval.runner import Ran
+from qrmem.eval.running import Wanted, run_task
+from qrmem.eval.systems import parse
+from qrmem.eval.tasks import Corpus, data_file, task_named
+from qrmem.models.caps import Caps
+from qrmem.ports import ChatModel, Listener
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What of a preset was not run, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a user chose for a whole preset; `None` leaves it to the preset."""
+
+    data: Path
+    size: int | None = None
+    seed: int = 0
+    window: int | None = None
+    systems: tuple[str, ...] = ()
+
+
+async def run_preset(
+    preset: Preset,
+    chosen: Chosen,
+    out: Path,
+    settings: Settings,
+    *,
+    listener: Listener,
+    told: Callable[[str], None],
+    concurrency: int = 1,
+    caps: Caps | None = None,
+    chat: ChatModel | None = None,
+) -> tuple[Ran, list[Left]]:
+    """Run all parts whose data is there, with all systems that can run; return what was left.
+
+    Args:
+        told: hears, in words, what is begun and what is left out.
+
+    Raises:
+        UsageError: no part has its data, or nothing is left of the systems.
+        MissingError: no system has what it needs.
+    """
+    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    systems, left = _runnable(preset, chosen, settings)
+    done: list[Ran] = []
+    error: QrmemError | None = None
+    for part in preset.parts:
+        try:
+            wanted = _wanted(part, preset, chosen, systems)
+        except UsageError as exc:
+            left.append(Left(part.name, str(exc)))
+            error = exc
+            continue
+        if not wanted.systems:
+            continue
+        mark_preset(out, preset.name)
+        told(f"{preset.name}: {part.name}, {len(wanted.systems)} systems")
+        done.append(
+            await run_task(
+                wanted,
+                out / folder_of(part),
+                settings,
+                listener=listener,
+                concurrency=concurrency,
+                caps=caps,
+                chat=chat,
+            )
+        )
+    for one in left:
+        told(f"not run: {one.what}: {one.why}")
+    if not done and error is not None:
+        raise error
+    total = Ran(
+        sum(ran.done for ran in done),
+        sum(ran.failed for ran in done),
+        sum(ran.reused for ran in done),
+    )
+    return total, left
+
+
+def folder_of(part: Part) -> str:
+    """Return the name of a part's folder."""
+    return re.sub(r"[^a-z0-9]+", "-", part.name.lower()).strip("-")
+
+
+def _runnable(
+    preset: Preset, chosen: Chosen, settings: Settings
+) -> tuple[dict[str, str], list[Left]]:
+    """Return the systems that can run, and those that lack a model, an embedder or an extra."""
+    unknown = [label for label in chosen.systems if label not in preset.systems]
+    if unknown:
+        known = ", ".join(preset.systems)
+        raise UsageError(f"{preset.name} has no system {unknown[0]!r}; it has {known}")
+    systems: dict[str, str] = {}
+    left: list[Left] = []
+    error: MissingError | None = None
+    for label, word in preset.systems.items():
+        if chosen.systems and label not in chosen.systems:
+            continue
+        try:
+            require(parse(word).needs, settings, label)
+            systems[label] = word
+        except MissingError as exc:
+            left.append(Left(label, str(exc)))
+            error = exc
+    if not systems and error is not None:
+        raise error
+    return systems, left
+
+
+def _wanted(part: Part, preset: Preset, chosen: Chosen, systems: dict[str, str]) -> Wanted:
+    # Asked for here, so that a part without data is left out before anything of it is begun.
+    path = data_file(part.task, task_named(part.task), chosen.data)
+    labels = [label for label in systems if not part.systems or label in part.systems]
+    return Wanted(
+        task=part.task,
+        data=path,
+        systems=tuple(systems[label] for label in labels),
+        corpus=Corpus(part.corpus),
+        size=preset.size if chosen.size is None else chosen.size,
+        seed=chosen.seed,
+        strata=part.strata if chosen.size is None else {},
+        arrange=part.arrange,
+        force=preset.force,
+    )

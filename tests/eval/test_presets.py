@@ -1,0 +1,137 @@
+"""Presets: every file is sound; a run of one on fixtures; what cannot run is said."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from qrmem.cli import main
+from qrmem.eval.arranging import Arrangement, arranged
+from qrmem.eval.presetting import preset_named, preset_names
+from qrmem.eval.systems import parse
+from qrmem.eval.tasks import Corpus, load, task_named
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    folder = tmp_path / "data"
+    (folder / "longbench").mkdir(parents=True)
+    shutil.copy(DATA / "quality.jsonl", folder / "QuALITY.v1.0.1.htmlstripped.dev")
+    shutil.copy(DATA / "longbench_hotpotqa.jsonl", folder / "longbench" / "hotpotqa.jsonl")
+    shutil.copy(DATA / "hotpot.json", folder / "hotpotqa.json")
+    return str(folder)
+
+
+def run(preset: str, data: str, *words: str) -> int:
+    return main(["eval", "run", preset, "--data", data, "--embedder", "none", "--quiet", *words])
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_names_known_tasks_systems_and_labels(name: str) -> None:
+    preset = preset_named(name)
+    assert preset.title
+    assert preset.rows
+    assert preset.readings
+    for word in preset.systems.values():
+        parse(word)
+    for part in preset.parts:
+        task_named(part.task)
+        assert set(part.systems) <= set(preset.systems)
+    named = {part.name for part in preset.parts}
+    for systems in preset.paper.values():
+        assert set(systems) <= set(preset.systems)
+        for parts in systems.values():
+            assert all(any(p == n or p.startswith(f"{n} ") for n in named) for p in parts)
+
+
+def test_table_2_splits_by_difficulty_with_the_papers_numbers_beside(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("table-2", data, "--sample", "3", "--out", "r") == 0
+    told = capsys.readouterr().out
+    assert "| system | run | QuALITY accuracy | QuALITY easy accuracy | QuALITY hard" in told
+    assert "| QRMeM | paper, GPT-3.5-turbo | 72.07 | 70.00 | 74.50 |" in told
+    assert "| w/o Navigation | here |" in told
+    assert Path("r/report/table-2.csv").exists()
+
+
+def test_parts_without_data_and_systems_without_a_model_are_left_out_and_named(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", "run", "table-1", "--data", data, "--embedder", "none", "--sample", "2"]
+    assert main([*words, "--out", "r"]) == 1
+    told = capsys.readouterr()
+    assert "not run: MemWalker: the system 'MemWalker' needs a chat model" in told.err
+    assert "not run: MuSiQue:" in told.err
+    assert "| BM25 (top 3) | here |" in told.out
+    assert "| QRMeM (KN) | paper, LLaMA-70B-Chat | 65.31 |" in told.out
+
+
+def test_a_preset_with_no_data_at_all_says_where_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run("table-2", str(tmp_path / "empty")) == 2
+    assert "nyu-mll/quality" in capsys.readouterr().err
+
+
+def test_a_figure_is_drawn(data: str) -> None:
+    assert run("figure-4", data, "--sample", "2", "--out", "r", "--system", FIRST_TRIALS) == 0
+    assert Path("r/report/figure-4.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["eval", "report", "r"]) == 0
+
+
+FIRST_TRIALS = "1 trial,2 trials"
+
+
+def test_cases_show_what_was_read_and_where_the_retriever_ranks_it(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--system", "QRMeM (KN),BM25 (top 3)", "--out", "r")
+    assert run("table-5", data, *words) == 0
+    assert "Table 5" in capsys.readouterr().out
+
+
+def test_a_folder_of_another_preset_is_refused(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("table-2", data, "--sample", "1", "--out", "r", "--system", "QRMeM") == 0
+    assert run("table-6", data, "--sample", "1", "--out", "r", "--system", "QRMeM") == 2
+    assert "holds table-2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "order"),
+    [
+        ("head", ["Marigold (ship)", "Lemuel Strake", "Corrin Head", "Vantry"]),
+        ("middle", ["Corrin Head", "Marigold (ship)", "Lemuel Strake", "Vantry"]),
+        ("tail", ["Corrin Head", "Vantry", "Marigold (ship)", "Lemuel Strake"]),
+    ],
+)
+def test_supporting_passages_stand_where_they_are_put(place: str, order: list[str]) -> None:
+    dataset = load("hotpotqa", DATA / "hotpot.json", Corpus())
+    made = arranged(dataset, Arrangement(place))  # type: ignore[arg-type]
+    text = made.contexts["h1"].documents[0].text
+    assert sorted(order, key=lambda title: text.index(f":\n{title}\n")) == order
+
+
+def test_a_distance_is_kept_and_the_length_is_the_same() -> None:
+    dataset = load("hotpotqa", DATA / "hotpot.json", Corpus())
+    texts = []
+    for distance in (0, 3):
+        made = arranged(dataset, Arrangement("apart", distance=distance, fill=6))
+        assert [item.id for item in made.items] == ["h1", "h2"], "one passage cannot be apart"
+        texts.append(made.contexts["h1"].documents[0].text)
+    near, far = texts
+    assert near.index("Passage 2:\nLemuel Strake") > 0
+    assert far.index("Passage 5:\nLemuel Strake") > 0
+    assert near.count("Passage ") == far.count("Passage ") == 6

@@ -1,0 +1,114 @@
+"""Runs with a chat model behind real HTTP: every system, costs, caps, resuming, comparing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer, in_thread
+
+from qrmem.cli import main
+from qrmem.eval.report.results import read_results
+from qrmem.eval.systems import SYSTEMS
+
+DATA = Path(__file__).parent / "data"
+HOTPOT = str(DATA / "hotpot.json")
+LOCAL = {"dense", "dos-rag", "llmlingua-2"}
+"""Systems that need what is not installed for tests."""
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with in_thread(OpenAIServer()) as running:
+        yield running
+
+
+def run(server: OpenAIServer, *words: str, model: str = "gpt-4o-mini", out: str = "r") -> int:
+    base = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--quiet"]
+    return main([*base, "--model", model, "--base-url", server.url, "--out", out, *words])
+
+
+def test_every_system_answers_every_item(server: OpenAIServer) -> None:
+    systems = [name for name in SYSTEMS if name not in LOCAL]
+    assert run(server, "--system", ",".join(systems)) == 0
+    results = read_results(Path("r"))
+    assert {name: len(found.rows) for name, found in results.systems.items()} == dict.fromkeys(
+        systems, 3
+    )
+    assert not any(found.errors for found in results.systems.values())
+    assert results.systems["closed-book"].alone.calls == 0
+    for name in ("memwalker", "read-agent-p", "reflection"):
+        assert results.systems[name].alone.calls > 0, "what was built before is counted apart"
+
+
+def test_what_is_counted_is_what_the_server_was_asked(server: OpenAIServer) -> None:
+    assert run(server, "--system", "bm25") == 0
+    (found,) = read_results(Path("r")).systems.values()
+    assert round(found.online.calls * 3) == server.stats.requests
+    assert round(found.online.tokens * 3) == server.stats.tokens_in + server.stats.tokens_out
+    assert found.online.money is not None
+    assert found.online.money > 0
+
+
+def test_the_memory_is_built_once_for_all_that_share_it(server: OpenAIServer) -> None:
+    assert run(server, "--system", "reflection,graph-expansion") == 0
+    first, second = read_results(Path("r")).systems.values()
+    assert first.alone == second.alone
+    assert first.share.calls == first.alone.calls / 2
+
+
+def test_a_cap_stops_the_run_and_a_higher_one_goes_on_for_what_is_missing(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, "--system", "keep-left", "--concurrency", "1", "--max-calls", "2") == 1
+    assert "cap of 2 calls" in capsys.readouterr().err
+    asked = server.stats.requests
+    assert asked == 2
+    assert run(server, "--system", "keep-left", out="whole") == 0
+    whole = server.stats.requests - asked
+    assert run(server, "--system", "keep-left") == 0
+    assert server.stats.requests == 2 * whole, "nothing was paid twice"
+    assert read_results(Path("r")).systems["keep-left"].scores == (
+        read_results(Path("whole")).systems["keep-left"].scores
+    )
+
+
+def test_a_server_that_goes_away_stops_the_run_and_keeps_what_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRMEM_RETRIES", "0")
+    with in_thread(OpenAIServer(faults=Faults(script={3: "401"}))) as server:
+        assert run(server, "--system", "closed-book", "--concurrency", "1") == 3
+    assert len(Path("r/rows.jsonl").read_text().splitlines()) == 2
+
+
+def test_runs_over_other_items_or_windows_are_not_compared(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, "--system", "closed-book", out="all") == 0
+    assert run(server, "--system", "bm25", out="alike") == 0
+    assert run(server, "--system", "bm25", "--sample", "2", out="fewer") == 0
+    assert run(server, "--system", "bm25", "--window", "2000", out="narrow") == 0
+    assert main(["eval", "report", "all", "alike"]) == 0
+    assert "| alike: bm25 | em |" in capsys.readouterr().out
+    assert main(["eval", "report", "all", "fewer"]) == 2
+    assert "different items" in capsys.readouterr().err
+    assert main(["eval", "report", "all", "narrow"]) == 2
+    assert "different budgets" in capsys.readouterr().err
+
+
+def test_answers_that_may_be_refused_are_counted_both_ways(server: OpenAIServer) -> None:
+    data = str(DATA / "musique_full.jsonl")
+    base = ["eval", "run", "musique", "--data", data, "--embedder", "none", "--quiet"]
+    words = ["--model", "test", "--base-url", server.url, "--system", "bm25", "--abstain"]
+    assert main([*base, *words, "--out", "m"]) == 0
+    (found,) = read_results(Path("m")).systems.values()
+    assert {"false_abstention", "false_acceptance"} <= found.statuses.keys()
+    assert len(found.scores["f1"]) == 1, "an item that has no answer is not scored for one"
