@@ -122,7 +122,8 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
     trail.add_argument("--list", action="store_true", help="list runs, newest first")
     commands.add_parser("status", parents=[common], help="how far documents are, what it cost")
     commands.add_parser("list", parents=[common], help="documents and namespaces")
-    commands.add_parser("doctor", parents=[common], help="what is installed, what answers")
+    doctor = commands.add_parser("doctor", parents=[common], help="what is installed, what answers")
+    doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 
 
 def _changes(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,14 @@ def test_a_folder_without_models_of_stanza_is_named(tmp_path: Path) -> None:
     assert neural.language_of(tmp_path) == "en"
 
 
+@pytest.fixture
+def stanza(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install something that is called so."""
+    (tmp_path / "stanza.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("stanza")
 async def test_the_settings_choose_the_tagger() -> None:
     assert isinstance(open_tagger(Settings()), RulesTagger)
     for settings in (
@@ -203,6 +212,12 @@ def test_a_tagger_that_there_is_not_is_refused(tagger: str) -> None:
 def test_a_tagger_that_nobody_said_where_to_find_is_refused(tagger: str, hint: str) -> None:
     with pytest.raises(MissingError, match=hint):
         open_tagger(Settings(tagger=tagger))
+
+
+@pytest.mark.skipif(find_spec("stanza") is not None, reason="the extra `taggers` is there")
+def test_without_the_extra_a_tagger_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(MissingError, match=r"pip install 'qrmem\[taggers\]'"):
+        open_tagger(Settings(tagger="corenlp:http://localhost:9000"))
 
 
 def test_the_environment_says_where_they_are() -> None:

@@ -8,6 +8,7 @@ from qrmem.language.rules import RulesTagger
 from qrmem.language.taggers.corenlp import CorenlpEngine
 from qrmem.language.taggers.external import Engine, ExternalTagger
 from qrmem.language.taggers.neural import StanzaEngine
+from qrmem.language.taggers.stanza_package import require_stanza
 from qrmem.ports import EntityTagger
 
 
@@ -16,7 +17,7 @@ def open_tagger(settings: Settings) -> EntityTagger:
 
     Raises:
         UsageError: there is none of that name.
-        MissingError: where to find it is not said.
+        MissingError: where to find it is not said, or the extra is not installed.
     """
     kind, _, where = settings.tagger.partition(":")
     if settings.tagger == "rules":
@@ -30,6 +31,7 @@ def open_tagger(settings: Settings) -> EntityTagger:
             f"no tagger is called {settings.tagger!r}; there are: rules, corenlp, corenlp:URL, "
             "stanza, stanza:FOLDER"
         )
+    require_stanza()
     return ExternalTagger(engine, timeout=settings.tagger_timeout)
 
 

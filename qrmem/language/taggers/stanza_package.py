@@ -2,16 +2,27 @@
 
 import importlib
 import logging
+from importlib.util import find_spec
 from typing import Any
 
 from qrmem.errors import MissingError
+
+
+def require_stanza() -> None:
+    """Refuse to go on without the package; imports nothing.
+
+    Raises:
+        MissingError: the extra is not installed.
+    """
+    if find_spec("stanza") is None:
+        raise MissingError("this tagger needs the extra taggers: pip install 'qrmem[taggers]'")
 
 
 def stanza_module() -> Any:
     """Return `stanza`.
 
     Raises:
-        MissingError: the extra is not installed.
+        MissingError: it, or what it needs, cannot be imported.
     """
     return _imported("stanza")
 
@@ -29,6 +40,4 @@ def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as exc:
-        raise MissingError(
-            f"this tagger needs the extra taggers: pip install 'qrmem[taggers]' ({exc})"
-        ) from exc
+        raise MissingError(f"the extra taggers is not installed as a whole: {exc}") from exc
