@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from copy import copy
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,7 +12,17 @@ from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.looking import Looking
 from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
-from qrmem.records import AddReport, Answer, Hit, MergeDecision, Orientation, Scalar, Step
+from qrmem.records import (
+    AddReport,
+    Answer,
+    Archived,
+    ExtractionReport,
+    Hit,
+    MergeDecision,
+    Orientation,
+    Scalar,
+    Step,
+)
 from qrmem.sources import Source
 
 if TYPE_CHECKING:
@@ -161,6 +172,35 @@ class Memory(Looking):
         )
         return await adder.add(source, glob)
 
+    async def load(self, path: str | PathLike[str]) -> Archived:
+        """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
+
+        Raises:
+            BadImport: the archive is cut, altered or not in its form; nothing is written.
+            MissingError: it was written by a newer qrmem, or embedded by another model than the
+                one that is chosen.
+            UsageError: the namespace holds something already.
+        """
+        from qrmem.moving import load_archive
+
+        self._opened.require_writable()
+        return await load_archive(self._opened, path, self._emit)
+
+    async def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
+        """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
+
+        Passages whose text the file has become documents; others are found by the id of a document
+        or a segment. See docs/archive.md for the forms.
+
+        Raises:
+            BadImport: the file is not in its form, or speaks of a passage that is not there;
+                nothing is written.
+        """
+        from qrmem.moving import load_extraction
+
+        self._opened.require_writable()
+        return await load_extraction(self._opened, path, self._emit)
+
     async def delete(self, *document_ids: str) -> None:
         """Forget documents: afterwards the memory equals one that never held them.
 
@@ -180,7 +220,8 @@ class Memory(Looking):
             NotFound: there is none of that name.
         """
         self._opened.require_writable()
-        await self._opened.info()
+        if await self._opened.store.namespace(self._opened.ns) is None:
+            await self._opened.info()
         await self._opened.store.delete_namespace(self._opened.ns)
 
     async def merge(self, first: str, second: str) -> None:

@@ -1,12 +1,22 @@
 """What can be seen of one namespace without changing it or asking it anything."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.inspecting import describe, view_entity
 from qrmem.opened import Opened, has_metadata
-from qrmem.records import Document, DocumentInfo, EntityView, MemoryStatus, Merge, Scalar, Trail
+from qrmem.records import (
+    Archived,
+    Document,
+    DocumentInfo,
+    EntityView,
+    MemoryStatus,
+    Merge,
+    Scalar,
+    Trail,
+)
 
 
 class Looking:
@@ -25,6 +35,7 @@ class Looking:
 
     async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
         """Return all documents by id, without their texts."""
+        await self._opened.known()
         found = await self._opened.store.documents(self._opened.ns)
         return [info for info in found if has_metadata(info, where)]
 
@@ -34,6 +45,7 @@ class Looking:
         Raises:
             NotFound: no such document.
         """
+        await self._opened.known()
         document = await self._opened.store.document(self._opened.ns, document_id)
         if document is None:
             raise NotFound(f"no document {document_id!r} in {self._opened.where}")
@@ -67,6 +79,7 @@ class Looking:
         Raises:
             NotFound: no such trail, or none at all.
         """
+        await self._opened.known()
         trail = await self._opened.store.trail(self._opened.ns, trail_id)
         if trail is None:
             what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
@@ -75,6 +88,7 @@ class Looking:
 
     async def trails(self, limit: int = 20) -> Sequence[Trail]:
         """Return recorded runs, newest first."""
+        await self._opened.known()
         return await self._opened.store.trails(self._opened.ns, limit)
 
     async def graphml(self, path: str) -> int:
@@ -83,3 +97,20 @@ class Looking:
 
         await self._opened.info()
         return await write_graphml(self._opened.store, self._opened.ns, path)
+
+    async def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
+        """Write the namespace to one file: equal memories give equal bytes, from every store.
+
+        Args:
+            path: replaced if an archive stands there; anything else is not written over.
+            runs: write trails, the ledger of calls and cached replies too; they have a clock in
+                them.
+
+        Raises:
+            NotFound: there is no such namespace.
+            StoreConflict: somebody changed it meanwhile; nothing is written.
+        """
+        from qrmem.archive import export_archive
+
+        await self._opened.info()
+        return await export_archive(self._opened.store, self._opened.ns, path, runs=runs)

@@ -62,13 +62,28 @@ class Opened:
 
     # --- what is there --------------------------------------------------------------------------
 
+    async def known(self) -> NamespaceInfo | None:
+        """Return what the namespace was made with, if there is one.
+
+        Raises:
+            UsageError: it holds part of an archive.
+        """
+        info = await self.store.namespace(self.ns)
+        if info is not None and info.importing:
+            raise UsageError(
+                f"{self.where} holds a part of an archive: its import is still running, or was"
+                " stopped; run the same import again, or forget it (qrmem delete --all)"
+            )
+        return info
+
     async def info(self) -> NamespaceInfo:
         """Return what the namespace was made with.
 
         Raises:
             NotFound: there is none of that name.
+            UsageError: it holds part of an archive.
         """
-        info = await self.store.namespace(self.ns)
+        info = await self.known()
         if info is None:
             names = await self.store.namespaces()
             hint = f"there are: {', '.join(names)}" if names else "it is empty; use `add` first"
@@ -82,6 +97,7 @@ class Opened:
 
     async def require_documents(self, document_ids: Sequence[str]) -> None:
         """Refuse ids that no document has."""
+        await self.known()
         known = {info.id for info in await self.store.documents(self.ns)}
         for document_id in document_ids:
             if document_id not in known:
@@ -154,7 +170,7 @@ class Opened:
         from qrmem.wiring import Tools, new_namespace
 
         if self._tools is None:
-            info = await self.store.namespace(self.ns) if create else await self.info()
+            info = await self.known() if create else await self.info()
             info = info or new_namespace(self.settings)
             self._tools = await Tools.open(self.store, info, self.settings)
         return self._tools
@@ -176,6 +192,12 @@ class Opened:
 
             self._fragments = FragmentScorer(await self.searcher())
         return self._fragments
+
+    async def renew(self) -> None:
+        """Make all parts anew when they are needed: the namespace is another now."""
+        tools, self._tools, self._searcher, self._fragments = self._tools, None, None, None
+        if tools is not None:
+            await tools.close()
 
     async def similar(self) -> "Similar | None":
         """Return what finds names alike by their vectors, where the settings want it."""

@@ -492,6 +492,31 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtractionReport:
+    """What one import of extractions made elsewhere did.
+
+    Attributes:
+        documents: that were new.
+        attached: that were there.
+        segments: whose contribution is new or has gained something.
+        entities: names that stand in their passage.
+        triples: both ends of which stand in one segment of their passage.
+        absent_entities: names that do not, and were left out.
+        absent_triples: the same.
+        malformed: what a model wrote in the place of a triple or a name, left out.
+    """
+
+    documents: int
+    attached: int
+    segments: int
+    entities: int
+    triples: int
+    absent_entities: int
+    absent_triples: int
+    malformed: int
+
+
+@dataclass(frozen=True, slots=True)
 class EntityView:
     """An entity with what hangs on it.
 

@@ -7,6 +7,7 @@ its own thread. A test compares the signatures with `qrmem.app.Memory`.
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -18,9 +19,11 @@ from qrmem.ports import Listener
 from qrmem.records import (
     AddReport,
     Answer,
+    Archived,
     Document,
     DocumentInfo,
     EntityView,
+    ExtractionReport,
     Hit,
     MemoryStatus,
     Merge,
@@ -229,6 +232,14 @@ class Memory:
         """See `qrmem.Memory.trails`."""
         return self._loop.run(self._memory.trails(limit))
 
+    def load(self, path: str | PathLike[str]) -> Archived:
+        """See `qrmem.Memory.load`."""
+        return self._loop.run(self._memory.load(path))
+
+    def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
+        """See `qrmem.Memory.load_openie`."""
+        return self._loop.run(self._memory.load_openie(path))
+
     def delete(self, *document_ids: str) -> None:
         """See `qrmem.Memory.delete`."""
         self._loop.run(self._memory.delete(*document_ids))
@@ -240,6 +251,10 @@ class Memory:
     def reembed(self, embedder: str) -> int:
         """See `qrmem.Memory.reembed`."""
         return self._loop.run(self._memory.reembed(embedder))
+
+    def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
+        """See `qrmem.Memory.export`."""
+        return self._loop.run(self._memory.export(path, runs=runs))
 
     def graphml(self, path: str) -> int:
         """See `qrmem.Memory.graphml`."""

@@ -87,9 +87,7 @@ class Graph:
         used = sorted(used_names(change))
         for name in used:
             if name not in self._names:
-                raise BadImport(
-                    f"the archive's graph lacks the name {name[:80]!r}; it is not kept"
-                )
+                raise BadImport(f"the archive's graph lacks the name {name[:80]!r}; it is not kept")
         names = {name: self._names[name] for name in used}
         return Change(
             mentions=rows.mentions,

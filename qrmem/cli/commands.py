@@ -281,12 +281,30 @@ async def reembed(arguments: Namespace) -> int:
 
 
 async def export(arguments: Namespace) -> int:
-    """Write the graph to a file."""
-    if not arguments.graphml:
-        raise UsageError("say what to write: --graphml")
+    """Write the namespace to a file, or its graph for other programs."""
+    from qrmem.cli.moving import archived_lines
+
     async with _open(arguments) as memory:
+        if not arguments.graphml:
+            archived = await memory.export(arguments.path, runs=arguments.all)
+            return _print(arguments, archived, archived_lines(archived, "written to"))
         count = await memory.graphml(arguments.path)
     return _print(arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"])
+
+
+async def import_(arguments: Namespace) -> int:
+    """Read an archive, or extractions that were made elsewhere."""
+    from qrmem.cli.moving import archived_lines, extraction_lines
+
+    with Progress(quiet=arguments.quiet) as progress:
+        async with _open(arguments, create=True, listener=progress) as memory:
+            if arguments.openie:
+                report = await memory.load_openie(arguments.path)
+                lines = extraction_lines(report)
+            else:
+                report = await memory.load(arguments.path)
+                lines = archived_lines(report, "read from")
+    return _print(arguments, report, lines)
 
 
 async def doctor(arguments: Namespace) -> int:
@@ -319,6 +337,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "separate": separate,
     "reembed": reembed,
     "export": export,
+    "import": import_,
     "doctor": doctor,
     "eval": evaluate,
 }

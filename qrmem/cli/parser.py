@@ -136,9 +136,18 @@ def _changes(commands: Any, common: argparse.ArgumentParser) -> None:
         names.add_argument("first")
         names.add_argument("second")
     commands.add_parser("reembed", parents=[common], help="embed all again with --embedder")
-    export = commands.add_parser("export", parents=[common], help="write the graph to a file")
+    export = commands.add_parser("export", parents=[common], help="write the namespace to a file")
     export.add_argument("path", metavar="PATH")
-    export.add_argument("--graphml", action="store_true", help="for Gephi and Cytoscape")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--all", action="store_true", help="trails, calls and cached replies too")
+    what.add_argument("--graphml", action="store_true", help="the graph, for Gephi and Cytoscape")
+    load = commands.add_parser("import", parents=[common], help="read what `export` wrote")
+    load.add_argument("path", metavar="PATH")
+    load.add_argument(
+        "--openie",
+        action="store_true",
+        help="PATH is a file of extractions: HippoRAG's OpenIE results, or plain triples",
+    )
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
