@@ -7,7 +7,7 @@ from itertools import pairwise
 from qrmem.errors import ModelUnavailable
 from qrmem.models.exchange import FORMS, Exchange, Form, Options, Rejected, Sender
 from qrmem.models.replies import is_clean
-from qrmem.ports import ChatReply
+from qrmem.ports import ChatReply, Event
 
 _WEAKER: Mapping[Form, Form] = dict(pairwise(FORMS))
 _IGNORED = 2
@@ -70,15 +70,17 @@ class Negotiation:
             ModelUnavailable: the server refuses every form.
         """
         tried: set[Options] = set()
+        refusal: Rejected | None = None
         exchange.options = self._known.options
         while True:
             tried.add(exchange.options)
             try:
                 reply = await self._inner.send(exchange)
             except Rejected as exc:
+                refusal = exc
                 exchange.options = self._next(exchange, exc, tried)
                 continue
-            self._accepted(exchange, reply)
+            self._accepted(exchange, reply, refusal)
             return reply
 
     def _next(self, exchange: Exchange, refusal: Rejected, tried: set[Options]) -> Options:
@@ -93,15 +95,27 @@ class Negotiation:
             self._known.options = changed
         return changed
 
-    def _accepted(self, exchange: Exchange, reply: ChatReply) -> None:
+    def _accepted(self, exchange: Exchange, reply: ChatReply, refusal: Rejected | None) -> None:
         used, known = exchange.options, self._known
         if exchange.request.schema is None:
             # A plain request says nothing about output forms.
             used = replace(used, form=known.options.form)
         if used != known.options and _is_weaker(used, known.options):
             known.options = used
+        if refusal is not None:
+            self._tell(exchange, refusal)
         if exchange.request.schema is not None and reply.finish_reason == "stop" and reply.text:
             known.observe(used.form, is_kept=is_clean(reply.text))
+
+
+    def _tell(self, exchange: Exchange, refusal: Rejected) -> None:
+        """Say once that a server took a stricter form so far, and no longer does."""
+        used = exchange.options.form
+        lost = [f for f in FORMS[: FORMS.index(used)] if f in self._known.confirmed]
+        self._known.confirmed.difference_update(lost)
+        if lost and exchange.listener:
+            message = f"no replies in the form {lost[0]} any more, {used} from here on ({refusal})"
+            exchange.listener(Event("warning", {"what": "form", "message": message, "form": used}))
 
 
 def adapt(used: Options, complaint: str, *, is_structured: bool) -> tuple[Options | None, bool]:

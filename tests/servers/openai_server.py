@@ -34,6 +34,7 @@ class Behaviour:
     Attributes:
         latency: seconds before an answer; with `spread` drawn between 1 and 1 + spread times it.
         forms: output forms that it takes; another is refused.
+        later: forms that it takes from request `later_since` on, which may be fewer.
         obeys_forms: whether it keeps to a form that it takes; else it answers in prose.
         parameters: request parameters that it refuses.
         refusal: the status with which it refuses a form or a parameter.
@@ -47,6 +48,8 @@ class Behaviour:
     latency: float = 0.0
     spread: float = 0.0
     forms: Sequence[str] = ("json_schema", "json_object+schema", "json_object", "text")
+    later: Sequence[str] = ()
+    later_since: int = 0
     obeys_forms: bool = True
     parameters: Sequence[str] = ()
     refusal: int = 400
@@ -234,7 +237,8 @@ class OpenAIServer:
                 other = {"max_tokens": "; use max_completion_tokens instead"}.get(name, "")
                 return faults.error(behaviour.refusal, f"Unsupported parameter: {name!r}{other}")
         form = form_of(request)
-        if form not in behaviour.forms:
+        is_later = behaviour.later_since and self.stats.requests >= behaviour.later_since
+        if form not in (behaviour.later if is_later else behaviour.forms):
             return faults.error(
                 behaviour.refusal, f"response_format of type {form!r} is not supported"
             )

@@ -1,0 +1,123 @@
+"""Servers that refuse: the command says what is wrong, at once, and never reports success."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from e2e.conftest import SAMPLE, Ran, Shell
+from servers.faults import Faults
+from servers.openai_server import Behaviour, OpenAIServer, in_thread
+
+
+@contextmanager
+def serving(faults: Faults | None = None, **behaviour: Any) -> Iterator[OpenAIServer]:
+    server = OpenAIServer(faults=faults, behaviour=Behaviour(**behaviour))
+    with in_thread(server) as running:
+        yield running
+
+
+def add(shell: Shell, server: OpenAIServer, *words: str, **env: str) -> Ran:
+    text = (SAMPLE / "harbour.md").read_text()
+    shell.write("book.md", "## ".join(text.split("## ")[:4]))
+    given = ["--model", "test", "--base-url", server.url, "--concurrency", "2", *words]
+    return shell("add", "book.md", *given, **env)
+
+
+def graph(shell: Shell) -> str:
+    shell("export", "graph.xml", "--graphml")
+    return (shell.folder / "graph.xml").read_text()
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The graph that a server with no faults leads to."""
+    shell = Shell(tmp_path_factory.mktemp("calm"))
+    with serving() as server:
+        assert add(shell, server).code == 0
+    return graph(shell)
+
+
+# --- structured requests refused from some call on ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "later"),
+    [(400, ["json_object", "text"]), (422, ["text"]), (500, ["text"])],
+    ids=["objects are left", "only text is left", "refused as llama.cpp does"],
+)
+def test_a_provider_that_stops_taking_schemas_is_fallen_back_from(
+    qrmem: Shell, calm: str, status: int, later: Sequence[str]
+) -> None:
+    with serving(later=later, later_since=5, refusal=status) as server:
+        ran = add(qrmem, server)
+        assert ran.code == 0, ran.out + ran.err
+        assert f"no replies in the form json_schema any more, {later[0]} from" in ran.err
+    assert graph(qrmem) == calm
+
+
+def test_a_provider_that_refuses_every_form_stops_the_command_which_says_why(qrmem: Shell) -> None:
+    with serving(later=(), later_since=5) as server:
+        ran = add(qrmem, server)
+        assert ran.code == 4, ran.out + ran.err
+        assert "is not supported" in ran.err.splitlines()[-1]
+        assert server.stats.requests < 20
+    status = qrmem("status", "--json")
+    assert status.code == 1
+    assert status.json["states"].get("ok", 0) < sum(status.json["states"].values())
+    with serving() as server:
+        assert add(qrmem, server).code == 0
+    assert qrmem("status").code == 0
+
+
+def test_a_provider_that_answers_structured_requests_with_nothing_is_no_success(
+    qrmem: Shell,
+) -> None:
+    with serving(Faults(always="null", since=3)) as server:
+        ran = add(qrmem, server, "--json")
+        assert ran.code == 1, ran.out + ran.err
+        assert not ran.json["states"].get("ok")
+        assert "the reply is empty" in ran.json["problems"][0][2]
+
+
+# --- refused at once ------------------------------------------------------------------------------
+
+
+def assert_one_line(ran: Ran, code: int, *said: str) -> None:
+    assert ran.code == code, ran.out + ran.err
+    assert not ran.out.strip()
+    line = ran.err.strip()
+    assert "\n" not in line, line
+    assert all(word in line for word in said), line
+    assert "Traceback" not in line
+
+
+def test_a_refused_key_is_one_line_and_one_request(qrmem: Shell) -> None:
+    with serving(key="right") as server:
+        ran = add(qrmem, server, OPENAI_API_KEY="wr0ng")
+        assert_one_line(ran, 3, "key", "401")
+        assert "wr0ng" not in ran.err
+        assert server.stats.refused["401"] == 1
+
+
+def test_a_question_with_a_refused_key_is_one_line_and_one_request(
+    qrmem: Shell, read_sample: Shell
+) -> None:
+    with serving(key="right") as server:
+        words = ["--model", "test", "--base-url", server.url]
+        ran = read_sample("ask", "Who keeps the light?", *words, OPENAI_API_KEY="wr0ng")
+        assert_one_line(ran, 3, "key", "401")
+        assert server.stats.refused["401"] == 1
+
+
+def test_an_unknown_model_is_one_line_and_one_request(qrmem: Shell) -> None:
+    with serving(models=["other"]) as server:
+        ran = add(qrmem, server)
+        assert_one_line(ran, 3, "'test'", "404")
+        assert server.stats.refused["404-model"] == 1
+
+
+def test_no_route_is_one_line(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    ran = qrmem("add", "a.txt", "--model", "test", "--base-url", "http://127.0.0.1:9/v1")
+    assert_one_line(ran, 4, "127.0.0.1:9", "cannot be reached")
