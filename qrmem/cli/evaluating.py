@@ -13,6 +13,7 @@ from qrmem.errors import UsageError
 if TYPE_CHECKING:
     from qrmem.config import Settings
     from qrmem.eval.progress import Progress
+    from qrmem.eval.running import Means
     from qrmem.ports import ChatModel
 
 
@@ -39,6 +40,7 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
     run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
     run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
+    run.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
     run.add_argument("--max-tokens", type=int, metavar="N", help="cap on tokens")
     run.add_argument("--max-cost", type=float, metavar="X", help="cap on money")
@@ -101,10 +103,7 @@ async def _run_task(
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
     )
-    ran = await run_task(
-        wanted, out, settings, listener=progress, chat=chat, **_bounds(arguments, settings)
-    )
-    return ran, []
+    return await run_task(wanted, out, settings, _means(arguments, settings, progress, chat)), []
 
 
 async def _run_preset(
@@ -129,19 +128,25 @@ async def _run_preset(
         chosen,
         out,
         settings,
-        listener=progress,
+        _means(arguments, settings, progress, chat),
         told=lambda text: output.note(text, quiet=arguments.quiet),
-        chat=chat,
-        **_bounds(arguments, settings),
     )
 
 
-def _bounds(arguments: Namespace, settings: "Settings") -> dict[str, Any]:
+def _means(
+    arguments: Namespace, settings: "Settings", progress: "Progress", chat: "ChatModel | None"
+) -> "Means":
+    from qrmem.eval.running import Means
     from qrmem.models.caps import Caps
 
-    caps = Caps(calls=arguments.max_calls, tokens=arguments.max_tokens, cost=arguments.max_cost)
     together = settings.concurrency if settings.model else 1
-    return {"caps": caps, "concurrency": arguments.concurrency or together}
+    return Means(
+        listener=progress,
+        concurrency=together if arguments.concurrency is None else arguments.concurrency,
+        workers=arguments.workers,
+        caps=Caps(calls=arguments.max_calls, tokens=arguments.max_tokens, cost=arguments.max_cost),
+        chat=chat,
+    )
 
 
 @asynccontextmanager

@@ -113,7 +113,10 @@ class Memories:
             await self._open.pop(key).store.close()
 
     async def _opened(self, key: str, context: Context, build: Build) -> Shelf:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        async with _alone(self._folder / f"{key}.lock"):
+            return await self._opened_alone(key, context, build)
+
+    async def _opened_alone(self, key: str, context: Context, build: Build) -> Shelf:
         is_local = build.reader == "local"
         settings = self._settings.with_(
             namespace=NAMESPACE,
@@ -164,6 +167,17 @@ class Memories:
         seconds = time.monotonic() - began
         self._record(_built(key, context, build, report, spent.construction, seconds))
         self._listener(Event("memory", {"context": context.id, "seconds": seconds}))
+
+
+@asynccontextmanager
+async def _alone(path: Path) -> AsyncIterator[None]:
+    """Keep other processes out: of several workers one builds a memory, the others wait for it."""
+    import fcntl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
+        yield
 
 
 def memory_key(context: Context, build: Build, settings: Settings) -> str:

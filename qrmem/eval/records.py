@@ -81,6 +81,7 @@ class Found:
         read: ids of the segments that the last answer was read from.
         ranked: ids of documents, best first.
         segments: ids of ranked segments, best first.
+        cited: sentences that the answer quotes, as (document id, place of the sentence).
         steps: the trail.
         memory: key of the memory that it used, "" for none.
     """
@@ -92,6 +93,7 @@ class Found:
     read: tuple[str, ...] = ()
     ranked: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
+    cited: tuple[tuple[str, int], ...] = ()
     steps: tuple[Step, ...] = ()
     usage: Usage = field(default_factory=Usage)
     memory: str = ""

@@ -40,8 +40,14 @@ def preset_in(path: Path) -> str:
 class RunFolder:
     """The folder of one run; locked while it is open for writing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, worker: int | None = None) -> None:
+        """Name a folder.
+
+        Args:
+            worker: writes files of its own, while another process holds the folder.
+        """
         self.path = path
+        self._worker = worker
         self._lock: Any = None
 
     # --- writing ---------------------------------------------------------------------------------
@@ -115,9 +121,19 @@ class RunFolder:
         return [loads(line, Item) for line in self._lines(ITEMS)]
 
     def rows(self) -> dict[tuple[str, str], Row]:
-        """Return the last result of each (system, item)."""
-        found = (loads(line, Row) for line in self._lines(ROWS))
-        return {(row.system, row.item): row for row in found}
+        """Return the last result of each (system, item), one that succeeded if there is any."""
+        last: dict[tuple[str, str], Row] = {}
+        for line in self._lines(ROWS):
+            row = loads(line, Row)
+            known = last.get((row.system, row.item))
+            # Files of several workers have no order between them: what succeeded counts.
+            if known is None or known.error or not row.error:
+                last[row.system, row.item] = row
+        return last
+
+    def count(self) -> int:
+        """Return how many results were written, failed ones included."""
+        return sum(1 for _ in self._lines(ROWS))
 
     def memories(self) -> list[dict[str, Any]]:
         """Return what building the memories cost, one entry per build."""
@@ -158,24 +174,28 @@ class RunFolder:
         new.replace(self.path / name)
 
     def _append(self, name: str, line: str) -> None:
+        if self._worker is not None:
+            stem, _, ending = name.partition(".")
+            name = f"{stem}.{self._worker}.{ending}"
         with (self.path / name).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 
     def _mend(self) -> None:
         """Cut off a last line that a crash left half written."""
-        for name in (ROWS, MEMORIES):
-            path = self.path / name
-            if path.exists():
-                raw = path.read_bytes()
-                whole = raw[: raw.rfind(b"\n") + 1]
-                if len(whole) < len(raw):
-                    path.write_bytes(whole)
+        for path in (*self._files(ROWS), *self._files(MEMORIES)):
+            raw = path.read_bytes()
+            whole = raw[: raw.rfind(b"\n") + 1]
+            if len(whole) < len(raw):
+                path.write_bytes(whole)
+
+    def _files(self, name: str) -> list[Path]:
+        """Return a file, and those of the workers."""
+        stem, _, ending = name.partition(".")
+        return sorted(self.path.glob(f"{stem}.{ending}")) + sorted(
+            self.path.glob(f"{stem}.[0-9]*.{ending}")
+        )
 
     def _lines(self, name: str) -> Iterator[str]:
-        path = self.path / name
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                if line.endswith("\n"):
-                    yield line
+        for path in self._files(name):
+            with path.open(encoding="utf-8") as file:
+                yield from (line for line in file if line.endswith("\n"))

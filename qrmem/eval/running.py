@@ -3,7 +3,7 @@
 import platform
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -47,16 +47,41 @@ class Wanted:
     force: bool = True
 
 
-async def run_task(
-    wanted: Wanted,
-    out: Path,
-    settings: Settings,
-    *,
-    listener: Listener,
-    concurrency: int = 1,
-    caps: Caps | None = None,
-    chat: ChatModel | None = None,
-) -> Ran:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """With what a run is made; none of it shapes a result.
+
+    Attributes:
+        concurrency: items at the same time, in each process.
+        workers: processes.
+        chat: instead of the model that the settings name, such as a cassette.
+    """
+
+    listener: Listener
+    concurrency: int = 1
+    workers: int = 1
+    caps: Caps = field(default_factory=Caps)
+    chat: ChatModel | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.workers < 1:
+            raise UsageError("--concurrency and --workers are at least 1")
+        if self.workers > 1 and (self.caps != Caps() or self.chat is not None):
+            raise UsageError("caps and cassettes hold for one process; leave --workers out")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that was checked and has its data."""
+
+    wanted: Wanted
+    settings: Settings
+    systems: Mapping[str, System]
+    dataset: Dataset
+    items: Sequence[Item]
+
+
+async def run_task(wanted: Wanted, out: Path, settings: Settings, means: Means) -> Ran:
     """Run a task in a folder; the same call again goes on where the last one stopped.
 
     Raises:
@@ -64,6 +89,17 @@ async def run_task(
         MissingError: a system needs a model, an embedder or an extra that is not there.
         CapReached: a cap was reached.
     """
+    made = prepared(wanted, settings)
+    with RunFolder(out).begin(configuration(made), made.items) as folder:
+        if means.workers > 1:
+            from qrmem.eval.workers import run_by_workers
+
+            return await run_by_workers(made, folder, means)
+        return await run_prepared(made, folder, means, made.items)
+
+
+def prepared(wanted: Wanted, settings: Settings) -> Prepared:
+    """Check what is wanted, and load and sample its data."""
     settings = resolved(settings)
     systems: dict[str, System] = {}
     for word in wanted.systems:
@@ -75,25 +111,30 @@ async def run_task(
     if wanted.arrange is not None:
         dataset = arranged(dataset, wanted.arrange)
     items = sample(dataset.items, wanted.size, wanted.seed, wanted.strata)
-    config = configuration(wanted, settings, dataset, items)
-    with RunFolder(out).begin(config, items) as folder:
-        async with open_bench(
-            settings,
-            out,
-            chat=chat,
-            caps=caps,
-            listener=listener,
-            record=folder.add_memory,
-            force=wanted.force,
-            retrieve=wanted.retrieve,
-        ) as bench:
-            return await run(bench, dataset, items, systems, folder, concurrency=concurrency)
+    return Prepared(wanted, settings, systems, dataset, items)
 
 
-def configuration(
-    wanted: Wanted, settings: Settings, dataset: Dataset, items: list[Item]
-) -> dict[str, Any]:
+async def run_prepared(
+    made: Prepared, folder: RunFolder, means: Means, items: Sequence[Item]
+) -> Ran:
+    """Run some of a run's items in this process."""
+    async with open_bench(
+        made.settings,
+        folder.path,
+        chat=means.chat,
+        caps=means.caps,
+        listener=means.listener,
+        record=folder.add_memory,
+        force=made.wanted.force,
+        retrieve=made.wanted.retrieve,
+    ) as bench:
+        concurrency = means.concurrency
+        return await run(bench, made.dataset, items, made.systems, folder, concurrency=concurrency)
+
+
+def configuration(made: Prepared) -> dict[str, Any]:
     """Return everything that shapes the results, and, under `about`, where they were made."""
+    wanted, settings, dataset, items = made.wanted, made.settings, made.dataset, made.items
     price = price_of(settings)
     return {
         "task": wanted.task,

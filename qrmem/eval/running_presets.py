@@ -11,11 +11,9 @@ from qrmem.eval.bench import require, resolved
 from qrmem.eval.presetting import Part, Preset
 from qrmem.eval.rundir import mark_preset
 from qrmem.eval.runner import Ran
-from qrmem.eval.running import Wanted, run_task
+from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.eval.systems import parse
 from qrmem.eval.tasks import Corpus, data_file, task_named
-from qrmem.models.caps import Caps
-from qrmem.ports import ChatModel, Listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +40,8 @@ async def run_preset(
     chosen: Chosen,
     out: Path,
     settings: Settings,
-    *,
-    listener: Listener,
+    means: Means,
     told: Callable[[str], None],
-    concurrency: int = 1,
-    caps: Caps | None = None,
-    chat: ChatModel | None = None,
 ) -> tuple[Ran, list[Left]]:
     """Run all parts whose data is there, with all systems that can run; return what was left.
 
@@ -73,17 +67,7 @@ async def run_preset(
             continue
         mark_preset(out, preset.name)
         told(f"{preset.name}: {part.name}, {len(wanted.systems)} systems")
-        done.append(
-            await run_task(
-                wanted,
-                out / folder_of(part),
-                settings,
-                listener=listener,
-                concurrency=concurrency,
-                caps=caps,
-                chat=chat,
-            )
-        )
+        done.append(await run_task(wanted, out / folder_of(part), settings, means))
     for one in left:
         told(f"not run: {one.what}: {one.why}")
     if not done and error is not None:

@@ -20,7 +20,11 @@ def scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
     """
     if row.error:
         return {}
-    return {**_answer_scores(item, row, rule), **_found_scores(item, row)}
+    return {
+        **_answer_scores(item, row, rule),
+        **_found_scores(item, row),
+        **_support_scores(item, row),
+    }
 
 
 def _answer_scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
@@ -60,6 +64,12 @@ def _found_scores(item: Item, row: Row) -> dict[str, float]:
     ranked = row.found.ranked
     found = {f"recall@{k}": retrieval.recall_at(ranked, item.gold, k) for k in AT}
     return found | {f"all@{k}": retrieval.all_gold_at(ranked, item.gold, k) for k in AT[1:]}
+
+
+def _support_scores(item: Item, row: Row) -> dict[str, float]:
+    if not item.facts or not row.found.memory or not row.found.steps:
+        return {}  # no sentences are given, or nothing that could quote any was read
+    return {"support_f1": retrieval.support_f1(row.found.cited, item.facts)}
 
 
 def abstention(pairs: Mapping[str, tuple[Item, Row]]) -> dict[str, float]:

@@ -118,3 +118,17 @@ def test_wrong_data_is_refused_with_where_to_get_it(
 ) -> None:
     assert run("--system", "bm25", task=task, data=data) == 2
     assert told in capsys.readouterr().err
+
+
+def test_two_workers_give_the_results_of_one() -> None:
+    words = ("--system", "reflection,bm25", "--corpus", "union")
+    assert run(*words, "--out", "one") == 0
+    assert run(*words, "--out", "two", "--workers", "2") == 0
+    assert rows("one") == rows("two")
+    built = RunFolder(Path("two")).memories()
+    assert len(built) == 1, "one of them builds, the other waits"
+
+
+def test_workers_keep_no_cap(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25", "--out", "r", "--workers", "2", "--max-calls", "3") == 2
+    assert "leave --workers out" in capsys.readouterr().err

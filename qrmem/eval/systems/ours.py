@@ -7,6 +7,7 @@ from qrmem.asking import Asker, Asking
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.support import cited_sentences
 from qrmem.records import Answer, Orientation
 
 
@@ -52,7 +53,8 @@ class Strategy:
             asker = Asker(shelf.store, shelf.ns, shelf.tools, shelf.searcher, tally)
             answer = await asker.ask(self._asking(item, bench))
             found = await _found(answer, shelf)
-        return replace(found, usage=tally.usage, memory=shelf.key)
+            cited = cited_sentences(answer.citations, context)
+        return replace(found, cited=cited, usage=tally.usage, memory=shelf.key)
 
     def _asking(self, item: Item, bench: Bench) -> Asking:
         return Asking(

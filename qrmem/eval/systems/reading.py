@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.records import Found, Item
+from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.support import cited_sentences
+from qrmem.language.quotes import locate
 from qrmem.ports import Passage, Reasoner
 from qrmem.records import ScoredSegment, Status, Step
 from qrmem.wiring import Run
@@ -16,6 +18,7 @@ async def answer_from(
     *,
     run: Run | None = None,
     tally: Tally | None = None,
+    context: Context | None = None,
     window: int = 0,
     steps: Sequence[Step] = (),
 ) -> Found:
@@ -23,14 +26,15 @@ async def answer_from(
 
     Args:
         run: of the calls that were made for the item before, with the tally that counts them.
+        context: where sentences are given, so that it is known which ones the answer quotes.
         window: instead of the run's own.
         steps: what happened before.
     """
     tally = tally or Tally(bench.listener)
     run = run or bench.reader(tally)
-    context = bench.asked(item, window)
-    kept = fitting(run.reasoner, passages, run.reasoner.room(context))
-    verdict = await run.reasoner.judge(context, kept, force=bench.is_forced(item))
+    asked = bench.asked(item, window)
+    kept = fitting(run.reasoner, passages, run.reasoner.room(asked))
+    verdict = await run.reasoner.judge(asked, kept, force=bench.is_forced(item))
     step = read_step(kept, [p for p in passages if p not in kept], len(steps) + 1, verdict.tokens)
     status: Status = "answered" if verdict.is_answerable else "unanswerable"
     return Found(
@@ -39,6 +43,7 @@ async def answer_from(
         status=status,
         reason=verdict.reason,
         read=tuple(p.segment.id for p in kept),
+        cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*steps, step),
         usage=tally.usage,
     )

@@ -52,16 +52,21 @@ class Retrieved:
             )
             if bench.retrieve:
                 return found
-            read = await self._answered(item, bench, shelf, ranked)
+            read = await self._answered(item, context, bench, shelf, ranked)
             return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
     async def _answered(
-        self, item: Item, bench: Bench, shelf: Shelf, ranked: Sequence[Segment]
+        self,
+        item: Item,
+        context: Context,
+        bench: Bench,
+        shelf: Shelf,
+        ranked: Sequence[Segment],
     ) -> Found:
         chosen = list(ranked[: self.k] if self.k else ranked)
         if self.order == "document":
             chosen = in_document_order(_within(chosen, item, bench, shelf))
-        return await answer_from(bench, item, passages(shelf, chosen))
+        return await answer_from(bench, item, passages(shelf, chosen), context=context)
 
     async def _ranked(self, shelf: Shelf, question: str) -> list[Segment]:
         if self.ranker == "search":
