@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from archives import fill, fill_runs, names_in, read, rewritten, sealed, write
 
+import qrmem
 from qrmem.agents.folding import current_keys
 from qrmem.archive import export_archive, import_archive
 from qrmem.config import Settings
@@ -274,6 +275,37 @@ async def test_of_two_imports_at_once_one_wins_and_the_memory_is_whole(
     assert [type(each) for each in outcomes].count(tuple) == 1
     assert all(isinstance(each, tuple | QrmemError) for each in outcomes)
     assert await contents(sqlite, "m") == await contents(oracle, "n")
+
+
+async def test_half_an_archive_is_neither_read_nor_changed(tmp_path: Path) -> None:
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none", namespace="half") as memory:
+        store = memory._opened.store
+        await store.create_namespace(
+            "half", NamespaceInfo("half", "builtin-v1", 600, importing="x")
+        )
+        await store.put_document("half", *text("d", "Ann ran "))
+        for call in (
+            memory.status,
+            memory.documents,
+            memory.entities,
+            memory.merges,
+            memory.trail,
+            memory.trails,
+            lambda: memory.document("d"),
+            lambda: memory.entity("Ann"),
+            lambda: memory.search("Ann"),
+            lambda: memory.ask("Who ran?"),
+            lambda: memory.add({"text": "Bob ran."}),
+            lambda: memory.delete("d"),
+            lambda: memory.merge("a", "b"),
+            lambda: memory.reembed("none"),
+            lambda: memory.export(tmp_path / "half"),
+            lambda: memory.load_openie(tmp_path / "none.tsv"),
+        ):
+            with pytest.raises(UsageError, match="run the same import again"):
+                await call()
+        await memory.delete_all()
+        assert await memory.namespaces() == []
 
 
 # --- bad archives --------------------------------------------------------------------------------

@@ -1,0 +1,201 @@
+"""Memories in and out by the command line: archives, stopped imports, extractions of others."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Shell
+
+import qrmem.sync
+
+TEXTS = 300
+"""Documents of a memory whose import takes long enough to be stopped."""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The archive of a memory of many small documents, with their words in common."""
+    shell = Shell(tmp_path_factory.mktemp("many"))
+    for n in range(TEXTS):
+        shell.write(f"texts/{n}.txt", f"Ada Lovelace met Charles Babbage in Room {n} of London.")
+    assert shell("add", "texts").code == 0
+    ran = shell("export", "many.qrmem")
+    assert (ran.code, f"{TEXTS} documents" in ran.out) == (0, True), ran.err
+    return (shell.folder / "many.qrmem").read_bytes()
+
+
+def test_a_memory_moves_to_another_file_and_answers_there(read_sample: Shell, qrmem: Shell) -> None:
+    before = read_sample("export", str(qrmem.folder / "sample.qrmem"), "--json")
+    assert (before.code, before.json["documents"]) == (0, 1), before.err
+    after = qrmem("import", "sample.qrmem", "--json")
+    assert after.code == 0, after.err
+    assert {**after.json, "path": ""} == {**before.json, "path": ""}
+    for words in (("search", "Who keeps the light?"), ("show",)):
+        ours, theirs = qrmem(*words, "--json").json, read_sample(*words, "--json").json
+        for found in (ours, theirs):
+            if isinstance(found, dict):
+                for status in (found, found.get("status", {})):
+                    status.pop("revision", None)
+                    status.get("counts", {}).pop("trails", None)
+        assert ours == theirs
+    assert (
+        "nothing is new"
+        in qrmem("add", str(Path(__file__).parents[2] / "qrmem/sample/harbour.md")).out
+    )
+    assert qrmem("export", "again.qrmem").code == 0
+    assert (qrmem.folder / "again.qrmem").read_bytes() == (
+        qrmem.folder / "sample.qrmem"
+    ).read_bytes()
+
+
+def test_trails_move_with_all(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    assert qrmem("add", "a.txt").code == 0
+    trail = qrmem("ask", "Whom did Ada Lovelace meet?", "--json").json["trail"]
+    assert qrmem("export", "all.qrmem", "--all").code == 0
+    assert qrmem("import", "all.qrmem", "--namespace", "two").code == 0
+    assert qrmem("trail", trail["id"], "--namespace", "two", "--json").json == trail
+    assert qrmem("export", "plain.qrmem", "--namespace", "two").code == 0
+    assert trail["id"].encode() not in (qrmem.folder / "plain.qrmem").read_bytes()
+
+
+def test_what_is_refused_is_one_line_with_what_to_do(qrmem: Shell, exported: bytes) -> None:
+    qrmem.write("good.qrmem", exported)
+    qrmem.write("cut.qrmem", exported[:-200])
+    qrmem.write("newer.qrmem", exported.replace(b'"version":1', b'"version":2'))
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    assert qrmem("add", "a.txt").code == 0
+    before = qrmem("list").out
+    for words, code, why in (
+        (("import", "good.qrmem"), 2, "--namespace"),
+        (("import", "cut.qrmem", "--namespace", "n"), 2, "cut or altered"),
+        (("import", "newer.qrmem", "--namespace", "n"), 3, "upgrade qrmem"),
+        (("import", "a.txt", "--namespace", "n"), 2, "no qrmem archive"),
+        (("import", "none.qrmem", "--namespace", "n"), 2, "No such file"),
+        (("import", "good.qrmem", "--namespace", "n", "--embedder", "openai:x"), 3, "--embedder"),
+        (("export", "out", "--namespace", "unknown"), 2, "no namespace 'unknown'"),
+        (("export", "test.db"), 2, "is no archive"),
+        (("export", "out", "--graphml", "--all"), 2, "not allowed with"),
+        (("export", "no/where"), 2, "no folder"),
+    ):
+        ran = qrmem(*words)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1), ran
+        assert why in ran.err
+    assert qrmem("list").out == before
+    assert sorted(path.name for path in qrmem.folder.iterdir() if "out" in path.name) == []
+
+
+def _started_import(qrmem: Shell) -> subprocess.Popen[bytes]:
+    """Return an import that has written something and is not done."""
+    process = subprocess.Popen(
+        qrmem.command("import", "many.qrmem"),
+        cwd=qrmem.folder,
+        env=qrmem.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    path = qrmem.folder / "test.db"
+    while process.poll() is None and not _documents(path):
+        time.sleep(0.002)
+    return process
+
+
+def _documents(path: Path) -> int:
+    """Return how many documents are in a memory that somebody is writing to."""
+    if not path.exists():
+        return 0
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0)
+    try:
+        return int(db.execute("SELECT count(*) FROM document").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        db.close()
+
+
+def test_a_killed_import_leaves_nothing_that_passes_for_a_memory(
+    qrmem: Shell, exported: bytes
+) -> None:
+    qrmem.write("many.qrmem", exported)
+    process = _started_import(qrmem)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was done before it could be killed"
+    assert 0 < _documents(qrmem.folder / "test.db") < TEXTS
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    for words in (
+        ("status",),
+        ("list",),
+        ("search", "Ada"),
+        ("add", "a.txt"),
+        ("export", "half.qrmem"),
+    ):
+        ran = qrmem(*words)
+        assert (ran.code, ran.out) == (2, ""), ran
+        assert "run the same import again" in ran.err.splitlines()[-1], ran
+    assert qrmem("import", "many.qrmem").code == 0
+    assert qrmem("export", "again.qrmem").code == 0
+    assert (qrmem.folder / "again.qrmem").read_bytes() == exported
+
+
+def test_a_half_imported_namespace_can_be_forgotten(qrmem: Shell, exported: bytes) -> None:
+    qrmem.write("many.qrmem", exported)
+    process = _started_import(qrmem)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert qrmem("delete", "--all", "--yes").code == 0
+    assert qrmem("list", "--json").json == {"namespaces": [], "documents": []}
+
+
+def test_an_interrupted_import_leaves_nothing(qrmem: Shell, exported: bytes) -> None:
+    qrmem.write("many.qrmem", exported)
+    process = _started_import(qrmem)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert (process.returncode, err.count(b"\n")) == (130, 1), err
+    assert qrmem("list", "--json").json == {"namespaces": [], "documents": []}
+
+
+def test_extractions_made_elsewhere_are_read(qrmem: Shell) -> None:
+    doc = {
+        "title": "Ada",
+        "text": "Ada Lovelace met Charles Babbage in London.",
+        "extracted_entities": ["Ada Lovelace", "Paris"],
+        "extracted_triples": [["Ada Lovelace", "met", "Charles Babbage"], ["Ada", "met"]],
+    }
+    qrmem.write("openie.json", json.dumps({"docs": [doc]}))
+    ran = qrmem("import", "--openie", "openie.json")
+    assert ran.code == 0, ran.err
+    assert "1 new" in ran.out
+    assert "1 names and 0 triples do not occur" in ran.out
+    shown = qrmem("show", "Ada Lovelace", "--json").json
+    assert [r["description"] for r in shown["relations"]] == ["Ada Lovelace met Charles Babbage"]
+    qrmem.write("bad.tsv", "Ada\tmet\tBob\tnowhere\n")
+    ran = qrmem("import", "--openie", "bad.tsv")
+    assert (ran.code, ran.err.count("\n"), "line 1" in ran.err) == (2, 1, True)
+
+
+def test_a_script_without_await_moves_a_memory(tmp_path: Path) -> None:
+    with qrmem_sync(tmp_path / "a.db") as memory:
+        memory.add({"id": "d", "text": "Ada Lovelace met Charles Babbage."})
+        done = memory.export(tmp_path / "a.qrmem")
+    with qrmem_sync(tmp_path / "b.db") as memory:
+        assert memory.load(tmp_path / "a.qrmem") == done
+        assert memory.search("Whom did Ada meet?")[0].document_id == "d"
+        report = memory.load_openie(_triples(tmp_path))
+        assert (report.attached, report.triples) == (1, 1)
+
+
+def qrmem_sync(path: Path) -> qrmem.sync.Memory:
+    return qrmem.sync.open(os.fspath(path), embedder="none")
+
+
+def _triples(folder: Path) -> Path:
+    path = folder / "t.tsv"
+    path.write_text("Ada Lovelace\ttaught\tCharles Babbage\td\n")
+    return path
