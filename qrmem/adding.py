@@ -5,15 +5,20 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from qrmem.agents import BuildDeps, build_documents
 from qrmem.errors import BadDocument, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.memory.segmenting import cut
+from qrmem.memory.segmenting import cut, cut_words
+from qrmem.memory.source_code import cut_code, read_code
 from qrmem.ports import Event, Listener
-from qrmem.records import AddReport, Document, DocumentInfo
-from qrmem.sources import Refused, Source, documents
+from qrmem.records import AddReport, Document, DocumentInfo, LedgerRow, Segment
+from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.sources import PassedOver, Refused, Source, documents
+from qrmem.text.code import Outline, outline
+from qrmem.text.files import CODE_KEY
 from qrmem.wiring import Run, Tools
 
 BATCH_SEGMENTS = 4096
@@ -37,6 +42,8 @@ class _Tally:
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     batched: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
+    unparsed: list[str] = field(default_factory=list)
 
 
 class Adder:
@@ -72,6 +79,8 @@ class Adder:
         self._question = question
         self._run: Run = tools.run("construction", listener)
         self._tally = _Tally()
+        self._has_code = False
+        self._outlined: tuple[str, Outline] | None = None
         self._known: Mapping[str, str] = {}
         self._described: Mapping[str, DocumentInfo] | None = None
 
@@ -86,14 +95,18 @@ class Adder:
                 if self._tally.batched >= BATCH_SEGMENTS:
                     await self._build()
             await self._build()
+            await self._relate_code()
         finally:
             if self._run.calls:
                 await self._store.put_calls(self._ns, self._run.calls)
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         return self._report(time.monotonic() - began)
 
-    async def _take(self, found: Document | Refused, *, alone: bool) -> None:
+    async def _take(self, found: Document | Refused | PassedOver, *, alone: bool) -> None:
         """Write a document if it is new or changed; a refused one among several is a problem."""
+        if isinstance(found, PassedOver):
+            self._tally.passed_over.update(found.reasons)
+            return
         if isinstance(found, Refused):
             self._tally.problems.append((found.name, -1, str(found.error)))
             return
@@ -130,18 +143,58 @@ class Adder:
             await self._put(document, self._tally.updated)
         else:
             await self._put(document, self._tally.added if before is None else self._tally.updated)
+        if CODE_KEY in document.metadata:
+            await self._read_code(document)
         self._enlist(name, await self._states(name))
 
     async def _put(self, document: Document, done: list[str]) -> None:
         name = document.id or ""
-        info = self._tools.info
-        segments = cut(name, document, self._tools.cutter, info.segment_tokens)
+        segments = self._cut(name, document)
         if not segments:
             raise BadDocument(f"document {name!r} has nothing to read in it")
         await self._make_namespace()
         await self._store.put_document(self._ns, document, segments)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
+
+    def _cut(self, name: str, document: Document) -> list[Segment]:
+        settings, cutter = self._tools.settings, self._tools.cutter
+        limit = self._tools.info.segment_tokens
+        if CODE_KEY in document.metadata:
+            how, tree = settings.code_fragments, self._outline(document)
+            return cut_code(name, document, tree, how, cutter, limit)
+        kind, _, words = settings.text_fragments.partition(":")
+        if kind == "words":
+            return cut_words(name, document, cutter, int(words))
+        return cut(name, document, cutter, limit)
+
+    def _outline(self, document: Document) -> Outline:
+        """Return a source file's outline; it is wanted twice, once after the other."""
+        if self._outlined is None or self._outlined[0] != document.text:
+            found = outline(document.text, str(document.metadata[CODE_KEY]))
+            if found.is_broken or len(found.parents) == 1:
+                self._tally.unparsed.append(document.id or "")
+            self._outlined = document.text, found
+        return self._outlined[1]
+
+    async def _read_code(self, document: Document) -> None:
+        """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
+        self._has_code = True
+        name = document.id or ""
+        rows = await self._store.ledger(self._ns, name)
+        pending = {row.segment_id for row in rows if row.state != "ok"}
+        segments = await self._store.segments_of(self._ns, name)
+        unread = [segment for segment in segments if segment.id in pending]
+        found = read_code(self._outline(document), unread)
+        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
+        await self._store.record_all(self._ns, read)
+        self._tally.read += len(read)
+
+    async def _relate_code(self) -> None:
+        """Bring the relations between source files up to date, where they can be computed here."""
+        if self._has_code and find_spec("scipy"):
+            self._listener(Event("phase", {"phase": "relating"}))
+            await CodeIndex(self._store, self._ns).rows()
 
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
@@ -228,6 +281,8 @@ class Adder:
             usage=self._run.usage,
             seconds=seconds,
             resumed=tuple(tally.resumed),
+            passed_over=dict(tally.passed_over),
+            unparsed=tuple(dict.fromkeys(tally.unparsed)),
         )
 
 

@@ -4,6 +4,7 @@ An argument beats the environment, the environment the settings file, the file t
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -11,7 +12,7 @@ from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args, get_type_hints
 
 from qrmem.errors import UsageError
 from qrmem.records import BuildMode, Orientation
@@ -79,6 +80,9 @@ class Settings:
         stanza_models: folder of Stanza's models, where the tagger names none.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: SPEC 1.1).
         segment_tokens: upper bound of a segment, of a new namespace.
+        text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
+            as LongBench cuts them (FragRel: 500 or 800).
+        code_fragments: how source files are cut: `lines` (20, overlapping by 10) or `definitions`.
         window: L in tokens, a hard bound on every call.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
@@ -109,6 +113,8 @@ class Settings:
     stanza_models: str = ""
     orientation: Orientation = "none"
     segment_tokens: int = 600
+    text_fragments: str = "sentences"
+    code_fragments: Literal["lines", "definitions"] = "lines"
     window: int = 4096
     reserve: int = 512
     concurrency: int = 8
@@ -136,6 +142,10 @@ class Settings:
             # Written so that NaN, which compares with nothing, is refused too.
             if not least <= getattr(self, name) < inf:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if not re.fullmatch(r"sentences|words:[1-9]\d{0,5}", self.text_fragments):
+            raise UsageError(
+                f"text_fragments is {self.text_fragments!r}; choose sentences or words:N"
+            )
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
 
@@ -173,6 +183,7 @@ ENVIRONMENT = _COMMON | {f"QRMEM_{field.name.upper()}": field.name for field in 
 """Variable to field; of two for one field the later one counts."""
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
+    "code_fragments": ("lines", "definitions"),
     "mode": get_args(BuildMode),
     "orientation": get_args(Orientation),
 }

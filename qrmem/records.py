@@ -457,6 +457,9 @@ class AddReport:
         states: segments of the given documents by ledger state.
         problems: `(document id, segment index or -1, reason)` for all that is not `ok`.
         resumed: ids of documents that an earlier run had begun.
+        passed_over: how many source files were not read, by reason: ignored by git, vendored,
+            generated, too large.
+        unparsed: source files without a syntax tree: broken, or no grammar is installed.
     """
 
     added: tuple[str, ...]
@@ -469,6 +472,8 @@ class AddReport:
     usage: Usage
     seconds: float
     resumed: tuple[str, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    unparsed: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:

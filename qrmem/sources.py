@@ -11,6 +11,7 @@ from typing import Any
 from qrmem.errors import BadDocument, QrmemError, UsageError
 from qrmem.records import Document, Scalar
 from qrmem.text import files
+from qrmem.text.files import CODE_KEY
 from qrmem.text.normalise import normalise
 
 Source = (
@@ -35,7 +36,16 @@ class Refused:
     error: QrmemError
 
 
-async def documents(source: Source, glob: str | None = None) -> AsyncIterator[Document | Refused]:
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Source files of a folder that are not read, by reason."""
+
+    reasons: Mapping[str, int]
+
+
+async def documents(
+    source: Source, glob: str | None = None
+) -> AsyncIterator[Document | Refused | PassedOver]:
     """Yield the documents of a source, each with an id and normalised text.
 
     A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`.
@@ -103,7 +113,7 @@ def _kept(value: Scalar) -> Scalar:
     return normalise(value) if isinstance(value, str) else value
 
 
-def _each(item: object, glob: str | None) -> Iterator[Document | Refused]:
+def _each(item: object, glob: str | None) -> Iterator[Document | Refused | PassedOver]:
     try:
         if isinstance(item, str | Path):
             yield from _of_path(Path(item), glob)
@@ -139,14 +149,17 @@ def _of(source: Document | Mapping[str, Any]) -> Document:
     )
 
 
-def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused]:
+def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused | PassedOver]:
     if not path.exists():
         raise BadDocument(f"no such file or folder: {path}")
     if not path.is_dir():
         yield _of_file(path, Path(path.name))
         return
     count = 0
-    for found in files.discover([path], glob):
+    discovered = files.discover([path], glob)
+    if discovered.passed_over:
+        yield PassedOver(discovered.passed_over)
+    for found in discovered:
         count += 1
         try:
             yield _of_file(found, found.relative_to(path))
@@ -158,4 +171,6 @@ def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused]:
 
 def _of_file(path: Path, relative: Path) -> Document:
     document = files.read(path)
-    return identified(replace(document, id=unicodedata.normalize("NFC", relative.as_posix())))
+    name = unicodedata.normalize("NFC", relative.as_posix())
+    title = name if CODE_KEY in document.metadata else document.title
+    return identified(replace(document, id=name, title=title))

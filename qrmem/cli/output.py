@@ -101,6 +101,12 @@ def report_lines(report: AddReport) -> list[str]:
         lines = ["nothing is new: every document is in the memory, complete"]
     if report.usage.calls:
         lines.append(f"cost:      {usage_line(report.usage)}")
+    if report.passed_over:
+        reasons = ", ".join(f"{count} {why}" for why, count in sorted(report.passed_over.items()))
+        lines.append(f"passed over: {reasons}")
+    if report.unparsed:
+        shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
+        lines.append(f"without a syntax tree: {len(report.unparsed)} ({shown})")
     return lines + problem_lines(report.problems)
 
 

@@ -7,6 +7,7 @@ from rapidfuzz import fuzz
 
 from qrmem.ports import Passage, Quote
 from qrmem.records import Citation
+from qrmem.text.code.lines import label_within
 from qrmem.text.words import terms
 
 ALIKE = 90.0
@@ -126,6 +127,6 @@ def _citation(passage: Passage, start: int, end: int, *, is_whole: bool = False)
         end=segment.start + end,
         quote=segment.text[start:end],
         title=passage.title,
-        part=segment.part,
+        part=label_within(segment.part, segment.text, start, end),
         whole=is_whole,
     )

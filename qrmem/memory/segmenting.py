@@ -11,13 +11,14 @@ import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from qrmem.ports import Tokenizer
 from qrmem.records import Document, Part, Segment
 from qrmem.text.headings import headings
+from qrmem.text.longbench import chunks
 from qrmem.text.sentences import sentences
 
 MILESTONE = 256
@@ -46,24 +47,68 @@ def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) 
     text, found = document.text, headings(document.text)
     parts = document.parts or found
     packing = _Packing(text, tokenizer, limit)
+    pieces = (
+        piece
+        for start, end in _sections(text, [*document.parts, *found])
+        for piece in packing.pieces(start, end)
+    )
+    return _numbered(document_id, text, parts, pieces)
+
+
+def cut_words(
+    document_id: str, document: Document, tokenizer: Tokenizer, words: int
+) -> list[Segment]:
+    """Cut a document as LongBench does: whole sentences up to a number of words (S06).
+
+    A sentence that has more is a segment of its own, whatever its size.
+    """
+    text = document.text
+    parts = document.parts or headings(text)
+    pieces = (
+        Piece(start, end, tokenizer.count(text[start:end]))
+        for start, end in chunks(text, words)
+        if text[start:end].strip()
+    )
+    return _numbered(document_id, text, parts, pieces)
+
+
+def _numbered(
+    document_id: str, text: str, parts: Sequence[Part], pieces: Iterable["Piece"]
+) -> list[Segment]:
+    return numbered(
+        document_id, text, pieces, lambda piece: _label(parts, piece.end - _solid(text, piece))
+    )
+
+
+def _solid(text: str, piece: "Piece") -> int:
+    return len(text[piece.start : piece.end].lstrip())
+
+
+def numbered(
+    document_id: str, text: str, pieces: Iterable["Piece"], part: Callable[["Piece"], str]
+) -> list[Segment]:
+    """Return pieces of a document's text as its segments.
+
+    Args:
+        part: what each one's `part` says.
+    """
     segments: list[Segment] = []
     seen: Counter[str] = Counter()
-    for start, end in _sections(text, [*document.parts, *found]):
-        for piece in packing.pieces(start, end):
-            own = text[piece.start : piece.end]
-            segments.append(
-                Segment(
-                    id=_identity(document_id, own, seen[own]),
-                    document_id=document_id,
-                    index=len(segments),
-                    start=piece.start,
-                    end=piece.end,
-                    text=own,
-                    tokens=piece.tokens,
-                    part=_label(parts, piece.end - len(own.lstrip())),
-                )
+    for piece in pieces:
+        own = text[piece.start : piece.end]
+        segments.append(
+            Segment(
+                id=_identity(document_id, own, seen[own]),
+                document_id=document_id,
+                index=len(segments),
+                start=piece.start,
+                end=piece.end,
+                text=own,
+                tokens=piece.tokens,
+                part=part(piece),
             )
-            seen[own] += 1
+        )
+        seen[own] += 1
     return segments
 
 
@@ -87,7 +132,7 @@ def _sections(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """A span and what it counts: exactly, or for a sentence with the white space before it."""
 
     start: int
@@ -101,9 +146,9 @@ class _Packing:
     tokenizer: Tokenizer
     limit: int
 
-    def pieces(self, start: int, end: int) -> Iterator[_Piece]:
+    def pieces(self, start: int, end: int) -> Iterator[Piece]:
         """Yield the segments of a section: sentences are counted once, each segment once more."""
-        pending: list[_Piece] = []
+        pending: list[Piece] = []
         total = 0
         for unit in self._units(start, end):
             while pending and self._is_full(total, unit):
@@ -118,7 +163,7 @@ class _Packing:
             yield done
             pending = [piece for piece in pending if piece.start >= done.end]
 
-    def _is_full(self, total: int, unit: _Piece) -> bool:
+    def _is_full(self, total: int, unit: Piece) -> bool:
         if total + unit.tokens > self.limit - _SLACK:
             return True
         if total * 2 < self.limit:
@@ -126,16 +171,16 @@ class _Packing:
         own = self.text[unit.start : unit.end].strip()
         return zlib.crc32(own.encode()) % MILESTONE == 0
 
-    def _closed(self, pending: Sequence[_Piece]) -> _Piece:
+    def _closed(self, pending: Sequence[Piece]) -> Piece:
         """Return as many of the sentences as fit by an exact count; at least the first."""
         for last in range(len(pending) - 1, -1, -1):
-            span = _Piece(pending[0].start, pending[last].end, 0)
+            span = Piece(pending[0].start, pending[last].end, 0)
             tokens = self.tokenizer.count(self.text[span.start : span.end])
             if tokens <= self.limit or not last:
                 break
-        return _Piece(span.start, span.end, tokens)
+        return Piece(span.start, span.end, tokens)
 
-    def _units(self, start: int, end: int) -> Iterator[_Piece]:
+    def _units(self, start: int, end: int) -> Iterator[Piece]:
         """Yield sentences, and the pieces of those that are too long.
 
         A sentence is counted with the white space before it instead of that behind it, as tokens
@@ -149,17 +194,17 @@ class _Packing:
             if tokens > self.limit - _SLACK or after - content > self.limit:
                 yield from self._cut_up(start + first, start + after)
             else:
-                yield _Piece(start + first, start + after, tokens)
+                yield Piece(start + first, start + after, tokens)
             before = content
 
-    def _cut_up(self, start: int, end: int) -> Iterator[_Piece]:
+    def _cut_up(self, start: int, end: int) -> Iterator[Piece]:
         """Yield pieces within the limit, cut at words where there are any."""
         while start < end:
             window = self.text[start : min(end, start + self.limit * _WINDOW)]
             piece = self.tokenizer.cut(window, self.limit) or window[0]
             if start + len(piece) < end:
                 piece = _to_word(piece, self.text[start + len(piece)])
-            yield _Piece(start, start + len(piece), self.tokenizer.count(piece))
+            yield Piece(start, start + len(piece), self.tokenizer.count(piece))
             start += len(piece)
 
 

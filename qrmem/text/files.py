@@ -2,13 +2,16 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from qrmem.errors import BadDocument
 from qrmem.records import Document, Part
+from qrmem.text.code.languages import language_of
+from qrmem.text.code.passing_over import Sieve
 from qrmem.text.decoding import decode
 from qrmem.text.headings import headings
 from qrmem.text.hypertext import read_html
@@ -27,6 +30,9 @@ KINDS = {
     ".epub": "epub",
 }
 """Suffix, in lower case, to kind; the last three need the extra `files`."""
+
+CODE_KEY = "code"
+"""Metadata of a source file: the language that it is in."""
 
 _MARKDOWN_TITLE = re.compile(r"^# +(\S.*?)[ \t#]*$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
@@ -63,7 +69,8 @@ def from_bytes(data: bytes, name: str) -> Document:
         MissingError: the kind of file needs the extra `files`.
     """
     shown = normalise(name)
-    kind = KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
+    language = language_of(name)
+    kind = "code" if language else KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
     if not data:
         raise BadDocument(f"{shown} is empty")
     if kind in ("pdf", "docx", "epub"):
@@ -74,6 +81,8 @@ def from_bytes(data: bytes, name: str) -> Document:
         text, title, parts, extra = _read_text(kind, data, shown)
     if not text.strip():
         raise BadDocument(f"{shown} holds no text")
+    if language:
+        title, parts, extra = PurePath(shown).name, (), {**extra, CODE_KEY: language}
     return Document(
         text=text,
         title=title or unicodedata.normalize("NFC", normalise(PurePath(name).stem)) or shown,
@@ -118,10 +127,12 @@ class Found:
     Attributes:
         paths: sorted by their path below each argument.
         skipped: files with a suffix that is not read, or not matched by the glob; hidden ones not.
+        passed_over: source files that are not read, by reason.
     """
 
     paths: tuple[Path, ...]
     skipped: int = field(default=0)
+    passed_over: Mapping[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self.paths)
@@ -130,7 +141,8 @@ class Found:
 def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
     """Return the files of files and folders; folders are searched to the bottom.
 
-    Hidden files and folders are passed over, links to folders too. A file given by itself is always
+    Hidden files and folders are passed over, links to folders too; of source code also what git
+    ignores, what is vendored or generated, and what is very large. A file given by itself is always
     kept.
 
     Args:
@@ -142,6 +154,7 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
         BadDocument: no such file or folder.
     """
     kept: list[Path] = []
+    passed_over: Counter[str] = Counter()
     skipped = 0
     for path in map(Path, paths):
         if not path.exists():
@@ -151,9 +164,11 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
             continue
         below = sorted(_files(path), key=lambda file: file.relative_to(path).as_posix())
         wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
-        kept += wanted
+        sieve = Sieve(path)
+        kept += [file for file in wanted if not (language_of(file) and sieve.reason(file))]
         skipped += len(below) - len(wanted)
-    return Found(tuple(kept), skipped)
+        passed_over += sieve.passed_over
+    return Found(tuple(kept), skipped, passed_over)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -169,7 +184,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _is_wanted(relative: PurePath, glob: str | None) -> bool:
     if glob is None:
-        return relative.suffix.lower() in KINDS
+        return relative.suffix.lower() in KINDS or bool(language_of(relative))
     path = relative.as_posix()
     return (
         fnmatchcase(relative.name, glob)

@@ -39,8 +39,14 @@ def test_every_setting_can_be_given_in_the_environment() -> None:
     }
     for field in fields(Settings):
         kind = type(field.default)
-        if field.name in {"mode", "orientation"}:
-            value = {"mode": "paper", "orientation": "local"}[field.name]
+        other = {
+            "mode": "paper",
+            "orientation": "local",
+            "text_fragments": "words:500",
+            "code_fragments": "definitions",
+        }
+        if field.name in other:
+            value = other[field.name]
         else:
             value = given.get(kind, "secret")
         settings = Settings.from_env({f"QRMEM_{field.name.upper()}": value})

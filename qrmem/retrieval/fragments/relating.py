@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import UsageError
+from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.retrieval.fragments.code_relation import Code
 from qrmem.retrieval.fragments.relations import EXACT, Blend, Semantic, Structure
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ async def related(
     """
     parts: list[Relation] = []
     for wanted in settings.relations:
-        if isinstance(wanted, str) and wanted in _BUILT_IN:
+        if wanted == "code":
+            rows = await CodeIndex(searcher.store, searcher.ns, settings.cutoff).rows()
+            parts.append(Code.over(fragments, rows))
+        elif isinstance(wanted, str) and wanted in _BUILT_IN:
             parts.append(_BUILT_IN[wanted](fragments, settings))
         else:
             relate = _entry_point(wanted) if isinstance(wanted, str) else wanted

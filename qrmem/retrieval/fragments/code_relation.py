@@ -1,0 +1,142 @@
+"""The code relation over a memory's fragments (FragRel, Equation 8) as an operator.
+
+Between files, the way over the directories factors: how strongly a fragment is tied to its file,
+times the way from file to file. Only what syntax and calls give beyond that is kept, pair by pair.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval.fragments.code_graph import DIRECTORY, Row
+from qrmem.retrieval.fragments.relations import Links
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.retrieval.fragments.gathering import Fragments
+
+    Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The tree of directories with files as leaves: products of weights over its ways.
+
+    Attributes:
+        parents: `(nodes,)`; the files come first, a root is its own parent.
+        levels: nodes by their depth, the roots first.
+        files: number of files.
+    """
+
+    parents: "NDArray[np.int64]"
+    levels: "Sequence[NDArray[np.int64]]"
+    files: int
+
+    @classmethod
+    def of(cls, paths: Sequence[str]) -> "Folders":
+        """Return the tree of some files."""
+        numbers: dict[str, int] = {}
+        parents = [0] * len(paths)
+        depths = [len(PurePosixPath(path).parents) for path in paths]
+        for n, path in enumerate(paths):
+            chain = [str(folder) for folder in PurePosixPath(path).parents]
+            for depth, folder in enumerate(reversed(chain)):
+                if folder not in numbers:
+                    numbers[folder] = len(paths) + len(numbers)
+                    above = numbers[chain[len(chain) - depth]] if depth else numbers[folder]
+                    parents.append(above)
+                    depths.append(depth)
+            parents[n] = numbers[chain[0]]
+        depth_of = np.array(depths, dtype=np.int64)
+        levels = [np.flatnonzero(depth_of == depth) for depth in range(max(depths, default=0) + 1)]
+        return cls(np.array(parents, dtype=np.int64), levels, len(paths))
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return, for every file, the sum of all files' values times the way to them."""
+        below = np.zeros((self.parents.size, columns.shape[1]))
+        below[: self.files] = columns
+        for nodes in reversed(self.levels[1:]):
+            np.add.at(below, self.parents[nodes], DIRECTORY * below[nodes])
+        total = below.copy()
+        for nodes in self.levels[1:]:
+            above = total[self.parents[nodes]] - DIRECTORY * below[nodes]
+            total[nodes] = below[nodes] + DIRECTORY * above
+        return total[: self.files]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """W of Equation 8.
+
+    Attributes:
+        folders: over the files.
+        file_of: `(n,)`, each fragment's file.
+        reach: `(n,)`, how strongly a fragment is tied to its file; 0 for what is no code.
+        links: what is stronger than that, pair by pair.
+    """
+
+    folders: Folders
+    file_of: "NDArray[np.int64]"
+    reach: "Matrix"
+    links: Links
+
+    @classmethod
+    def over(cls, fragments: "Fragments", rows: Mapping[str, Row]) -> "Code":
+        """Return the relation over a memory's fragments from the rows of its source files.
+
+        What is no source file is related to itself alone.
+        """
+        starts = np.searchsorted(fragments.document_of, np.arange(len(fragments.documents) + 1))
+        paths = [info.id for info in fragments.documents]
+        first = {path: int(starts[n]) for n, path in enumerate(paths)}
+        size = {path: int(starts[n + 1] - starts[n]) for n, path in enumerate(paths)}
+        reach, alone = np.zeros(fragments.size), np.ones(fragments.size)
+        heads, tails, weights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for path, row in rows.items():
+            if size.get(path, 0) != row.reach.size:
+                continue  # narrowed to other documents, or changed since
+            mine = slice(first[path], first[path] + size[path])
+            reach[mine], alone[mine] = row.reach, 0.0
+            known = np.array([size.get(other, 0) for other in row.paths], dtype=np.int64)
+            there = row.tails < known[row.files] if row.files.size else np.zeros(0, dtype=bool)
+            offsets = np.array([first.get(other, 0) for other in row.paths], dtype=np.int64)
+            heads.append(first[path] + row.heads[there].astype(np.int64))
+            tails.append(offsets[row.files[there]] + row.tails[there])
+            weights.append(row.weights[there].astype(np.float64))
+        others = np.flatnonzero(alone)
+        links = Links(
+            fragments.size,
+            np.concatenate([*heads, others]),
+            np.concatenate([*tails, others]),
+            np.concatenate([*weights, alone[others]]),
+        )
+        return cls(Folders.of(paths), fragments.document_of, reach, links)
+
+    @property
+    def size(self) -> int:
+        """Number of fragments."""
+        return int(self.reach.size)
+
+    def rows(self, start: int, stop: int) -> "Matrix":
+        """Return a part of W."""
+        picked = np.zeros((self.size, stop - start))
+        picked[np.arange(start, stop), np.arange(stop - start)] = 1
+        # It is its own mirror image.
+        return self.times(picked).T
+
+    def times(self, columns: "Matrix") -> "Matrix":
+        """Return W times columns."""
+        tied = self.reach[:, None] * columns
+        by_file = np.zeros((self.folders.files, columns.shape[1]))
+        np.add.at(by_file, self.file_of, tied)
+        far = self.folders.times(by_file)[self.file_of]
+        result: Matrix = self.reach[:, None] * far + self.links.times(columns)
+        return result
+
+    def diagonal(self) -> "Matrix":
+        """Return what each fragment has with itself."""
+        return self.reach**2 + self.links.diagonal()

@@ -1,0 +1,111 @@
+"""Which language a file is in, and how its grammar calls what an outline needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+SUFFIXES: Mapping[str, str] = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".jsx": "javascript",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".tsx": "tsx",
+    ".java": "java",
+    ".go": "go",
+    ".rs": "rust",
+    ".c": "c",
+    ".h": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cxx": "cpp",
+    ".hh": "cpp",
+    ".hpp": "cpp",
+    ".hxx": "cpp",
+}
+"""Suffix, in lower case, to language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a language's tree-sitter grammar calls things.
+
+    Attributes:
+        module: the package that brings it.
+        function: its function that returns it.
+        definitions: node types that define a name to call.
+        calls: node types that call one, to the field that says which.
+        imports: node types that bring names in from elsewhere.
+    """
+
+    module: str
+    definitions: frozenset[str]
+    calls: Mapping[str, str]
+    imports: frozenset[str] = frozenset()
+    function: str = "language"
+
+
+_SCRIPT = frozenset(
+    {
+        "function_declaration",
+        "generator_function_declaration",
+        "class_declaration",
+        "abstract_class_declaration",
+        "interface_declaration",
+        "method_definition",
+        "variable_declarator",
+    }
+)
+_SCRIPT_CALLS = {"call_expression": "function", "new_expression": "constructor"}
+_C = frozenset({"function_definition", "struct_specifier"})
+_TYPESCRIPT = "tree_sitter_typescript"
+_IMPORTS = frozenset({"import_statement"})
+
+GRAMMARS: Mapping[str, Grammar] = {
+    "javascript": Grammar("tree_sitter_javascript", _SCRIPT, _SCRIPT_CALLS, _IMPORTS),
+    "typescript": Grammar(_TYPESCRIPT, _SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_typescript"),
+    "tsx": Grammar(_TYPESCRIPT, _SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_tsx"),
+    "java": Grammar(
+        "tree_sitter_java",
+        frozenset(
+            {
+                "class_declaration",
+                "interface_declaration",
+                "enum_declaration",
+                "record_declaration",
+                "method_declaration",
+                "constructor_declaration",
+            }
+        ),
+        {"method_invocation": "name", "object_creation_expression": "type"},
+        frozenset({"import_declaration"}),
+    ),
+    "go": Grammar(
+        "tree_sitter_go",
+        frozenset({"function_declaration", "method_declaration", "type_spec"}),
+        {"call_expression": "function"},
+        frozenset({"import_spec"}),
+    ),
+    "rust": Grammar(
+        "tree_sitter_rust",
+        frozenset({"function_item", "struct_item", "enum_item", "trait_item"}),
+        {"call_expression": "function"},
+        frozenset({"use_declaration"}),
+    ),
+    "c": Grammar("tree_sitter_c", _C, {"call_expression": "function"}),
+    "cpp": Grammar(
+        "tree_sitter_cpp",
+        _C | {"class_specifier"},
+        {"call_expression": "function", "new_expression": "type"},
+    ),
+}
+"""Languages that the extra `code` reads; Python needs none."""
+
+
+def language_of(name: str | PurePath) -> str:
+    """Return the language that a file's suffix says, "" for anything that is no source code."""
+    return SUFFIXES.get(PurePath(name).suffix.lower(), "")

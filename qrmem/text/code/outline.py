@@ -1,0 +1,125 @@
+"""A file's syntax tree, as much of it as relations between fragments need (FragRel, appendix A)."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A name that can be called, and the node that defines it; `owner` is its class, or ""."""
+
+    name: str
+    node: int
+    kind: str = "function"
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call: how far below a node of the outline it stands, and what it calls.
+
+    Attributes:
+        hops: edges of the syntax tree between `node` and the call itself.
+        base: what stands before the dot, "" for a plain name.
+    """
+
+    node: int
+    hops: int
+    name: str
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name from elsewhere: how it is called here, where it is from, and how it is called there.
+
+    Attributes:
+        module: parts of a path; leading dots are parts of their own, as in `..`, `a`.
+        original: "" where the name is the module itself.
+    """
+
+    name: str
+    module: tuple[str, ...]
+    original: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The nodes that can be the largest within some lines, and what is defined, called, imported.
+
+    These are the root, what spans lines, and its children; others stand on one line together with
+    what they are in.
+
+    Attributes:
+        parents: of each node; a parent comes before its children, the root, -1, first.
+        starts: first character of each node.
+        ends: the character after its last.
+        is_broken: the text breaks its language's rules; what could be read is in.
+    """
+
+    language: str
+    parents: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    definitions: list[Definition] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    imports: list[Import] = field(default_factory=list)
+    is_broken: bool = False
+
+    def depths(self) -> list[int]:
+        """Return how far below the root each node is."""
+        found: list[int] = []
+        for parent in self.parents:
+            found.append(found[parent] + 1 if parent >= 0 else 0)
+        return found
+
+
+class Cover:
+    """Which nodes stand for a piece of a file: the largest fully in it, and what spans it.
+
+    Text between these belongs to the deepest node that spans it.
+    """
+
+    def __init__(self, outline: Outline, text: str) -> None:
+        self._outline = outline
+        self._text = text
+        self._children: list[list[int]] = [[] for _ in outline.parents]
+        self._ends: list[list[int]] = [[] for _ in outline.parents]
+        order = sorted(
+            range(len(outline.parents)), key=lambda n: (outline.starts[n], -outline.ends[n])
+        )
+        for node in order:
+            parent = outline.parents[node]
+            # Of what overlaps, as parts of a formatted string do, the first stands.
+            if parent >= 0 and outline.starts[node] >= (self._ends[parent] or [0])[-1]:
+                self._children[parent].append(node)
+                self._ends[parent].append(outline.ends[node])
+
+    def of(self, start: int, end: int) -> dict[int, int]:
+        """Return node to length, in characters, for the text from `start` to `end`."""
+        lengths: dict[int, int] = {}
+        for node, length in self._within(0, start, end):
+            lengths[node] = lengths.get(node, 0) + length
+        return lengths
+
+    def _within(self, node: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+        first, after = self._outline.starts[node], self._outline.ends[node]
+        if start <= first and after <= end:
+            if after > first:
+                yield node, after - first
+            return
+        at = max(start, first)
+        children = self._children[node]
+        for child in children[bisect_right(self._ends[node], start) :]:
+            if self._outline.starts[child] >= end:
+                break
+            yield from self._gap(node, at, self._outline.starts[child])
+            yield from self._within(child, start, end)
+            at = max(at, self._outline.ends[child])
+        yield from self._gap(node, at, min(end, after))
+
+    def _gap(self, node: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+        length = len(self._text[start:end].strip()) if start < end else 0
+        if length:
+            yield node, length

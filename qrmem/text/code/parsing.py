@@ -1,0 +1,41 @@
+"""Outlines of source files: Python by its own parser, other languages by tree-sitter grammars."""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from qrmem.text.code import python_tree, syntax_tree
+from qrmem.text.code.languages import GRAMMARS
+from qrmem.text.code.outline import Outline
+
+if TYPE_CHECKING:
+    from tree_sitter import Language
+
+
+def outline(text: str, language: str) -> Outline:
+    """Return a file's outline; of a broken file, or without a grammar, the root alone.
+
+    A grammar reads what it can around a mistake; Python's own parser takes no broken file.
+    """
+    if language == "python":
+        return python_tree.outline(text)
+    if language not in GRAMMARS or not has_grammar(language):
+        return Outline(language, [-1], [0], [len(text)])
+    return syntax_tree.outline(text, language, _grammar(language), GRAMMARS[language])
+
+
+def has_grammar(language: str) -> bool:
+    """Whether a language can be parsed here; all but Python need the extra `code`."""
+    if language == "python":
+        return True
+    wanted = GRAMMARS.get(language)
+    return wanted is not None and all(find_spec(name) for name in ("tree_sitter", wanted.module))
+
+
+@cache
+def _grammar(language: str) -> "Language":
+    from tree_sitter import Language
+
+    wanted = GRAMMARS[language]
+    return Language(getattr(import_module(wanted.module), wanted.function)())

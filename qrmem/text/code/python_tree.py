@@ -1,0 +1,118 @@
+"""The outline of a Python file, by the parser that Python brings."""
+
+import ast
+import warnings
+from itertools import accumulate
+
+from qrmem.text.code.outline import Call, Definition, Import, Outline
+
+_DEEPEST = 200
+"""Levels below which nothing is read: expressions of generated code nest deeper than a stack."""
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def outline(text: str) -> Outline:
+    """Return the outline; of a file that Python does not take, the root alone, marked broken."""
+    found = Outline("python", [-1], [0], [len(text)])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Outline("python", [-1], [0], [len(text)], is_broken=True)
+    _Reader(found, text).read(tree, node=0, hops=0, owner="", spans=True)
+    return found
+
+
+class _Reader:
+    def __init__(self, found: Outline, text: str) -> None:
+        self._found = found
+        lines = text.split("\n")
+        self._lines = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        self._texts = lines
+
+    def read(self, tree: ast.AST, *, node: int, hops: int, owner: str, spans: bool) -> None:
+        """Read what is below a node.
+
+        Args:
+            node: the nearest node that is kept, and `hops` how far above `tree` it is.
+            spans: whether `tree` is kept and spans lines, so that its children are kept too.
+        """
+        if hops > _DEEPEST:
+            return
+        for child in ast.iter_child_nodes(tree):
+            self._child(child, node=node, hops=hops, owner=owner, spans=spans)
+
+    def _child(self, tree: ast.AST, *, node: int, hops: int, owner: str, spans: bool) -> None:
+        span = self._span(tree) if spans else None
+        inner, below = node, hops + 1
+        keeps = False
+        if span is not None:
+            inner, below = len(self._found.parents), 0
+            self._found.parents.append(node)
+            self._found.starts.append(span[0])
+            self._found.ends.append(span[1])
+            keeps = _spans_lines(tree)
+        elif spans and not hasattr(tree, "lineno"):
+            # Arguments and the like have no place of their own: their parts are the parent's.
+            inner, below, keeps = node, hops, True
+        self._note(tree, inner, below, owner)
+        owns = tree.name if isinstance(tree, ast.ClassDef) else owner
+        if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+            owns = ""
+        self.read(tree, node=inner, hops=below, owner=owns, spans=keeps)
+
+    def _span(self, tree: ast.AST) -> tuple[int, int] | None:
+        if not isinstance(tree, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword):
+            return None
+        start = self._offset(tree.lineno, tree.col_offset)
+        if isinstance(tree, _DEFINES) and tree.decorator_list:
+            first = tree.decorator_list[0]
+            start = max(0, self._offset(first.lineno, first.col_offset) - 1)
+        assert tree.end_lineno is not None
+        assert tree.end_col_offset is not None
+        return start, self._offset(tree.end_lineno, tree.end_col_offset)
+
+    def _offset(self, line: int, column: int) -> int:
+        """Return the character at a place that the parser gives in bytes of UTF-8."""
+        text = self._texts[line - 1]
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return self._lines[line - 1] + column
+
+    def _note(self, tree: ast.AST, node: int, hops: int, owner: str) -> None:
+        found = self._found
+        if isinstance(tree, _DEFINES) and not hops:
+            kind = "class" if isinstance(tree, ast.ClassDef) else "function"
+            found.definitions.append(Definition(tree.name, node, kind, owner))
+        elif isinstance(tree, ast.Call):
+            if isinstance(tree.func, ast.Name):
+                found.calls.append(Call(node, hops, tree.func.id))
+            elif isinstance(tree.func, ast.Attribute):
+                found.calls.append(Call(node, hops, tree.func.attr, _dotted(tree.func.value)))
+        elif isinstance(tree, ast.Import):
+            for name in tree.names:
+                module = tuple(name.name.split("."))
+                found.imports.append(Import(name.asname or name.name, module))
+        elif isinstance(tree, ast.ImportFrom):
+            dots = ("." * tree.level,) if tree.level else ()
+            module = (*dots, *(tree.module.split(".") if tree.module else ()))
+            for name in tree.names:
+                found.imports.append(Import(name.asname or name.name, module, name.name))
+
+
+def _spans_lines(tree: ast.AST) -> bool:
+    lines = getattr(tree, "lineno", 0), getattr(tree, "end_lineno", 0)
+    if isinstance(tree, _DEFINES) and tree.decorator_list:
+        return True
+    return lines[0] != lines[1]
+
+
+def _dotted(tree: ast.AST) -> str:
+    """Return `a.b` of a base that is only names, else `?`: something that is worked out."""
+    if isinstance(tree, ast.Name):
+        return tree.id
+    if isinstance(tree, ast.Attribute):
+        base = _dotted(tree.value)
+        return "?" if base == "?" else f"{base}.{tree.attr}"
+    return "?"

@@ -1,0 +1,169 @@
+"""The outline of a file by a tree-sitter grammar."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from qrmem.text.code.languages import Grammar
+from qrmem.text.code.outline import Call, Definition, Import, Outline
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
+
+_DEEPEST = 400
+_CLASSES = ("class", "struct", "interface", "enum", "trait", "record", "type")
+_NAMES = ("name", "property", "field", "attribute")
+_BASES = ("object", "operand", "value", "argument", "path", "scope")
+
+
+def outline(text: str, name: str, language: "Language", grammar: Grammar) -> Outline:
+    """Return the outline; where the grammar met mistakes, of all that is sound, marked broken."""
+    from tree_sitter import Parser
+
+    data = text.encode("utf-8", "replace")
+    tree = Parser(language).parse(data)
+    found = Outline(name, [-1], [0], [len(text)], is_broken=tree.root_node.has_error)
+    _Reader(found, data, text.isascii(), grammar).read(tree.root_node)
+    return found
+
+
+class _Reader:
+    def __init__(self, found: Outline, data: bytes, is_ascii: bool, grammar: Grammar) -> None:
+        self._found = found
+        self._data = data
+        self._characters = None if is_ascii else _characters(data)
+        self._grammar = grammar
+
+    def read(self, root: "Node") -> None:
+        """Read the whole tree; an explicit stack, as generated code nests deeper than Python's."""
+        stack = [(child, 0, 0, "", True) for child in reversed(root.named_children)]
+        while stack:
+            tree, node, hops, owner, spans = stack.pop()
+            inner, below, keeps = node, hops + 1, False
+            if spans:
+                inner, below = self._kept(tree, node), 0
+                keeps = tree.start_point[0] != tree.end_point[0]
+            owner = self._note(tree, inner, below, owner)
+            if below < _DEEPEST:
+                children = reversed(tree.named_children)
+                stack += [(child, inner, below, owner, keeps) for child in children]
+
+    def _kept(self, tree: "Node", parent: int) -> int:
+        self._found.parents.append(parent)
+        self._found.starts.append(self._at(tree.start_byte))
+        self._found.ends.append(self._at(tree.end_byte))
+        return len(self._found.parents) - 1
+
+    def _at(self, byte: int) -> int:
+        return byte if self._characters is None else self._characters[byte]
+
+    def _note(self, tree: "Node", node: int, hops: int, owner: str) -> str:
+        """Note a definition, call or import; return the class that what is below belongs to."""
+        kind = tree.type
+        if kind in self._grammar.definitions:
+            return self._definition(tree, node, owner)
+        if kind in self._grammar.calls:
+            called = tree.child_by_field_name(self._grammar.calls[kind])
+            if called is not None:
+                name, base = self._called(called, tree)
+                if name:
+                    self._found.calls.append(Call(node, hops, name, base))
+        elif kind in self._grammar.imports:
+            self._found.imports.extend(_imports(self._text(tree)))
+        elif kind == "impl_item":
+            target = tree.child_by_field_name("type")
+            return self._text(target) if target is not None else owner
+        return owner
+
+    def _definition(self, tree: "Node", node: int, owner: str) -> str:
+        if tree.type == "variable_declarator":
+            value = tree.child_by_field_name("value")
+            if value is None or "function" not in value.type:
+                return owner
+        if tree.type.endswith("_specifier") and tree.child_by_field_name("body") is None:
+            return owner
+        name = self._name(tree)
+        if not name:
+            return owner
+        is_class = tree.type.startswith(_CLASSES)
+        own, _, last = name.rpartition("::")
+        kind = "class" if is_class else "function"
+        self._found.definitions.append(Definition(last, node, kind, own or owner))
+        return last if is_class else owner
+
+    def _name(self, tree: "Node") -> str:
+        name = tree.child_by_field_name("name")
+        if name is not None:
+            return self._text(name)
+        inner = tree.child_by_field_name("declarator")
+        while inner is not None and inner.child_by_field_name("declarator") is not None:
+            inner = inner.child_by_field_name("declarator")
+        return self._text(inner) if inner is not None else ""
+
+    def _called(self, called: "Node", tree: "Node") -> tuple[str, str]:
+        base = tree.child_by_field_name("object")
+        for field in _NAMES:
+            name = called.child_by_field_name(field)
+            if name is not None:
+                before = next(filter(None, map(called.child_by_field_name, _BASES)), None)
+                return self._text(name), self._text(before)[:100] if before is not None else ""
+        text = self._text(called)
+        if not text.replace("_", "a").isalnum():
+            return "", ""
+        return text, self._text(base)[:100] if base is not None else ""
+
+    def _text(self, tree: "Node") -> str:
+        return self._data[tree.start_byte : tree.end_byte].decode("utf-8", "replace")
+
+
+def _characters(data: bytes) -> list[int]:
+    """Return, for every byte, the character that it is of."""
+    found, count = [], -1
+    for byte in data:
+        count += byte & 0xC0 != 0x80
+        found.append(count)
+    return [*found, count + 1]
+
+
+def _imports(text: str) -> Iterator[Import]:
+    """Yield the names of an import of any of the languages.
+
+    `import {a, b as c} from "./m"`, `import x.y.Z;`, `"path/of/package"`, `use a::b::{C, d};`
+    """
+    source = _quoted(text)
+    if source:
+        module = _parts(source)
+        before = text.split(" from ")[0] if " from " in text else ""
+        names = before.removeprefix("import").replace("type ", " ").replace("{", ",")
+        for word in names.replace("}", ",").split(","):
+            original, _, alias = word.strip().partition(" as ")
+            if original.strip("* ") or alias:
+                whole = original.strip() == "*"
+                yield Import((alias or original).strip(), module, "" if whole else original.strip())
+        if not before:
+            alias = text.split('"')[0].strip()
+            yield Import(alias or module[-1], module)
+        return
+    path = text.removeprefix("pub ").removeprefix("import").removeprefix("use").strip(" ;")
+    head, brace, inner = path.removeprefix("static ").replace("::", ".").partition("{")
+    for word in inner.rstrip("} ").split(",") if brace else [""]:
+        parts = [part.strip() for part in f"{head}{word.strip()}".split(".") if part.strip()]
+        if parts:
+            last, _, alias = parts[-1].partition(" as ")
+            yield Import(alias or last, tuple(parts[:-1]) or (last,), last)
+
+
+def _quoted(text: str) -> str:
+    for mark in "\"'`":
+        parts = text.split(mark)
+        if len(parts) >= 3:
+            return parts[-2]
+    return ""
+
+
+def _parts(source: str) -> tuple[str, ...]:
+    parts = [part for part in source.split("/") if part]
+    dots = sum(1 for part in parts if part == "..") + (1 if parts[:1] in (["."], [".."]) else 0)
+    named = [part for part in parts if part not in (".", "..")]
+    if named and "." in named[-1] and dots:
+        named[-1] = named[-1].rsplit(".", 1)[0]
+    return (*(("." * dots,) if dots else ()), *named) or (source,)

@@ -1,0 +1,236 @@
+"""Source files in outline: nodes, definitions, calls, imports; fragments and what covers them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.memory.source_code import cut_code, read_code
+from qrmem.records import Document, Segment
+from qrmem.text.code import Outline, outline
+from qrmem.text.code.lines import Lines, label_within
+from qrmem.text.code.outline import Cover
+from qrmem.text.code.parsing import has_grammar
+from qrmem.text.tokens import BuiltinTokenizer
+
+PYTHON = '''\
+import os
+from .b import helper as h
+
+@dec
+class A(B):
+    """Words."""
+
+    def m(self, x):
+        y = h(x)
+        return self.n(y) + os.path.join("ä")
+
+
+def f(): return A().m(1)
+'''
+
+SAMPLES = {
+    "javascript": (
+        'import {a, b as c} from "./m.js";\n'
+        'import * as z from "../lib/z";\n'
+        "class K {\n  run(x) { return this.go(a(x)); }\n}\n"
+        "const fn = (x) => {\n  return new K().run(x);\n};\n",
+        {"K", "run", "fn"},
+        {"go", "a", "K", "run"},
+        {("a", (".", "m"), "a"), ("c", (".", "m"), "b"), ("z", ("..", "lib", "z"), "")},
+    ),
+    "typescript": (
+        'import type {T} from "x/y";\n'
+        "export function f(a: T): number {\n  return g<number>(a);\n}\n",
+        {"f"},
+        {"g"},
+        {("T", ("x", "y"), "T")},
+    ),
+    "java": (
+        "import p.q.Helper;\nclass Foo {\n  int bar(int x) {\n"
+        "    return Helper.go(x) + new Foo().baz();\n  }\n}\n",
+        {"Foo", "bar"},
+        {"go", "baz", "Foo"},
+        {("Helper", ("p", "q"), "Helper")},
+    ),
+    "go": (
+        'package main\nimport h "x.org/a/helper"\nfunc (s *S) Run(a int) {\n  h.Do(a)\n}\n'
+        "type S struct {\n}\n",
+        {"Run", "S"},
+        {"Do"},
+        {("h", ("x.org", "a", "helper"), "")},
+    ),
+    "rust": (
+        "use crate::a::{B, c};\nstruct S;\nimpl S {\n    fn go(&self) -> i32 {\n"
+        "        c(1); B::new()\n    }\n}\n",
+        {"S", "go"},
+        {"c", "new"},
+        {("B", ("crate", "a"), "B"), ("c", ("crate", "a"), "c")},
+    ),
+    "c": (
+        "static int *f(int a)\n{\n    return g(a) + h->k(1);\n}\nstruct P {\n  int a;\n};\n",
+        {"f", "P"},
+        {"g", "k"},
+        set(),
+    ),
+    "cpp": (
+        "class Q {\n public:\n  int go(int a) { return help(a); }\n};\n"
+        "int Q::other() {\n  return new R(1)->x();\n}\n",
+        {"Q", "go", "other"},
+        {"help", "R", "x"},
+        set(),
+    ),
+}
+
+
+def test_python_nodes_are_those_that_lines_can_be_made_of() -> None:
+    found = outline(PYTHON, "python")
+    texts = [PYTHON[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
+    assert texts[0] == PYTHON
+    assert 'return self.n(y) + os.path.join("ä")' in texts
+    assert "self.n(y)" not in texts
+    assert texts[found.definitions[0].node].startswith("@dec\nclass A")
+    assert [(d.name, d.kind, d.owner) for d in found.definitions] == [
+        ("A", "class", ""),
+        ("m", "function", "A"),
+        ("f", "function", ""),
+    ]
+    assert {(c.name, c.base) for c in found.calls} == {
+        ("h", ""),
+        ("n", "self"),
+        ("join", "os.path"),
+        ("m", "?"),
+        ("A", ""),
+    }
+    assert [(i.name, i.module, i.original) for i in found.imports] == [
+        ("os", ("os",), ""),
+        ("h", (".", "b"), "helper"),
+    ]
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_other_languages_say_what_they_define_call_and_import(language: str) -> None:
+    text, definitions, calls, imports = SAMPLES[language]
+    found = outline(text, language)
+    assert not found.is_broken
+    assert {d.name for d in found.definitions} == definitions
+    assert {c.name for c in found.calls} == calls
+    assert {(i.name, i.module, i.original) for i in found.imports} == imports
+
+
+def test_offsets_count_characters_in_any_language() -> None:
+    text = 'const a = "äöü€𝄞";\nfunction f() {\n  return "é" + g();\n}\n'
+    found = outline(text, "javascript")
+    node = next(d.node for d in found.definitions if d.name == "f")
+    assert text[found.starts[node] : found.ends[node]] == text[text.index("function") : -1]
+
+
+def test_a_broken_file_is_the_root_alone() -> None:
+    found = outline("def broken(:\n    pass\n", "python")
+    assert (found.parents, found.is_broken) == ([-1], True)
+    assert outline("function f( {\n return\n", "javascript").is_broken
+
+
+def test_a_language_without_a_grammar_is_the_root_alone() -> None:
+    assert not has_grammar("cobol")
+    assert outline("MOVE A TO B.", "cobol").parents == [-1]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "x = " + "(" * 300 + ")" * 300, "x = 1" * 5])
+def test_strange_files_do_not_stop_it(text: str) -> None:
+    assert outline(text, "python").parents[0] == -1
+    assert outline("[" * 5000, "javascript").parents[0] == -1
+
+
+# --- covers --------------------------------------------------------------------------------------
+
+
+def test_a_cover_takes_the_largest_nodes_and_what_spans_the_rest() -> None:
+    found = outline(PYTHON, "python")
+    lines = Lines(PYTHON)
+    cover = Cover(found, PYTHON)
+
+    def of(first: int, last: int) -> dict[str, int]:
+        nodes = cover.of(lines.starts[first], lines.starts[last])
+        return {PYTHON[found.starts[n] : found.ends[n]][:9]: size for n, size in nodes.items()}
+
+    assert of(0, 2) == {"import os": 9, "from .b i": len("from .b import helper as h")}
+    # The method's own words are its node's; its arguments stand for themselves.
+    assert of(7, 9) == {"def m(sel": 9, "self": 4, "x": 1, "y = h(x)": 8}
+    assert of(0, lines.count) == {"import os": len(PYTHON)}
+
+
+@given(st.integers(0, 13), st.integers(1, 13))
+def test_a_cover_counts_no_character_twice(first: int, count: int) -> None:
+    lines = Lines(PYTHON)
+    start = lines.starts[min(first, lines.count - 1)]
+    end = lines.starts[min(first + count, lines.count)]
+    nodes = Cover(outline(PYTHON, "python"), PYTHON).of(start, end)
+    assert sum(nodes.values()) <= end - start
+    assert bool(nodes) == bool(PYTHON[start:end].strip())
+
+
+# --- fragments -----------------------------------------------------------------------------------
+
+
+def fragments(text: str, how: str = "lines", limit: int = 600) -> list[Segment]:
+    tree = outline(text, "python")
+    document = Document(text, id="a.py")
+    return cut_code("a.py", document, tree, how, BuiltinTokenizer(), limit)  # type: ignore[arg-type]
+
+
+def test_windows_are_twenty_lines_that_overlap_by_ten() -> None:
+    text = "".join(f"x{n} = {n}\n" for n in range(45))
+    assert [segment.part for segment in fragments(text)] == [
+        "lines 1-20",
+        "lines 11-30",
+        "lines 21-40",
+        "lines 31-45",
+    ]
+    assert all(text[s.start : s.end] == s.text for s in fragments(text))
+
+
+def test_fragments_by_definition_are_the_text_in_order() -> None:
+    found = fragments(PYTHON, "definitions")
+    assert "".join(segment.text for segment in found) == PYTHON
+    assert [s.text.lstrip().splitlines()[0] for s in found] == [
+        "import os",
+        "@dec",
+        "def m(self, x):",
+        "def f(): return A().m(1)",
+    ]
+
+
+def test_lines_too_long_for_the_limit_are_cut() -> None:
+    text = "x = '" + "word " * 400 + "'\n" + "y = 1\n" * 30
+    found = fragments(text, limit=100)
+    assert max(segment.tokens for segment in found) <= 100
+    assert all(text[s.start : s.end] == s.text for s in found)
+
+
+@given(st.text(alphabet="ab =\n():", max_size=400))
+def test_every_solid_line_is_in_some_fragment(text: str) -> None:
+    found = fragments(text, limit=20)
+    seen = {at for s in found for at in range(s.start, s.end)}
+    assert all(at in seen for at, char in enumerate(text) if not char.isspace())
+
+
+def test_a_fragment_names_what_it_defines_and_what_that_calls() -> None:
+    text = "def a():\n    return b()\n\n\ndef b():\n    return len('')\n"
+    (segment,) = fragments(text)
+    (found,) = read_code(outline(text, "python"), [segment])
+    assert [(m.name, m.type, m.count) for m in found.mentions] == [
+        ("a", "FUNCTION", 1),
+        ("b", "FUNCTION", 2),
+    ]
+    assert [s.description for s in found.statements] == ["a calls b"]
+
+
+def test_a_label_says_the_lines_of_a_part_of_a_fragment() -> None:
+    text = "one\ntwo\nthree\n"
+    assert label_within("lines 21-23", text, 4, 7) == "line 22"
+    assert label_within("lines 21-23", text, 0, 14) == "lines 21-23"
+    assert label_within("Chapter 1", text, 0, 3) == "Chapter 1"
+
+
+def test_outlines_know_how_deep_their_nodes_are() -> None:
+    assert Outline("python", [-1, 0, 1, 0], [0] * 4, [0] * 4).depths() == [0, 1, 2, 1]

@@ -1,0 +1,200 @@
+"""The repository graph against plain Python, and by hand (FragRel, appendix A, Equation 8)."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from qrmem.records import DocumentInfo
+from qrmem.retrieval.fragments import Fragments
+from qrmem.retrieval.fragments.code_graph import CodeGraph, folder_strength
+from qrmem.retrieval.fragments.code_relation import Code, Folders
+from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
+from qrmem.text.code import outline
+
+REPOSITORY = {
+    "app/main.py": (
+        "from lib.tools import helper\nimport lib.other as other\n\n"
+        "def run(x):\n    y = helper(x)\n    if y:\n        return other.twice(y)\n    return y\n"
+    ),
+    "lib/tools.py": (
+        "def helper(x):\n    return inner(\n        x\n    )\n\ndef inner(x):\n    return x\n"
+    ),
+    "lib/other.py": (
+        "class Twice:\n    def go(self):\n        return 2\n\ndef twice(x):\n    return x * 2\n"
+    ),
+    "lib/deep/far.py": "def lonely():\n    return 1\n",
+}
+
+
+def files(texts: Mapping[str, str], size: int = 3) -> dict[str, SourceFile]:
+    """Fragments of `size` lines without overlap."""
+    found = {}
+    for path, text in texts.items():
+        lines = text.splitlines(keepends=True)
+        ends = [sum(map(len, lines[:n])) for n in range(0, len(lines), size)]
+        spans = list(zip(ends, [*ends[1:], len(text)], strict=True))
+        found[path] = SourceFile.of(path, text, outline(text, "python"), spans)
+    return found
+
+
+def oracle(
+    given: Mapping[str, SourceFile], edges: Mapping[str, list[Edge]]
+) -> "NDArray[np.float64]":
+    """Equation 8 as it stands: every node, every pair, Dijkstra from each."""
+    graph: dict[object, list[tuple[object, float]]] = defaultdict(list)
+
+    def join(one: object, other: object, weight: float) -> None:
+        graph[one].append((other, weight))
+        graph[other].append((one, weight))
+
+    for path, file in given.items():
+        for node, parent in enumerate(file.parents):
+            if parent >= 0:
+                join((path, node), (path, parent), 0.5)
+        join((path, 0), path, 1.0)
+        parts = path.split("/")
+        for n in range(len(parts)):
+            join(
+                "/".join(parts[: n + 1]) if n + 1 < len(parts) else path,
+                "/".join(parts[:n]) or "root",
+                0.3,
+            )
+        for edge in edges[path]:
+            join((path, edge.node), (edge.path, edge.target), 0.8 * 0.5**edge.hops)
+
+    def strengths(start: object) -> dict[object, float]:
+        best: dict[object, float] = {}
+        heap: list[tuple[float, str, object]] = [(-1.0, "", start)]
+        while heap:
+            negative, _, node = heapq.heappop(heap)
+            if node not in best:
+                best[node] = -negative
+                for other, weight in graph[node]:
+                    heapq.heappush(heap, (negative * weight, repr(other), other))
+        return best
+
+    covers = [
+        {(path, node): size for node, size in cover.items()}
+        for path, file in given.items()
+        for cover in file.covers
+    ]
+    result = np.zeros((len(covers), len(covers)))
+    for i, mine in enumerate(covers):
+        for one, size in mine.items():
+            found = strengths(one)
+            for j, theirs in enumerate(covers):
+                for other, length in theirs.items():
+                    share = size / sum(mine.values()) * length / sum(theirs.values())
+                    result[i, j] += share * found.get(other, 0.0)
+    return result
+
+
+def relation(given: Mapping[str, SourceFile], cutoff: float) -> Code:
+    edges = resolved(given)
+    graph = CodeGraph(given, edges, cutoff)
+    counts = [len(file.covers) for file in given.values()]
+    of = np.repeat(np.arange(len(counts)), counts)
+    places = np.concatenate([np.arange(count) for count in counts])
+    infos = [DocumentInfo(path, path, {"code": "python"}, 0, 0, {}) for path in given]
+    ids = [str(n) for n in range(of.size)]
+    empty = np.zeros((of.size, 0), dtype=np.float32)
+    fragments = Fragments(np.arange(of.size), ids, infos, of, of, places, empty)
+    return Code.over(fragments, {path: graph.row(path)[0] for path in given})
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+def test_all_pairs_agree_with_plain_python(size: int) -> None:
+    given = dict(sorted(files(REPOSITORY, size).items()))
+    whole = oracle(given, resolved(given))
+    found = relation(given, 1e-9).rows(0, whole.shape[0])
+    assert np.allclose(found, whole, rtol=0, atol=1e-6)
+    assert np.allclose(found, found.T)
+
+
+def test_a_cutoff_only_takes_away_and_no_more_than_itself() -> None:
+    given = dict(sorted(files(REPOSITORY).items()))
+    whole = oracle(given, resolved(given))
+    found = relation(given, 0.1).rows(0, whole.shape[0])
+    assert (found <= whole + 1e-6).all()
+    assert (whole - found <= 0.1).all()
+
+
+def test_products_are_those_of_the_rows() -> None:
+    made = relation(dict(sorted(files(REPOSITORY).items())), 0.1)
+    columns = np.random.default_rng(0).random((made.size, 2))
+    assert np.allclose(made.times(columns), made.rows(0, made.size) @ columns)
+    assert np.allclose(made.diagonal(), np.diag(made.rows(0, made.size)))
+
+
+def test_weights_by_hand() -> None:
+    # b() is an expression statement below the root of one.py, its call one edge further down; b is
+    # the root's child in two.py: 0.5 * 0.8. Its name alone is a fragment as wide as the node.
+    texts = {"one.py": "from two import b\nb()\n", "two.py": "def b(): pass\nx = 1\n"}
+    made = relation(files(texts, 1), 1e-9).rows(0, 4)
+    assert made[1, 2] == pytest.approx(0.5 * 0.8, abs=1e-6)
+    # Then to x = 1 by way of the root: 0.5 * 0.5 more.
+    assert made[1, 3] == pytest.approx(0.4 * 0.25, abs=1e-6)
+    # The import knows two.py by the directory only: 0.5 * 0.3 * 0.3 * 0.5; over the call, 0.1.
+    assert made[0, 3] == pytest.approx(0.025, abs=1e-6)
+    assert made.diagonal() == pytest.approx([1, 1, 1, 1])
+
+
+def test_ways_over_directories_by_hand() -> None:
+    assert folder_strength("a/x.py", "a/x.py") == 1
+    assert folder_strength("a/x.py", "a/y.py") == pytest.approx(0.3**2)
+    assert folder_strength("a/x.py", "b/c/y.py") == pytest.approx(0.3**5)
+    paths = ["a/x.py", "a/y.py", "b/c/y.py", "top.py"]
+    whole = np.array([[folder_strength(p, q) for q in paths] for p in paths])
+    assert np.allclose(Folders.of(paths).times(np.eye(4)), whole)
+
+
+# --- what calls mean -----------------------------------------------------------------------------
+
+
+def led(texts: Mapping[str, str], path: str) -> set[tuple[str, str]]:
+    """Where a file's calls lead: (file, name)."""
+    given = files(texts)
+    names = {(p, d.node): d.name for p, f in given.items() for d in f.definitions}
+    return {(e.path, names[e.path, e.target]) for e in resolved(given)[path]}
+
+
+def test_a_definition_in_the_same_file_comes_first() -> None:
+    texts = {"a.py": "def f(): pass\ndef g(): f()\n", "b.py": "def f(): pass\n"}
+    assert led(texts, "a.py") == {("a.py", "f")}
+
+
+def test_an_imported_name_leads_to_its_module_only() -> None:
+    texts = {
+        "a.py": "from pkg.b import f as g\ng()\n",
+        "pkg/b.py": "def f(): pass\n",
+        "c.py": "def f(): pass\n",
+        "d.py": "from outside import f\nf()\n",
+        "pkg/e.py": "from .b import f\nfrom . import b\nf()\nb.f()\n",
+    }
+    assert led(texts, "a.py") == {("pkg/b.py", "f")}
+    assert led(texts, "d.py") == set()
+    assert led(texts, "pkg/e.py") == {("pkg/b.py", "f")}
+
+
+def test_of_several_candidates_all_are_meant_unless_there_are_too_many() -> None:
+    texts = {"a.py": "x.go()\n"} | {f"m{n}.py": "def go(): pass\n" for n in range(3)}
+    assert led(texts, "a.py") == {(f"m{n}.py", "go") for n in range(3)}
+    texts |= {f"m{n}.py": "def go(): pass\n" for n in range(9)}
+    assert led(texts, "a.py") == set()
+
+
+def test_what_everybody_calls_relates_nobody() -> None:
+    texts = {"a.py": "def log(): pass\n"}
+    texts |= {f"m{n}.py": "from a import log\nlog()\n" for n in range(HUB)}
+    assert led(texts, "m0.py") == {("a.py", "log")}
+    texts["last.py"] = "from a import log\nlog()\n"
+    assert led(texts, "m0.py") == set()
+
+
+def test_a_file_survives_being_packed() -> None:
+    for path, file in files(REPOSITORY).items():
+        assert SourceFile.unpacked(path, file.packed()) == file
