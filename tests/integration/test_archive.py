@@ -469,3 +469,20 @@ async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphSt
     await load(sqlite, evil[:200], rewritten(archive, change))
     assert {info.title for info in await sqlite.documents(evil[:200])} == {evil}
     assert json.dumps([e.name for e in await sqlite.list_entities(evil[:200])]).count("DROP") > 2
+
+
+# --- the promise ---------------------------------------------------------------------------------
+
+
+async def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
+    """The file was written by the first qrmem that wrote archives, and is never written anew."""
+    async with qrmem.open(settings=Settings(memory=str(tmp_path / "m.db"))) as memory:
+        done = await memory.load(Path(__file__).parent / "data" / "archive.v1.qrmem")
+        assert (done.documents, done.segments, done.entities) == (4, 9, 8)
+        status = await memory.status()
+        assert (status.embedder, status.dimension) == ("hash", 8)
+        assert status.states == {"ok": 7, "partial": 1, "pending": 1}
+        ann = await memory.entity("Ann")
+        assert {"Bob", "Cid", "Oslo"} <= set(ann.neighbours.values())
+        assert (await memory.trail("t")).answer == "Ann"
+        assert [m.reason for m in await memory.merges()] == ["user"]
