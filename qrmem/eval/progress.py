@@ -16,7 +16,7 @@ class Progress:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._began = self._said = time.monotonic()
+        self._first = self._said = time.monotonic()
         self._total = self._done = self._failed = 0
         self._calls = self._tokens = 0
         self._money: float | None = None
@@ -38,6 +38,7 @@ class Progress:
         if event.kind == "items":
             self._total += int(event.data["total"])
         elif event.kind == "item":
+            self._first = self._first if self._done else time.monotonic()
             self._done += 1
             self._failed += bool(event.data["error"])
         elif event.kind == "paid":
@@ -52,9 +53,7 @@ class Progress:
 
     def _say(self) -> None:
         self._said = time.monotonic()
-        passed = self._said - self._began
-        left = (self._total - self._done) * passed / self._done if self._done else 0.0
-        parts = [f"{self._done}/{self._total} results", f"{left:,.0f} s left"]
+        parts = [f"{self._done}/{self._total} results", self._left()]
         if self._calls:
             parts.append(f"{self._calls:,} calls, {self._tokens:,} tokens")
         if self._money is not None:
@@ -62,6 +61,13 @@ class Progress:
         if self._failed:
             parts.append(f"{self._failed} failed")
         self._print(", ".join(parts))
+
+    def _left(self) -> str:
+        """Return the time left; what was built before the first result says nothing of it."""
+        if self._done < 2:
+            return "time left not known yet"
+        pace = (time.monotonic() - self._first) / (self._done - 1)
+        return f"{(self._total - self._done) * pace:,.0f} s left"
 
     def _print(self, text: str) -> None:
         if not self._quiet:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from qrmem.errors import UsageError
 from qrmem.eval.report.plots import draw_bars
 from qrmem.eval.report.results import Result, Results, Spent
+from qrmem.eval.report.summary import write_summary
 from qrmem.eval.report.tables import Table, number, percent
 
 REPORT = "report"
@@ -18,7 +20,12 @@ def write_report(results: Results, against: str = "") -> Path:
     """
     folder = results.path / REPORT
     folder.mkdir(exist_ok=True)
-    found = tables(results, against or next(iter(results.systems)))
+    against = against or next(iter(results.systems))
+    if against not in results.systems:
+        known = ", ".join(results.systems)
+        raise UsageError(f"the run has no system {against!r}; it has {known}")
+    found = tables(results, against)
+    write_summary(results, against, folder)
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [heading(results), *(table.markdown() for table in found)]
