@@ -114,14 +114,18 @@ class MemoryStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+    async def put_document(
+        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    ) -> None:
         space = self._existing(ns)
         id_ = check_document(document, segments)
         _digest(document.text)
         new = {segment.id for segment in segments}
         old = set(space.of_document.get(id_, ()))
         check_segment_ids(id_, sorted((new & space.segments.keys()) - old))
-        space.drop_segments(old - new)
+        if anew:
+            space.summaries.pop(id_, None)
+        space.drop_segments(old if anew else old - new)
         if id_ in space.documents:
             space.raise_revision()
         space.documents[id_] = from_plain(to_plain(document), Document)

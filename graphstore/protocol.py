@@ -262,13 +262,18 @@ class GraphStore(Protocol):
 
     # --- documents, segments, contributions, ledger: the facts ----------------------------------
 
-    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
+    async def put_document(
+        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    ) -> None:
         """Write a document and its segments; replaces a document of the same id.
 
         Segments whose id was there keep contributions and ledger row; others of the old text
         lose everything (contributions, ledger, view rows, postings, vectors, cached replies that
         are about them) and the new ones are `pending`. The view of the kept ones is left alone,
         the summary too. The words of lost segments are blanked in trails.
+
+        Args:
+            anew: keep nothing, as if the document were deleted first, in the same transaction.
 
         Raises:
             UsageError: the document has no id, or a segment's id is another's already.

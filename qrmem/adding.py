@@ -139,21 +139,20 @@ class Adder:
             else:
                 self._tally.resumed.append(name)
         elif before == digest:
-            await self._store.delete_document(self._ns, name)
-            await self._put(document, self._tally.updated)
+            await self._put(document, self._tally.updated, anew=True)
         else:
             await self._put(document, self._tally.added if before is None else self._tally.updated)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
         self._enlist(name, await self._states(name))
 
-    async def _put(self, document: Document, done: list[str]) -> None:
+    async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
         name = document.id or ""
         segments = self._cut(name, document)
         if not segments:
             raise BadDocument(f"document {name!r} has nothing to read in it")
         await self._make_namespace()
-        await self._store.put_document(self._ns, document, segments)
+        await self._store.put_document(self._ns, document, segments, anew=anew)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 

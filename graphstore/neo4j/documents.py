@@ -49,10 +49,14 @@ async def finish_import(work: Work, token: str) -> None:
         raise lost_import(work.ns)
 
 
-async def put_document(work: Work, document: Document, segments: Sequence[Segment]) -> None:
+async def put_document(
+    work: Work, document: Document, segments: Sequence[Segment], *, anew: bool = False
+) -> None:
     """Write a document and its segments; what hangs on segments that are gone goes."""
     await work.lock()
     id_ = check_document(document, segments)
+    if anew:
+        await delete_document(work, id_)
     new = {segment.id for segment in segments}
     taken = await work.each("documents.taken", sorted(map(short, new)), document=id_)
     check_segment_ids(id_, (segment for (segment,) in taken))

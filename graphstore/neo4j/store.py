@@ -82,8 +82,10 @@ class Neo4jStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
-        await self._db.write(documents.put_document, ns, document, segments)
+    async def put_document(
+        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    ) -> None:
+        await self._db.write(documents.put_document, ns, document, segments, anew=anew)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._db.read(documents.document, ns, document_id)

@@ -64,11 +64,18 @@ def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:
 
 
 def put_document(
-    db: sqlite3.Connection, ns: str, document: Document, segments: Sequence[Segment]
+    db: sqlite3.Connection,
+    ns: str,
+    document: Document,
+    segments: Sequence[Segment],
+    *,
+    anew: bool = False,
 ) -> None:
     """Write a document and its segments; what hangs on segments that are gone goes."""
     id_ = check_document(document, segments)
     number = required_namespace(db, ns)
+    if anew:
+        delete_document(db, ns, id_)
     is_known = document_number(db, number, id_) > 0
     doc = _upsert(db, number, document, segments)
     new = {segment.id for segment in segments}

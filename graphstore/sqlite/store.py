@@ -110,8 +110,10 @@ class SqliteStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(self, ns: str, document: Document, segments: Sequence[Segment]) -> None:
-        await self._write(documents.put_document, ns, document, segments)
+    async def put_document(
+        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    ) -> None:
+        await self._write(documents.put_document, ns, document, segments, anew=anew)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._worker.read(documents.document, ns, document_id)

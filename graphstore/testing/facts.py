@@ -209,6 +209,34 @@ class FactsContract(Contract):
         (bob,) = await store.entities("n", ["Bob"])
         assert (bob.forms, bob.segments) == ((("Bob", 1),), (old[0].id,))
 
+    async def test_a_document_put_anew_is_as_if_it_had_never_been_there(
+        self, store: GraphStore
+    ) -> None:
+        kept, given = text("k", "Ann met Bob. "), text("d", "Bob met Cy. ", "Ann ran. ")
+        for ns in ("n", "m"):
+            await add(store, ns, kept, given)
+            row = LedgerRow(given[1][0].id, "ok")
+            await store.record(ns, row, Contribution(row.segment_id, "extraction"))
+            await store.put_cached(ns, "reply", {"text": "x"}, segment_id=row.segment_id)
+            await store.set_summary(ns, "d", "Bob met Cy.")
+        await store.put_document("n", *given, anew=True)
+        await store.delete_document("m", "d")
+        await store.put_document("m", *given)
+        assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
+        assert await store.cached("n", "reply") is None
+        assert [row.state for row in await store.ledger("n", "d")] == ["pending", "pending"]
+
+    async def test_a_document_that_is_refused_leaves_the_one_that_it_was_to_replace(
+        self, store: GraphStore
+    ) -> None:
+        kept, given = text("k", "Ann met Bob. "), text("d", "Bob met Cy. ")
+        await add(store, "n", kept, given)
+        before = await contents(store, "n")
+        for wrong in (kept[1], (*given[1], *given[1])):
+            with pytest.raises(UsageError):
+                await store.put_document("n", given[0], wrong, anew=True)
+        assert await contents(store, "n") == before
+
     async def test_a_segment_that_moved_counts_at_its_new_place(self, store: GraphStore) -> None:
         _, (first, second) = given = text("d", "Ann met Bob ", "Ann saw Cy ")
         await add(store, "n", given)

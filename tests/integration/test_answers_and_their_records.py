@@ -1,7 +1,7 @@
 """What an answer, an `add` and a look at the memory owe when the store does not take everything."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.errors import error
 from qrmem.ports import Event
+from qrmem.records import Document, Segment
 
 TEXT = "Captain Ahab lost his leg to a white whale. Starbuck doubted Ahab in Nantucket."
 SETTINGS = Settings(embedder="none")
@@ -104,6 +105,34 @@ async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:
     assert (report.resumed, report.read) == (("a",), 0)
     assert not (await memory.status()).problems
     assert await memory.search("Ahab")
+
+
+class _FullWhileWriting(MemoryStore):
+    """A store whose disk is full when a document is to be written."""
+
+    is_full = False
+
+    async def put_document(
+        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    ) -> None:
+        if self.is_full:
+            raise StoreUnavailable("no space left")
+        await super().put_document(ns, document, segments, anew=anew)
+
+
+async def test_a_rebuild_that_cannot_write_loses_nothing() -> None:
+    store = _FullWhileWriting()
+    memory = Memory(store, SETTINGS)
+    await memory.add({"id": "a", "text": TEXT})
+    store.is_full = True
+    with pytest.raises(StoreUnavailable):
+        await memory.add({"id": "a", "text": TEXT}, rebuild=True)
+    assert (await memory.document("a")).text == TEXT
+    assert await memory.search("leg")
+    store.is_full = False
+    report = await memory.add({"id": "a", "text": TEXT}, rebuild=True)
+    assert (report.updated, report.read) == (("a",), 1)
+    assert await memory.search("leg")
 
 
 async def test_an_update_writes_new_metadata_and_reads_nothing_again(memory: Memory) -> None:
