@@ -1,5 +1,6 @@
 """Reading segments: the parallel phases of a build, each committed as it comes in (Q04-Q10)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +48,7 @@ class Reader:
         if self.deps.reasoner.is_local:
             size = LOCAL_BATCH if self.deps.tagger is None else TAGGED_BATCH
             for batch in _batches(tasks, size):
-                await self._commit(await self._extracted_all(batch))
+                await self._commit(await self._locally(self._extracted, batch))
         else:
             work = partial(self._read, self._extracted)
             await each(calls(tasks, self.shared), work, concurrency=self.deps.concurrency)
@@ -64,18 +65,19 @@ class Reader:
             await self._commit(done)
         if self.deps.reasoner.is_local:
             for batch in _batches(asked, LOCAL_BATCH):
-                await self._commit([await self._supplemented(task) for task in batch])
+                await self._commit(await self._locally(self._supplemented, batch))
         else:
             todo = calls(asked, self.shared, questioned)
             work = partial(self._read, self._supplemented)
             await each(todo, work, concurrency=self.deps.concurrency)
 
-    async def _extracted_all(self, tasks: Sequence[Task]) -> "list[_Outcome]":
-        """Read segments locally; a tagger works on several of them at once."""
+    async def _locally(self, one: "_One", tasks: Sequence[Task]) -> "list[_Outcome]":
+        """Read segments without a model; a tagger works on several of them at once."""
         outcomes: dict[str, _Outcome] = {}
 
         async def work(task: Task) -> None:
-            outcomes[task.segment.id] = await self._extracted(task)
+            outcomes[task.segment.id] = await one(task, None)
+            await asyncio.sleep(0)  # whoever wants to stop is heard
 
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
         return [outcomes[task.segment.id] for task in tasks]

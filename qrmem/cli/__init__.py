@@ -1,13 +1,10 @@
 """`qrmem …`: parse, run, print; errors become one line and an exit code (DESIGN, section 3)."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from qrmem.cli.output import safe
-from qrmem.cli.parser import build_parser
 from qrmem.errors import OutputFailed, QrmemError
 
 INTERRUPTED = 130
@@ -24,6 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str]) -> int:
+    # Whatever takes long to load is loaded where Ctrl-C is already understood.
+    import asyncio
+
+    from qrmem.cli.parser import build_parser
+
     arguments = build_parser().parse_args(argv)
     from qrmem.cli.commands import COMMANDS
 
@@ -72,6 +74,8 @@ def _drop_output() -> None:
 
 
 def _one_line(exc: BaseException) -> str:
+    from qrmem.cli.output import safe
+
     return " ".join(safe(str(exc)).split()) or type(exc).__name__
 
 

@@ -9,7 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from e2e.conftest import SAMPLE, Ran, Shell
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
@@ -67,13 +66,14 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 (Ctrl-C goes to who holds the terminal)
+            preexec_fn=_take_terminal,
         )
         os.close(slave)
         self._seen = b""
 
     def press_ctrl_c(self, seconds: float) -> Ran:
-        """Press Ctrl-C after a while, and return what was shown."""
+        """Press Ctrl-C a while after the first line, and return what was shown."""
+        select.select([self._master], [], [], 60)
         self._read_until(time.monotonic() + seconds)
         if self.process.poll() is None:
             os.write(self._master, b"\x03")
@@ -105,19 +105,19 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(qrmem: Shell, seed: int) -> None:
-    drawn = random.Random(seed)
+def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(qrmem: Shell) -> None:
+    drawn = random.Random(1)
     text = "\n\n".join(
         f"In {n} Anna Number{n % 97} met Bernard Other{n % 89} at Mill {n % 31}. " * 8
-        for n in range(1500)
+        for n in range(700)
     )
     qrmem.write("book.txt", text)
     assert qrmem("add", "book.txt", "--memory", "whole.db").code == 0
     shown = []
-    for _ in range(8):
-        ran = Terminal(qrmem, "add", "book.txt").press_ctrl_c(drawn.uniform(0.1, 3.0))
+    for _ in range(5):
+        ran = Terminal(qrmem, "add", "book.txt").press_ctrl_c(drawn.uniform(0.0, 2.0))
         shown.append(ran)
+        # Python itself ends so if it was interrupted while it compiled something.
         assert ran.code in {0, 130, -signal.SIGINT}, ran.out
         assert "Traceback" not in ran.out
         if ran.code == 0:
