@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 256
 """Rows of a node: some owners cost a few nodes, all of them are few reads."""
 
+MANY = 1_000
+"""Segments from which on the places of all are read at once."""
+
 MAX_SMALL = 16
 """Nodes under half of `BLOCK_ROWS` from which on they are joined."""
 
@@ -67,6 +70,12 @@ async def _places(work: Work, ids: Collection[str]) -> dict[str, tuple[str, int]
     """Return what segments are ordered by; those that are not there are left out."""
     rows = await work.gathered("vectors.places", sorted(map(short, ids)))
     return {id_: (document, index) for id_, document, index in rows}
+
+
+async def _all_places(work: Work) -> dict[str, tuple[str, int]]:
+    """Return what all segments are ordered by; for many, cheaper than asking for each."""
+    ids, documents, indexes = (await work.rows("vectors.all_places"))[0]
+    return dict(zip(ids, zip(documents, indexes, strict=True), strict=True))
 
 
 async def _write(
@@ -160,8 +169,8 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None) -> Ve
 async def _ordered(work: Work, kind: VectorKind, owners: Collection[str]) -> list[str]:
     if kind == "relation":
         return sorted(owners)
-    places = await _places(work, owners)
-    return sorted(places, key=places.__getitem__)
+    known = await (_all_places(work) if len(owners) > MANY else _places(work, owners))
+    return sorted(known.keys() & set(owners), key=known.__getitem__)
 
 
 async def owners(work: Work, kind: VectorKind) -> list[str]:

@@ -55,14 +55,14 @@ async def list_entities(work: Work, limit: int) -> list[EntityCount]:
 
 async def entities_in(work: Work, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return segment id to the keys of its entities, sorted."""
-    rows = await work.each("view.entities_in", sorted({short(id_) for id_ in segment_ids}))
+    rows = await work.gathered("view.entities_in", sorted({short(id_) for id_ in segment_ids}))
     found = {id_: tuple(sorted(keys)) for id_, keys in rows}
     return {id_: found[id_] for id_ in segment_ids if id_ in found}
 
 
 async def segments_with(work: Work, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return entity key to the ids of its segments, in order."""
-    rows = await work.each("view.segments_with", sorted({short(key) for key in keys}))
+    rows = await work.gathered("view.segments_with", sorted({short(key) for key in keys}))
     found = {key: tuple(id_ for _, _, id_ in sorted(places)) for key, places in rows}
     return {key: found[key] for key in keys if key in found}
 

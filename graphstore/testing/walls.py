@@ -1,17 +1,25 @@
 """The contract on namespaces: walls that nothing gets through."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from qrmem.errors import NotFound, StoreConflict
-from qrmem.graphstore.protocol import Change, GraphStore, IndexRow
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    GraphStore,
+    IndexRow,
+    MentionRow,
+)
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, add, apply, contents, text
 from qrmem.ports import CallRecord
-from qrmem.records import Contribution, LedgerRow, MergeDecision
+from qrmem.records import Contribution, LedgerRow, MergeDecision, Question
 
 ODD_NAMES = (
     "n",
@@ -92,6 +100,37 @@ class WallsContract(Contract):
         assert [info.id for info in await store.documents("n")] == sorted(ODD_NAMES)
         await store.delete_document("n", "n%")
         assert (await store.counts("n"))["documents"] == len(ODD_NAMES) - 1
+
+    async def test_odd_names_of_entities_come_back_whole(self, store: GraphStore) -> None:
+        _, (segment, other) = given = text("d", "one ", "two ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", *given)
+        mentions = [MentionRow(segment.id, name, ((name, 1),), name) for name in ODD_NAMES]
+        facts = [
+            FactRow(segment.id, n, head, tail, f"{head} met {tail}", tail)
+            for n, (head, tail) in enumerate(pairwise(ODD_NAMES))
+        ]
+        change = Change(
+            mentions=[*mentions, MentionRow(other.id, ODD_NAMES[0], ((ODD_NAMES[0], 1),))],
+            facts=facts,
+            questions=[Question(name, segment.id) for name in ODD_NAMES],
+            names={name: name for name in ODD_NAMES},
+            entities=[EntityRow(name, name, name) for name in ODD_NAMES],
+        )
+        await apply(store, "n", change)
+        assert [row.surface for row in await store.names("n")] == sorted(ODD_NAMES)
+        found = {entity.key: entity for entity in await store.entities("n", ODD_NAMES)}
+        assert list(found) == list(ODD_NAMES)
+        assert all((e.name, e.type, e.questions) == (k, k, (k,)) for k, e in found.items())
+        assert {(f.head, f.tail, f.question) for f in await store.facts("n", ODD_NAMES)} == {
+            (row.head, row.tail, row.question) for row in facts
+        }
+        assert (await store.entities_in("n", [segment.id]))[segment.id] == tuple(sorted(ODD_NAMES))
+        assert {q.text for q in await store.questions("n")} == set(ODD_NAMES)
+        await apply(store, "n", Change(names={ODD_NAMES[-1]: ODD_NAMES[0]}))
+        assert list(await store.entities("n", [ODD_NAMES[-1]])) == []
+        await apply(store, "n", Change(clear=[segment.id]))
+        assert [row.key for row in await store.names("n")] == [ODD_NAMES[0]]
 
     async def test_writing_and_deleting_in_one_namespace_leaves_the_other_alone(
         self, store: GraphStore

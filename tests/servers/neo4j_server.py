@@ -64,7 +64,12 @@ class Server:
 
     def clear(self) -> None:
         """Remove everything but the schema."""
-        self.query("MATCH (n) WHERE NOT n:QrmemSchema DETACH DELETE n")
+        text = (
+            "MATCH (n) WHERE NOT n:QrmemSchema"
+            " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 2000 ROWS"
+        )
+        with self._driver() as driver, driver.session() as session:
+            session.run(text).consume()
 
 
 def choice() -> str:

@@ -54,3 +54,9 @@ UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
   USING INDEX SEEK s:Segment(ns, key)
 RETURN collect([coalesce(s.full, s.key), s.document, s.index])
+
+// :: all_places
+MATCH (s:Segment)
+  USING INDEX SEEK s:Segment(ns, key)
+WHERE s.ns = $ns AND s.key IS NOT NULL
+RETURN collect(coalesce(s.full, s.key)), collect(s.document), collect(s.index)

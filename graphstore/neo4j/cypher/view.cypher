@@ -41,7 +41,7 @@ CALL (s) {
   MATCH (s)-[:MENTIONS]->(e:Entity)
   RETURN collect(DISTINCT coalesce(e.full, e.key)) AS entities
 }
-RETURN coalesce(s.full, s.key), entities
+RETURN collect([coalesce(s.full, s.key), entities])
 
 // :: segments_with
 UNWIND $rows AS key
@@ -52,7 +52,7 @@ CALL (e) {
   WITH DISTINCT s
   RETURN collect([s.document, s.index, coalesce(s.full, s.key)]) AS segments
 }
-RETURN coalesce(e.full, e.key), segments
+RETURN collect([coalesce(e.full, e.key), segments])
 
 // :: facts
 UNWIND $rows AS key

@@ -1,0 +1,139 @@
+"""Search in a real Neo4j: exact, within the namespace, whatever is asked, and as in a file."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from fakes import HashEmbedder
+from numpy.typing import NDArray
+from servers.neo4j_server import Server
+
+import qrmem
+from qrmem.agents.embedding import embed_segments
+from qrmem.graphstore import Change, GraphStore, IndexRow, NamespaceInfo, open_store
+from qrmem.records import Document, Segment
+from qrmem.retrieval import Searcher, SearchSettings
+
+pytestmark = pytest.mark.neo4j
+
+Matrix = NDArray[np.float32]
+
+SAMPLE = Path(__file__).parents[2] / "qrmem" / "sample"
+QUERIES = 50
+DIMENSION = 128
+WINDOWS = 4
+ODD_QUESTIONS = (
+    'C++ (AND) ~"',
+    "Nell && Tam || !key^2 [a TO b] {x} harb*r k?y /Skarrow/ \\",
+    "text:* OR _exists_:key",
+    "`Nell`; MATCH (n) DETACH DELETE n //",
+    "' OR 1=1 RETURN $ns, $rows",
+    '"}) DETACH DELETE n //',
+    "key " * 3_000,
+    "N" * 10_000,
+)
+
+
+class Given:
+    """An embedder of the texts "0", "1", …, whose vectors are given."""
+
+    name = "given"
+    dimension = DIMENSION
+
+    def __init__(self, vectors: Matrix) -> None:
+        self._vectors = vectors
+
+    def windows(self, text: str) -> Sequence[str]:
+        return [text]
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> Matrix:
+        return self._vectors[[int(text) for text in texts]]
+
+
+def _units(rows: NDArray[np.float64]) -> Matrix:
+    units: Matrix = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return units
+
+
+async def _fill(store: GraphStore, ns: str, vectors: Matrix) -> list[str]:
+    """Make a namespace of segments, each with some of the vectors; return the segments' ids."""
+    count = len(vectors) // WINDOWS
+    segments = [Segment(f"{ns}{n:05d}", "d", n, n, n + 1, ".", 1) for n in range(count)]
+    await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600, "given", DIMENSION))
+    await store.put_document(ns, Document("." * len(segments), id="d"), segments)
+    await store.apply(ns, 0, Change(index=[IndexRow(s.id, 1, {"word": 1}) for s in segments]))
+    ids = [segment.id for segment in segments]
+    await store.put_vectors(ns, "segment", [id_ for id_ in ids for _ in range(WINDOWS)], vectors)
+    return ids
+
+
+@pytest.mark.parametrize("size", [2_000, 50_000])
+async def test_the_ten_nearest_are_the_exact_ones_whatever_else_lies_nearer(
+    neo4j: Server, size: int
+) -> None:
+    neo4j.clear()
+    rng = np.random.default_rng(size)
+    vectors = _units(rng.standard_normal((size, DIMENSION)))
+    queries = _units(rng.standard_normal((QUERIES, DIMENSION)))
+    nearer = np.repeat(queries, 60, axis=0) + 0.01 * rng.standard_normal((60 * QUERIES, DIMENSION))
+    store = await open_store(neo4j.uri, neo4j.settings)
+    await _fill(store, "other", _units(nearer))
+    ids = await _fill(store, "n", vectors)
+    searcher = Searcher(store, "n", Given(queries), SearchSettings(graph=False))
+    likeness = queries.astype(float) @ vectors.T.astype(float)
+    exact = np.argsort(-likeness.reshape(QUERIES, -1, WINDOWS).max(axis=2), axis=1)[:, :10]
+    found = 0
+    for query, expected in enumerate(exact):
+        hits = await searcher.search(str(query), k=10)
+        found += len({hit.segment_id for hit in hits} & {ids[at] for at in expected})
+    await store.close()
+    assert found >= 0.995 * 10 * QUERIES
+
+
+def _questions() -> list[str]:
+    asked = json.loads((SAMPLE / "questions.json").read_text(encoding="utf-8"))["questions"]
+    return [*(question["text"] for question in asked), *ODD_QUESTIONS]
+
+
+async def test_searches_rank_as_in_a_file(neo4j: Server, tmp_path: Path) -> None:
+    neo4j.clear()
+    embedder = HashEmbedder()
+    found = []
+    for uri in (str(tmp_path / "memory.db"), neo4j.uri):
+        settings = neo4j.settings.with_(memory=uri, namespace="n", embedder="none")
+        async with qrmem.open(settings=settings) as memory:
+            await memory.add(SAMPLE / "harbour.md")
+        store = await open_store(uri, settings)
+        searcher = Searcher(store, "n")
+        plain = [await searcher.search(question) for question in _questions()]
+        await store.set_embedder("n", embedder.name, embedder.dimension)
+        ids = list((await store.catalog("n")).segment_ids)
+        assert await embed_segments(store, "n", embedder, ids) == len(ids)
+        searcher = Searcher(store, "n", embedder)
+        found.append(plain + [await searcher.search(question) for question in _questions()])
+        await store.close()
+    assert all(found[0][:10])
+    for in_file, in_neo4j in zip(*found, strict=True):
+        assert [(h.segment_id, h.via) for h in in_neo4j] == [(h.segment_id, h.via) for h in in_file]
+        scores = [hit.score for hit in in_file]
+        assert [hit.score for hit in in_neo4j] == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["reflection", "graph-expansion", "entity-trial"])
+async def test_answers_are_those_of_a_file(neo4j: Server, tmp_path: Path, strategy: str) -> None:
+    neo4j.clear()
+    found = []
+    for uri in (str(tmp_path / "memory.db"), neo4j.uri):
+        settings = neo4j.settings.with_(memory=uri, embedder="none")
+        async with qrmem.open(settings=settings) as memory:
+            await memory.add(SAMPLE / "harbour.md")
+            answers = [await memory.ask(q, strategy=strategy) for q in _questions()[::3]]
+        steps = [[replace(step, seconds=0) for step in answer.trail.steps] for answer in answers]
+        found.append([steps, *((a.text, a.status, a.citations) for a in answers)])
+    assert found[0] == found[1]
