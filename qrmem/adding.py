@@ -13,12 +13,13 @@ from qrmem.errors import BadDocument, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory.segmenting import cut, cut_words
 from qrmem.memory.source_code import cut_code, read_code
-from qrmem.ports import Event, Listener
+from qrmem.ports import Event, Listener, Reading
 from qrmem.records import AddReport, Document, DocumentInfo, LedgerRow, Segment
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, outline
-from qrmem.text.files import CODE_KEY
+from qrmem.text.code.languages import CODE_KEY
 from qrmem.wiring import Run, Tools
 
 BATCH_SEGMENTS = 4096
@@ -144,6 +145,8 @@ class Adder:
             await self._put(document, self._tally.added if before is None else self._tally.updated)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
+        elif CHAT_KEY in document.metadata:
+            await self._read_turn(document)
         self._enlist(name, await self._states(name))
 
     async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
@@ -179,15 +182,28 @@ class Adder:
     async def _read_code(self, document: Document) -> None:
         """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
         self._has_code = True
+        found = read_code(self._outline(document), await self._unread(document))
+        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
+        await self._store.record_all(self._ns, read)
+        self._tally.read += len(read)
+
+    async def _read_turn(self, document: Document) -> None:
+        """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
+        from qrmem.language.local import LocalReasoner
+
+        reasoner = LocalReasoner(self._tools.counter, questions_per_600=0)
+        for segment in await self._unread(document):
+            found = await reasoner.extract(segment, Reading(document.title))
+            row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
+            await self._store.record(self._ns, row, found)
+            self._tally.read += 1
+
+    async def _unread(self, document: Document) -> list[Segment]:
         name = document.id or ""
         rows = await self._store.ledger(self._ns, name)
         pending = {row.segment_id for row in rows if row.state != "ok"}
         segments = await self._store.segments_of(self._ns, name)
-        unread = [segment for segment in segments if segment.id in pending]
-        found = read_code(self._outline(document), unread)
-        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
-        await self._store.record_all(self._ns, read)
-        self._tally.read += len(read)
+        return [segment for segment in segments if segment.id in pending]
 
     async def _relate_code(self) -> None:
         """Bring the relations between source files up to date, where they can be computed here."""

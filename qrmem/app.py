@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
-from qrmem.looking import Looking
+from qrmem.conversing import Conversing
 from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
 from qrmem.records import (
@@ -98,7 +98,7 @@ class Opening:
         return Memory(store, self._settings, self._listener)
 
 
-class Memory(Looking):
+class Memory(Conversing):
     """One namespace of a store: add documents to it, search it, ask it, look at it."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 from qrmem.errors import BadDocument, QrmemError, UsageError
 from qrmem.records import Document, Scalar
 from qrmem.text import files
-from qrmem.text.files import CODE_KEY
+from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.normalise import normalise
 
 Source = (

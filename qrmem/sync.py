@@ -6,7 +6,8 @@ its own thread. A test compares the signatures with `qrmem.app.Memory`.
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -28,9 +29,11 @@ from qrmem.records import (
     MemoryStatus,
     Merge,
     Orientation,
+    Recalled,
     Scalar,
     Step,
     Trail,
+    Turn,
 )
 from qrmem.sources import Source
 
@@ -133,6 +136,43 @@ class Memory:
         """See `qrmem.Memory.add`."""
         return self._loop.run(
             self._memory.add(source, update=update, rebuild=rebuild, glob=glob, question=question)
+        )
+
+    def add_turn(
+        self,
+        role: str,
+        text: str,
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        speaker: str = "",
+    ) -> str:
+        """See `qrmem.Memory.add_turn`."""
+        return self._loop.run(
+            self._memory.add_turn(role, text, at=at, session=session, speaker=speaker)
+        )
+
+    def add_messages(
+        self, messages: Iterable[Any], *, at: datetime | str | None = None, session: str = ""
+    ) -> list[str]:
+        """See `qrmem.Memory.add_messages`."""
+        return self._loop.run(self._memory.add_messages(messages, at=at, session=session))
+
+    def turns(self, session: str | None = None) -> list[Turn]:
+        """See `qrmem.Memory.turns`."""
+        return self._loop.run(self._memory.turns(session))
+
+    def recall(
+        self,
+        prompt: str,
+        *,
+        session: str = "",
+        tokens: int = 2000,
+        fragments: "FragmentSettings | None" = None,
+    ) -> Recalled:
+        """See `qrmem.Memory.recall`."""
+        return self._loop.run(
+            self._memory.recall(prompt, session=session, tokens=tokens, fragments=fragments)
         )
 
     def search(

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from qrmem.errors import BadDocument
 from qrmem.records import Document, Part
-from qrmem.text.code.languages import language_of
+from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.code.passing_over import Sieve
 from qrmem.text.decoding import decode
 from qrmem.text.headings import headings
@@ -30,9 +30,6 @@ KINDS = {
     ".epub": "epub",
 }
 """Suffix, in lower case, to kind; the last three need the extra `files`."""
-
-CODE_KEY = "code"
-"""Metadata of a source file: the language that it is in."""
 
 _MARKDOWN_TITLE = re.compile(r"^# +(\S.*?)[ \t#]*$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)

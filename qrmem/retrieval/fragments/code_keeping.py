@@ -13,9 +13,9 @@ import numpy as np
 
 from qrmem.errors import MissingError
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Row
-from qrmem.retrieval.fragments.gathering import CODE_KEY
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile, resolved
 from qrmem.text.code import outline
+from qrmem.text.code.languages import CODE_KEY
 
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore

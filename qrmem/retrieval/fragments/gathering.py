@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.retrieval.fragments import settings as presets
+from qrmem.text.code.languages import CODE_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 CHAT_KEY = "chat"
 """Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""
 TURN_KEY = "turn"
-CODE_KEY = "code"
-"""Metadata of a source file: the language that it is in."""
 
 
 @dataclass(frozen=True, slots=True)

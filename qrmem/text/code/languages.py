@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+CODE_KEY = "code"
+"""Metadata of a source file: the language that it is in."""
+
 SUFFIXES: Mapping[str, str] = {
     ".py": "python",
     ".pyi": "python",

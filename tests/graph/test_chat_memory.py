@@ -1,0 +1,162 @@
+"""Conversations: turns in, what belongs to a prompt out (FragRel, B.3; F19)."""
+
+from datetime import UTC, datetime
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+import qrmem
+import qrmem.sync
+from qrmem.errors import UsageError
+from qrmem.memory import dialog
+from qrmem.records import Turn
+
+
+def opened() -> "qrmem.app.Opening":
+    return qrmem.open("memory://", embedder="none")
+
+
+async def test_a_short_history_goes_to_the_model_as_it_is() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "My boat is called Nell.", at="2026-01-01T10:00")
+        await memory.add_turn("assistant", "A fine name.", at="2026-01-01T10:01")
+        found = await memory.recall("What is my boat called?")
+        assert [turn.text for turn in found.recent] == ["My boat is called Nell.", "A fine name."]
+        assert found.related == ()
+        assert found.messages[0] == {"role": "user", "content": "My boat is called Nell."}
+
+
+async def test_what_left_the_recent_history_comes_back_by_relation_in_order_of_time() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "My boat is called Nell.", at="2026-01-01T10:00")
+        await memory.add_turn("assistant", "A fine name for a cutter.", at="2026-01-01T10:01")
+        filler = [("user", f"Tell me about recipe {n} with salt.") for n in range(30)]
+        filler.append(("assistant", "Well."))
+        await memory.add_messages(filler, at="2026-01-02T10:00")
+        found = await memory.recall("Which boat is it that I have?")
+        assert sum(turn.role == "user" for turn in found.recent) == dialog.RECENT_ROUNDS
+        texts = [turn.text for turn in found.related]
+        # The reply shares no word with the prompt: it is there for the turn before it.
+        assert texts[:2] == ["My boat is called Nell.", "A fine name for a cutter."]
+        numbers = [turn.number for turn in found.related]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == 8
+        assert "[2026-01-01T10:00:00] user: My boat is called Nell." in found.text
+
+
+async def test_everything_recalled_is_within_the_cap() -> None:
+    async with opened() as memory:
+        await memory.add_messages([("user", f"harbour {n} " * 60) for n in range(40)])
+        for cap in (50, 500, 2000):
+            assert (await memory.recall("harbour", tokens=cap)).tokens <= cap
+
+
+async def test_a_correction_is_shown_with_both_times() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "The flight to Oslo leaves on 3 May.", at="2026-04-01T09:00")
+        await memory.add_turn("assistant", "Noted.", at="2026-04-01T09:01")
+        await memory.add_turn(
+            "user", "Actually the flight to Oslo moved to 5 May.", at="2026-04-02T09:00"
+        )
+        await memory.add_messages([("user", f"Soup number {n}?") for n in range(30)])
+        found = await memory.recall("When does the flight to Oslo leave?")
+        assert found.corrections == {"turn-00000001": ("turn-00000003",)}
+        assert "said at 2026-04-01T09:00:00; corrected at 2026-04-02T09:00:00" in found.text
+        assert "5 May" in found.text
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "corrects"),
+    [
+        ("The code of the gate is 1234.", "The code of the gate is 9876.", True),
+        ("I live in Oslo near the port.", "I no longer live near the port.", True),
+        ("The code of the gate is 1234.", "The code of the gate is 1234.", False),
+        ("The code of the gate is 1234.", "Is the code of the gate 9876?", False),
+        ("The soup is hot.", "Actually the train is late.", False),
+    ],
+)
+def test_what_counts_as_a_correction(earlier: str, later: str, corrects: bool) -> None:
+    one, other = Turn("a", 1, "user", earlier), Turn("b", 2, "user", later)
+    assert bool(dialog.corrections([one], [one, other])) is corrects
+
+
+async def test_speakers_times_and_sessions_are_kept() -> None:
+    async with opened() as memory:
+        when = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        await memory.add_turn("user", "Hello.", at=when, session="a", speaker="Ann")
+        await memory.add_turn("user", "Good day.", session="b")
+        (turn,) = await memory.turns("a")
+        assert (turn.speaker, turn.at, turn.number) == ("Ann", "2026-01-01T12:00:00+00:00", 1)
+        assert [t.session for t in await memory.turns()] == ["a", "b"]
+        assert (await memory.document(turn.id)).title == "Ann, 2026-01-01T12:00:00+00:00"
+        recalled = await memory.recall("Hello", session="b")
+        assert [t.text for t in recalled.recent] == ["Good day."]
+        assert [t.text for t in recalled.related] == ["Hello."]
+
+
+async def test_messages_of_langchain_and_langgraph_are_taken() -> None:
+    async with opened() as memory:
+        added = await memory.add_messages(
+            [
+                SystemMessage("Be kind."),
+                HumanMessage("Where is Nell?", name="Ann"),
+                AIMessage([{"type": "text", "text": "In the"}, {"type": "text", "text": "port."}]),
+                AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
+                ToolMessage("found", tool_call_id="1"),
+                {"role": "assistant", "content": "Done."},
+                ("user", "Thanks."),
+            ]
+        )
+        turns = await memory.turns()
+        assert added == [turn.id for turn in turns]
+        assert [(t.role, t.text) for t in turns] == [
+            ("system", "Be kind."),
+            ("user", "Where is Nell?"),
+            ("assistant", "In the\nport."),
+            ("tool", "found"),
+            ("assistant", "Done."),
+            ("user", "Thanks."),
+        ]
+        assert turns[1].speaker == "Ann"
+
+
+@pytest.mark.parametrize("wrong", ["one text", [1], [("user", 3)], [("", "x")], [("user", " ")]])
+async def test_what_is_no_message_is_refused(wrong: object) -> None:
+    async with opened() as memory:
+        with pytest.raises(UsageError):
+            await memory.add_messages(wrong)  # type: ignore[arg-type]
+
+
+async def test_a_time_that_is_none_is_refused() -> None:
+    async with opened() as memory:
+        with pytest.raises(UsageError, match="no time"):
+            await memory.add_turn("user", "Hello.", at="yesterday")
+
+
+async def test_an_empty_conversation_recalls_nothing() -> None:
+    async with opened() as memory:
+        found = await memory.recall("Hello?")
+        assert (found.recent, found.related, found.text, found.tokens) == ((), (), "", 0)
+
+
+async def test_turns_are_asked_like_any_memory_and_cost_no_call() -> None:
+    settings = qrmem.Settings(
+        memory="memory://", embedder="none", model="m", base_url="http://127.0.0.1:9", retries=0
+    )
+    async with qrmem.open(settings=settings) as memory:
+        await memory.add_turn("user", "My boat Nell lies in Oslo.", speaker="Ann")
+        hits = await memory.search("Where does Nell lie?")
+        assert hits[0].title.startswith("Ann, ")
+        assert (await memory.status()).usage.calls == 0
+    async with opened() as memory:
+        await memory.add_turn("user", "My boat Nell lies in Oslo.", speaker="Ann")
+        answer = await memory.ask("Where does the boat Nell lie?", strategy="fragment")
+        assert answer.citations[0].document_id == "turn-00000001"
+        assert "structure 0.8" in answer.trail.steps[0].reason
+
+
+def test_the_synchronous_memory_converses_too() -> None:
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        memory.add_turn("user", "My boat is Nell.")
+        memory.add_messages([("assistant", "Good.")])
+        assert len(memory.recall("boat").recent) == len(memory.turns()) == 2
