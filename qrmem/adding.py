@@ -9,10 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from qrmem.agents import BuildDeps, build_documents
-from qrmem.errors import BadDocument, StoreConflict, UsageError
+from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory.segmenting import cut, cut_words
 from qrmem.memory.source_code import cut_code, read_code
+from qrmem.models.caps import Caps
 from qrmem.ports import Event, Listener, Reading
 from qrmem.records import AddReport, Document, DocumentInfo, LedgerRow, Segment
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
@@ -20,7 +21,7 @@ from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, outline
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.wiring import Run, Tools
+from qrmem.wiring import Run, Tools, measured
 
 BATCH_SEGMENTS = 4096
 """Documents are read and merged together until they have so many segments: a merge looks at every
@@ -43,6 +44,8 @@ class _Tally:
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     batched: int = 0
+    waiting: int = 0
+    stopped: str = ""
     passed_over: Counter[str] = field(default_factory=Counter)
     unparsed: list[str] = field(default_factory=list)
 
@@ -60,12 +63,14 @@ class Adder:
         update: bool = False,
         rebuild: bool = False,
         question: str = "",
+        caps: Caps | None = None,
         open_entity: bool = True,
         graph_update: bool = True,
     ) -> None:
         """Make an adder; see `Memory.add`.
 
         Args:
+            caps: of this run; those of the settings where there are none.
             open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
                 `graph_update`.
         """
@@ -78,7 +83,7 @@ class Adder:
         self._update = update
         self._rebuild = rebuild
         self._question = question
-        self._run: Run = tools.run("construction", listener)
+        self._run: Run = tools.run("construction", listener, caps=caps)
         self._tally = _Tally()
         self._has_code = False
         self._outlined: tuple[str, Outline] | None = None
@@ -88,6 +93,7 @@ class Adder:
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
+        self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._known = await self._store.document_texts(self._ns)
         alone = _is_alone(source)
         try:
@@ -97,10 +103,11 @@ class Adder:
                     await self._build()
             await self._build()
             await self._relate_code()
+        except CapReached as exc:
+            await self._stop(str(exc))
         finally:
             if self._run.calls:
                 await self._store.put_calls(self._ns, self._run.calls)
-        self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         return self._report(time.monotonic() - began)
 
     async def _take(self, found: Document | Refused | PassedOver, *, alone: bool) -> None:
@@ -214,6 +221,8 @@ class Adder:
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
         info = self._tools.info
+        if not info.dimension and self._run.embedder is not None:
+            info = self._tools.info = replace(info, dimension=await measured(self._run.embedder))
         made = await self._store.create_namespace(self._ns, info)
         if replace(made, revision=info.revision) != info:
             raise StoreConflict(
@@ -242,7 +251,7 @@ class Adder:
         return all(segment.id in owners for segment in segments)
 
     def _pass(self, document_id: str, states: Counter[str]) -> None:
-        """Count a complete document: what shares a call is the same whether it is complete or not."""
+        """Count a complete document: it has its part in which segments share a call."""
         self._tally.states.update(states)
         self._tally.batched += states.total()
         if states.total() == 1:
@@ -253,12 +262,14 @@ class Adder:
         self._tally.batch.append(document_id)
         self._tally.source.append(document_id)
         self._tally.batched += states.total()
+        self._tally.waiting += states["pending"]
         self._listener(Event("document", {"id": document_id, "segments": missing}))
 
     async def _build(self) -> None:
         if self._tally.batch:
             await self._read_in()
-        self._tally.batch, self._tally.source, self._tally.batched = [], [], 0
+        self._tally.batch, self._tally.source = [], []
+        self._tally.batched = self._tally.waiting = 0
 
     async def _read_in(self) -> None:
         settings = self._tools.settings
@@ -267,7 +278,7 @@ class Adder:
             ns=self._ns,
             reasoner=self._run.reasoner,
             tagger=self._tools.tagger(self._run.reasoner),
-            embedder=self._tools.embedder,
+            embedder=self._run.embedder,
             listener=self._listener,
             concurrency=settings.concurrency,
             similar_names=settings.similar_names,
@@ -283,6 +294,15 @@ class Adder:
         self._tally.states.update(outcome.states)
         self._tally.problems.extend(outcome.problems)
 
+    async def _stop(self, reason: str) -> None:
+        """Note why the run ends early, and how far the documents of the last batch are."""
+        self._tally.stopped = reason
+        self._tally.read += self._tally.waiting
+        for document_id in self._tally.batch:
+            states = await self._states(document_id)
+            self._tally.states.update(states)
+            self._tally.read -= states["pending"]
+
     def _report(self, seconds: float) -> AddReport:
         tally = self._tally
         return AddReport(
@@ -296,6 +316,7 @@ class Adder:
             usage=self._run.usage,
             seconds=seconds,
             resumed=tuple(tally.resumed),
+            stopped=tally.stopped,
             passed_over=dict(tally.passed_over),
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
         )

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from copy import copy
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from qrmem.config import Settings
+from qrmem.conversing import Conversing
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
-from qrmem.conversing import Conversing
+from qrmem.models.caps import CapOptions
 from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
 from qrmem.records import (
@@ -137,6 +138,7 @@ class Memory(Conversing):
         rebuild: bool = False,
         glob: str | None = None,
         question: str = "",
+        **caps: Unpack[CapOptions],
     ) -> AddReport:
         """Read documents into the memory; what is there already, complete, costs nothing.
 
@@ -148,9 +150,11 @@ class Memory(Conversing):
             rebuild: read every segment again, and summarise again.
             glob: which files of a folder.
             question: shapes the graph (orientation `full`).
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
-            What was done; failed segments are in `problems`, and the same call tries them again.
+            What was done; failed segments are in `problems`, and the same call tries them again. A
+            cap that was reached is in `stopped`, and the same call goes on from there.
 
         Raises:
             BadDocument: the one source given cannot be read.
@@ -159,6 +163,7 @@ class Memory(Conversing):
             ModelUnavailable: the model does not answer; what was read is kept.
         """
         from qrmem.adding import Adder
+        from qrmem.wiring import caps_of
 
         self._opened.require_writable()
         adder = Adder(
@@ -169,6 +174,7 @@ class Memory(Conversing):
             update=update,
             rebuild=rebuild,
             question=question,
+            caps=caps_of(self.settings, **caps),
         )
         return await adder.add(source, glob)
 
@@ -232,16 +238,27 @@ class Memory(Conversing):
         """Keep two names apart from now on; beats every rule, and stays."""
         await self._decide(first, second, same=False)
 
-    async def reembed(self, embedder: str) -> int:
-        """Embed all segments by another model; resumable. Returns how many were embedded now."""
-        from qrmem.wiring import reembed
+    async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
+        """Embed all segments by another model; resumable. Returns how many were embedded now.
+
+        Args:
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
+
+        Raises:
+            CapReached: what was embedded is kept, and the same call goes on from there.
+        """
+        from qrmem.wiring import caps_of, reembed
 
         opened = self._opened
         opened.require_writable()
         await opened.info()
-        count = await reembed(opened.store, opened.ns, self.settings, embedder, self._emit)
-        await opened.set_embedder(embedder)
-        return count
+        try:
+            bounds = caps_of(self.settings, **caps)
+            return await reembed(
+                opened.store, opened.ns, self.settings, embedder, self._emit, bounds
+            )
+        finally:
+            await opened.follow_embedder()
 
     # --- finding and answering --------------------------------------------------------------------
 
@@ -285,6 +302,7 @@ class Memory(Conversing):
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
         fragments: "FragmentSettings | None" = None,
+        **caps: Unpack[CapOptions],
     ) -> Answer:
         """Answer a question by walking the graph and reading only what fits the window.
 
@@ -300,13 +318,16 @@ class Memory(Conversing):
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
+            CapReached: there is no answer yet; what was paid for is kept: the same call goes on.
             UsageError: empty question, unknown strategy, or fewer than two choices.
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         from qrmem.asking import Asker, Asking
+        from qrmem.wiring import caps_of
 
         opened = self._opened
         if isinstance(choices, str):
@@ -329,7 +350,15 @@ class Memory(Conversing):
             self._emit(Event("warning", {"message": unread}))
         tools, searcher = await opened.tools(), await opened.searcher()
         scorer = await opened.fragment_scorer()
-        asker = Asker(opened.store, opened.ns, tools, searcher, self._emit, scorer)
+        asker = Asker(
+            opened.store,
+            opened.ns,
+            tools,
+            searcher,
+            self._emit,
+            scorer,
+            caps_of(self.settings, **caps),
+        )
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
             answer = await asker.kept(answer)

@@ -12,6 +12,7 @@ from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
 from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.models.caps import Caps
 from qrmem.ports import AskContext, Event, Listener
 from qrmem.records import Answer, Orientation, Step, Trail
 from qrmem.retrieval.searcher import Searcher
@@ -80,7 +81,9 @@ class Asker:
         searcher: Searcher,
         listener: Listener,
         fragments: "FragmentScorer | None" = None,
+        caps: Caps | None = None,
     ) -> None:
+        self._caps = caps
         self._fragments = fragments
         self._aside = Aside(store, listener)
         self._store = store
@@ -91,18 +94,15 @@ class Asker:
 
     async def ask(self, asking: Asking) -> Answer:
         """Run the strategy and make an answer of its outcome."""
-        run = self._tools.run("online", self._listener, self._aside)
+        run = self._tools.run("online", self._listener, self._aside, self._caps)
+        searcher = await self._searcher.on_account(run.embedder)
         deps = AskDeps(
             store=self._store,
             ns=self._ns,
             reasoner=run.reasoner,
-            searcher=self._searcher,
+            searcher=searcher,
             scorer=EdgeScorer(
-                self._store,
-                self._ns,
-                self._tools.embedder,
-                searcher=self._searcher,
-                aside=self._aside,
+                self._store, self._ns, run.embedder, searcher=searcher, aside=self._aside
             ),
             tagger=self._tools.tagger(run.reasoner) if asking.orientation == "local" else None,
             listener=self._listener,

@@ -70,6 +70,8 @@ class Settings:
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
         model: chat model; "" lets the local reasoner work.
+        stage_models: other models for some stages, `stage=model` with commas between: `reading` and
+            `answering` stand for all stages that do it; a stage's own name beats them.
         embedder: `none`, `local`, `sentence-transformers:NAME|PATH`, `openai:NAME`; "" is `local`
             where the extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
@@ -91,6 +93,15 @@ class Settings:
         retries: how often a call is sent again after a failure that may pass.
         requests_per_minute: what the server allows; 0 leaves it to its refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.
+        max_calls: requests that one run sends to servers at most, failed ones included; `None`, as
+            in the others: no cap. What a request may use is reserved before it is sent.
+        max_tokens: prompt and reply tokens of one run.
+        max_cost: money of one run, in the currency of the prices.
+        max_seconds: wall time of one run.
+        prices: a file of prices over those that the package knows (see `qrmem.models.prices`).
+        cache: whether replies are kept and used again.
+        record: a cassette that all exchanges with the chat model are written to.
+        replay: a cassette that answers in the place of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
         questions: generated questions per 600 tokens of segment (Q08: 5).
@@ -102,15 +113,16 @@ class Settings:
     memory: str = "qrmem.db"
     namespace: str = "default"
     model: str = ""
+    stage_models: str = ""
     base_url: str = ""
     api_key: Secret = _NONE
     embedder: str = ""
     tokenizer: str = "builtin"
     tagger: str = "rules"
-    mode: BuildMode = "compact"
     tagger_timeout: float = 30.0
     corenlp_home: str = ""
     stanza_models: str = ""
+    mode: BuildMode = "compact"
     orientation: Orientation = "none"
     segment_tokens: int = 600
     text_fragments: str = "sentences"
@@ -122,6 +134,14 @@ class Settings:
     retries: int = 4
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    prices: str = ""
+    cache: bool = True
+    record: str = ""
+    replay: str = ""
     embed_base_url: str = ""
     embed_api_key: Secret = _NONE
     questions: int = 5
@@ -139,9 +159,13 @@ class Settings:
                     f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}"
                 )
         for name, least in _AT_LEAST.items():
+            value = getattr(self, name)
             # Written so that NaN, which compares with nothing, is refused too.
-            if not least <= getattr(self, name) < inf:
+            if value is not None and not least <= value < inf:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        stages(self.stage_models)
+        if self.record and self.replay:
+            raise UsageError("record and replay exclude each other: a replay has nothing new")
         if not re.fullmatch(r"sentences|words:[1-9]\d{0,5}", self.text_fragments):
             raise UsageError(
                 f"text_fragments is {self.text_fragments!r}; choose sentences or words:N"
@@ -196,14 +220,33 @@ _AT_LEAST: Mapping[str, float] = {
     "reserve": 0,
     "concurrency": 1,
     "timeout": 0.001,
+    "tagger_timeout": 0.001,
     "retries": 0,
     "requests_per_minute": 0,
-    "tagger_timeout": 0.001,
     "tokens_per_minute": 0,
+    "max_calls": 0,
+    "max_tokens": 0,
+    "max_cost": 0,
+    "max_seconds": 0,
     "questions": 0,
     "shared_tokens": 0,
     "similar_names": 0,
 }
+
+
+def stages(text: str) -> dict[str, str]:
+    """Return model by stage, out of `stage=model` with commas between.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        stage, mark, model = (part.strip() for part in item.partition("="))
+        if not (stage and mark and model):
+            raise UsageError(f"stage_models takes stage=model, with commas between, not {item!r}")
+        found[stage] = model
+    return found
 
 
 def _default_file(environ: Mapping[str, str]) -> Path | None:
@@ -245,6 +288,8 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
         return _switch(name, value)
     if kind in (int, float):
         return _number(name, value, kind)
+    if kind is str and isinstance(value, Mapping):
+        return ",".join(f"{key}={item}" for key, item in value.items())
     if kind is str and isinstance(value, PathLike):
         return fspath(value)
     if kind is str and not isinstance(value, str):
@@ -271,4 +316,4 @@ def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float
     return number
 
 
-__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Secret", "Settings"]
+__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Secret", "Settings", "stages"]

@@ -6,6 +6,7 @@ from os import PathLike
 from qrmem.errors import NotFound
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.inspecting import describe, view_entity
+from qrmem.models.sums import By, usage_by
 from qrmem.opened import Opened, has_metadata
 from qrmem.records import (
     Archived,
@@ -16,6 +17,7 @@ from qrmem.records import (
     Merge,
     Scalar,
     Trail,
+    UsageRow,
 )
 
 
@@ -28,6 +30,15 @@ class Looking:
     async def status(self) -> MemoryStatus:
         """Return the namespace in figures, with problems and what it cost."""
         return await describe(self._opened.store, await self._opened.info())
+
+    async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
+        """Return what all runs used together, construction and online apart.
+
+        Args:
+            by: `stage`, `run` or `day` (UTC).
+        """
+        info = await self._opened.info()
+        return usage_by(await self._opened.store.calls(info.name), by)
 
     async def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces in this store."""

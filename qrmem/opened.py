@@ -208,10 +208,10 @@ class Opened:
         embedder = (await self.tools()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
-    async def set_embedder(self, name: str) -> None:
-        """Use another embedder from now on."""
+    async def follow_embedder(self) -> None:
+        """Use the embedder that the namespace has now."""
         tools, self._tools, self._searcher = self._tools, None, None
-        self.settings = self.settings.with_(embedder=name)
+        self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         if tools is not None:
             await tools.close()
 

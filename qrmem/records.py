@@ -394,6 +394,38 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What all runs used together, in one stage, in one run or on one day.
+
+    Attributes:
+        key: the stage, the run's id, or the day (UTC).
+        calls: those that were sent; replies from the cache are counted apart.
+        failed: calls to which no reply came.
+        requests: what was sent for the calls, retries included.
+        cached_tokens: prompt tokens that the server had cached.
+        cost: of the calls whose price was known, or `None`.
+        unpriced: calls whose price was not.
+        seconds: sum over the calls, many of which ran at the same time.
+        began: when the first of them ended.
+    """
+
+    phase: Literal["construction", "online"]
+    key: str
+    models: tuple[str, ...]
+    calls: int
+    from_cache: int
+    failed: int
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    cached_tokens: int
+    cost: float | None
+    unpriced: int
+    seconds: float
+    began: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trail:
     """A recorded run: what was asked, each step, what came out."""
 
@@ -514,6 +546,7 @@ class AddReport:
         passed_over: how many source files were not read, by reason: ignored by git, vendored,
             generated, too large.
         unparsed: source files without a syntax tree: broken, or no grammar is installed.
+        stopped: the cap that ended the run early, in words, or "".
     """
 
     added: tuple[str, ...]
@@ -528,11 +561,12 @@ class AddReport:
     resumed: tuple[str, ...] = ()
     passed_over: Mapping[str, int] = field(default_factory=dict)
     unparsed: tuple[str, ...] = ()
+    stopped: str = ""
 
     @property
     def is_complete(self) -> bool:
         """Whether every segment ended `ok`."""
-        return not self.problems
+        return not self.problems and not self.stopped
 
 
 @dataclass(frozen=True, slots=True)

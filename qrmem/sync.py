@@ -10,11 +10,13 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
 from qrmem import app
 from qrmem.config import Settings
 from qrmem.errors import UsageError
+from qrmem.models.caps import CapOptions
+from qrmem.models.sums import By
 from qrmem.opened import CLOSED
 from qrmem.ports import Listener
 from qrmem.records import (
@@ -34,6 +36,7 @@ from qrmem.records import (
     Step,
     Trail,
     Turn,
+    UsageRow,
 )
 from qrmem.sources import Source
 
@@ -132,10 +135,13 @@ class Memory:
         rebuild: bool = False,
         glob: str | None = None,
         question: str = "",
+        **caps: Unpack[CapOptions],
     ) -> AddReport:
         """See `qrmem.Memory.add`."""
         return self._loop.run(
-            self._memory.add(source, update=update, rebuild=rebuild, glob=glob, question=question)
+            self._memory.add(
+                source, update=update, rebuild=rebuild, glob=glob, question=question, **caps
+            )
         )
 
     def add_turn(
@@ -202,6 +208,7 @@ class Memory:
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
         fragments: "FragmentSettings | None" = None,
+        **caps: Unpack[CapOptions],
     ) -> Answer:
         """See `qrmem.Memory.ask`."""
         return self._loop.run(
@@ -218,6 +225,7 @@ class Memory:
                 start=start,
                 on_exhausted=on_exhausted,
                 keep_trail=keep_trail,
+                **caps,
                 fragments=fragments,
             )
         )
@@ -231,6 +239,10 @@ class Memory:
     def status(self) -> MemoryStatus:
         """See `qrmem.Memory.status`."""
         return self._loop.run(self._memory.status())
+
+    def usage(self, by: By = "stage") -> Sequence[UsageRow]:
+        """See `qrmem.Memory.usage`."""
+        return self._loop.run(self._memory.usage(by))
 
     def namespaces(self) -> Sequence[str]:
         """See `qrmem.Memory.namespaces`."""
@@ -288,9 +300,9 @@ class Memory:
         """See `qrmem.Memory.delete_all`."""
         self._loop.run(self._memory.delete_all())
 
-    def reembed(self, embedder: str) -> int:
+    def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
         """See `qrmem.Memory.reembed`."""
-        return self._loop.run(self._memory.reembed(embedder))
+        return self._loop.run(self._memory.reembed(embedder, **caps))
 
     def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
         """See `qrmem.Memory.export`."""

@@ -1,24 +1,34 @@
 """From settings to live parts: tokenizers, embedder, chat model, reasoner, a meter per run."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
-from qrmem.errors import EmbedderMismatch
+from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.models.account import Account, Phase
+from qrmem.models.caps import CapOptions, Caps
 from qrmem.models.embedders import default_embedder, open_embedder
+from qrmem.models.prices import load_prices
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import CallRecord, Embedder, EntityTagger, Listener, Reasoner, Tokenizer
+from qrmem.ports import (
+    CallRecord,
+    ChatModel,
+    Embedder,
+    EntityTagger,
+    Listener,
+    Reasoner,
+    Tokenizer,
+)
 from qrmem.records import Usage
 
 if TYPE_CHECKING:
-    from qrmem.models.chat import Chat
-    from qrmem.models.meter import Meter, Phase
-
-VECTOR_BATCH = 64
+    from qrmem.models.meter import Meter
+    from qrmem.models.opening import OpenedChat
 
 
 def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
@@ -36,7 +46,7 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
 
 
 def new_namespace(settings: Settings) -> NamespaceInfo:
-    """Return what a new namespace is made with."""
+    """Return what a new namespace is made with; see `measured` for the dimension."""
     name = settings.embedder or default_embedder()
     embedder = open_embedder(name, settings)
     return NamespaceInfo(
@@ -44,8 +54,22 @@ def new_namespace(settings: Settings) -> NamespaceInfo:
         tokenizer=open_tokenizer(settings.tokenizer).name,
         segment_tokens=settings.segment_tokens,
         embedder=name,
-        dimension=embedder.dimension if embedder else 0,
+        dimension=embedder.dimension if embedder and not name.startswith("openai:") else 0,
     )
+
+
+async def measured(embedder: Embedder | None) -> int:
+    """Return the length of an embedder's vectors, 0 without one; a server has to be asked for it.
+
+    Raises:
+        CapReached: that would exceed a cap.
+        ModelUnavailable: the server does not answer.
+    """
+    if embedder is None:
+        return 0
+    if not embedder.name.startswith("openai:"):
+        return embedder.dimension
+    return int((await embedder.embed(["dimension"])).shape[1])
 
 
 def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
@@ -55,15 +79,20 @@ def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | Non
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One `add` or `ask`: its reasoner, and what it uses.
+    """One `add`, `ask` or `reembed`: its reasoner and embedder, and what they use.
 
     Attributes:
+        meter: of the chat model; `None` for the local reasoner.
         calls: those that are not yet in the store.
+        account: of everything that the run uses.
+        embedder: of the namespace, on the same account.
     """
 
     reasoner: Reasoner
     meter: "Meter | None"
     calls: list[CallRecord]
+    account: Account
+    embedder: Embedder | None
 
     def take(self, segment_id: str) -> list[CallRecord]:
         """Return the calls about a segment that were not taken yet, to be committed with it."""
@@ -74,7 +103,24 @@ class Run:
     @property
     def usage(self) -> Usage:
         """What the run has used so far."""
-        return self.meter.usage() if self.meter else Usage()
+        return self.account.usage()
+
+
+def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
+    """Return the caps of a run: those of the settings, with those chosen for it.
+
+    Raises:
+        UsageError: a cap is no number, or there is none of that name.
+    """
+    if unknown := chosen.keys() - CapOptions.__annotations__.keys():
+        raise UsageError(f"there is no option {sorted(unknown)[0]!r}")
+    settings = settings.with_(**chosen)
+    return Caps(
+        calls=settings.max_calls,
+        tokens=settings.max_tokens,
+        cost=settings.max_cost,
+        seconds=settings.max_seconds,
+    )
 
 
 class Tools:
@@ -85,27 +131,36 @@ class Tools:
         store: GraphStore,
         info: NamespaceInfo,
         settings: Settings,
-        chat: "Chat | None",
+        chat: "OpenedChat | ChatModel | None",
         embedder: Embedder | None,
     ) -> None:
+        """Take the parts.
+
+        Args:
+            chat: what the settings name; or a chat model that somebody else opened, and closes.
+        """
+        from qrmem.models.opening import OpenedChat
+
         self.settings = settings
         self.info = info
         self.embedder = embedder
         self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
-        self._chat = chat
+        self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
+        self._prices = load_prices(Path(settings.prices) if settings.prices else None)
         self._tagger: EntityTagger | None = None
 
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
         """Open what the settings name; a model is not called yet."""
-        chat = None
-        if settings.model:
-            from qrmem.models.chat import open_chat
+        from qrmem.models.opening import open_models
 
-            chat = open_chat(settings)
-        return cls(store, info, settings, chat, recorded_embedder(info, settings))
+        chat = open_models(settings, stage_names())
+        embedder = recorded_embedder(info, settings)
+        if settings.replay and info.embedder.startswith("openai:"):
+            raise UsageError("a cassette holds no vectors: a replay needs another embedder")
+        return cls(store, info, settings, chat, embedder)
 
     async def close(self) -> None:
         """Close the model's connections, and end the tagger."""
@@ -119,6 +174,7 @@ class Tools:
 
         Raises:
             UsageError: there is none of that name.
+            MissingError: where to find it is not said.
         """
         if self.settings.tagger == "rules" and reasoner.is_local:
             return None
@@ -128,24 +184,62 @@ class Tools:
             self._tagger = open_tagger(self.settings)
         return self._tagger
 
-    def run(self, phase: "Phase", listener: Listener, aside: Aside | None = None) -> Run:
+    def run(
+        self,
+        phase: Phase,
+        listener: Listener,
+        aside: Aside | None = None,
+        caps: Caps | None = None,
+    ) -> Run:
         """Return what one run works with.
 
         Args:
             aside: takes the replies to keep, where losing one is no reason to stop.
-        """
-        if self._chat is None:
-            from qrmem.language.local import LocalReasoner
+            caps: of this run; those of the settings where there are none.
 
-            local = LocalReasoner(
-                self.counter,
-                questions_per_600=self.settings.questions,
-                reserve=self.settings.reserve,
-            )
-            return Run(local, None, [])
+        Raises:
+            UsageError: money is capped, and a price is not known.
+        """
+        calls: list[CallRecord] = []
+        books: dict[str, Any] = {
+            "run": uuid.uuid4().hex[:12],
+            "phase": phase,
+            "caps": caps or caps_of(self.settings),
+            "sink": calls.append,
+            "listener": listener,
+        }
+        if self._chat is None:
+            account = Account(price_of=self._prices.of, **books)
+            return Run(self._local(account), None, calls, account, self._counted(account))
         from qrmem.language.prompted import PromptedReasoner
-        from qrmem.models.caching import CachedChat
         from qrmem.models.meter import Meter
+
+        chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
+        meter = Meter(chat, tokenizer=self.counter, price=self._prices.of, **books)
+        reasoner = PromptedReasoner(
+            meter, self.counter, mode=self.settings.mode, settings=self.settings
+        )
+        return Run(reasoner, meter, calls, meter.account, self._counted(meter.account))
+
+    def _local(self, account: Account) -> Reasoner:
+        from qrmem.language.local import LocalReasoner
+
+        return LocalReasoner(
+            self.counter,
+            questions_per_600=self.settings.questions,
+            reserve=self.settings.reserve,
+            check=account.check,
+        )
+
+    def _counted(self, account: Account) -> Embedder | None:
+        """Return the embedder on the account of a run."""
+        if self.embedder is None:
+            return None
+        return counted_embedder(self.embedder, account, self.counter)
+
+    def _cached(self, aside: Aside | None) -> Callable[[ChatModel], ChatModel]:
+        """Return what keeps the replies of a chat model in the store."""
+        from qrmem.models.caching import CachedChat
 
         async def keep(key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
             if aside is None:
@@ -153,19 +247,7 @@ class Tools:
             else:
                 await aside.write(lambda: self._keep(key, value, segments))
 
-        calls: list[CallRecord] = []
-        meter = Meter(
-            CachedChat(self._chat, self._kept, keep),
-            run=uuid.uuid4().hex[:12],
-            phase=phase,
-            tokenizer=self.counter,
-            sink=calls.append,
-            listener=listener,
-        )
-        reasoner = PromptedReasoner(
-            meter, self.counter, mode=self.settings.mode, settings=self.settings
-        )
-        return Run(reasoner, meter, calls)
+        return lambda chat: CachedChat(chat, self._kept, keep)
 
     async def _kept(self, key: str) -> Mapping[str, Any] | None:
         return await self._store.cached(self.info.name, key)
@@ -174,21 +256,61 @@ class Tools:
         await self._store.put_cached(self.info.name, key, value, segments=segments)
 
 
+def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -> Embedder:
+    """Return an embedder on the account of a run.
+
+    Raises:
+        UsageError: money is capped, and its price is not known.
+    """
+    from qrmem.models.counted_embedder import CountedEmbedder
+
+    kind, _, model = embedder.name.partition(":")
+    if kind == "openai":
+        account.require_prices([model])
+    return CountedEmbedder(embedder, account, counter)
+
+
+def stage_names() -> list[str]:
+    """Return the names of all stages that a chat model is asked in."""
+    from qrmem.prompts import Prompt, catalogue
+
+    return sorted({p.stage for p in vars(catalogue).values() if isinstance(p, Prompt)})
+
+
 async def reembed(
-    store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener
+    store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener, caps: Caps
 ) -> int:
-    """Change a namespace's embedder, embed what lacks vectors; returns how many segments."""
+    """Change a namespace's embedder, embed what lacks vectors; returns how many segments.
+
+    Raises:
+        CapReached: what was embedded is kept, and the same call goes on from there.
+    """
     from qrmem.agents.embedding import embed_segments
 
+    calls: list[CallRecord] = []
+    account = Account(
+        run=uuid.uuid4().hex[:12],
+        phase="construction",
+        caps=caps,
+        price_of=load_prices(Path(settings.prices) if settings.prices else None).of,
+        sink=calls.append,
+        listener=listener,
+    )
     embedder = open_embedder(name, settings)
-    info = await store.namespace(ns)
-    if info is not None and info.embedder != name:
-        await store.set_embedder(ns, name, embedder.dimension if embedder else 0)
-    if embedder is None:
-        return 0
-    ids: Sequence[str] = [
-        segment.id
-        for document in await store.documents(ns)
-        for segment in await store.segments_of(ns, document.id)
-    ]
-    return await embed_segments(store, ns, embedder, ids, listener=listener)
+    if embedder is not None:
+        embedder = counted_embedder(embedder, account, open_tokenizer(settings.tokenizer))
+    try:
+        info = await store.namespace(ns)
+        if info is not None and info.embedder != name:
+            await store.set_embedder(ns, name, await measured(embedder))
+        if embedder is None:
+            return 0
+        ids = [
+            segment.id
+            for document in await store.documents(ns)
+            for segment in await store.segments_of(ns, document.id)
+        ]
+        return await embed_segments(store, ns, embedder, ids, listener=listener)
+    finally:
+        if calls:
+            await store.put_calls(ns, calls)

@@ -157,12 +157,12 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
 
         yield Player(Path(arguments.replay))
     elif arguments.record:
-        from qrmem.models.cassette import Recorder
+        from qrmem.models.cassette import Tape
         from qrmem.models.chat import open_chat
 
         async with open_chat(settings) as chat:
-            with Recorder(chat, Path(arguments.record)) as recorder:
-                yield recorder
+            with Tape(Path(arguments.record), chat) as tape:
+                yield tape.recording(chat)
     else:
         yield None
 

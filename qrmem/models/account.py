@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.models.caps import Amount, Caps, Price, Purse
+from qrmem.models.sums import Phase, usage
 from qrmem.ports import CallRecord, Event, Listener
-from qrmem.records import StageUsage, Usage
+from qrmem.records import Usage
 
-Phase = Literal["construction", "online"]
 PriceOf = Callable[[str], Price | None]
 """Takes a model's name; `None` where its price is not known."""
 
@@ -116,36 +116,6 @@ class Account:
             self._listener(Event("warning", {"message": message, **data}))
 
 
-def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
-    """Sum records up by stage, construction and online apart.
-
-    Args:
-        with_cached: count replies from the cache as if they had been paid for.
-    """
-    sums: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
-    for record in records:
-        if record.outcome == "cached" and not with_cached:
-            continue
-        stages = sums[record.phase]
-        stages[record.stage] = added(stages.get(record.stage, StageUsage()), record)
-    return Usage(construction=sums["construction"], online=sums["online"])
-
-
-def added(so_far: StageUsage, record: CallRecord) -> StageUsage:
-    """Return a sum with one more call; money that is not known is left out."""
-    cost = so_far.cost
-    if record.cost is not None:
-        cost = (cost or 0.0) + record.cost
-    return StageUsage(
-        calls=so_far.calls + 1,
-        tokens_in=so_far.tokens_in + record.tokens_in,
-        tokens_out=so_far.tokens_out + record.tokens_out,
-        cached_tokens=so_far.cached_tokens + record.cached_tokens,
-        cost=cost,
-        seconds=so_far.seconds + record.seconds,
-    )
-
-
 def _shown(record: CallRecord) -> dict[str, str | int | float | None]:
     return {
         "stage": record.stage,
@@ -161,4 +131,4 @@ def _shown(record: CallRecord) -> dict[str, str | int | float | None]:
     }
 
 
-__all__ = ["Account", "Phase", "PriceOf", "added", "usage"]
+__all__ = ["Account", "Phase", "PriceOf", "usage"]

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 from qrmem.errors import CapReached
 
@@ -44,6 +45,15 @@ class Caps:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+
+
+class CapOptions(TypedDict, total=False):
+    """The same as arguments of a run; they are named like the settings that they beat."""
+
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    max_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +150,4 @@ class Purse:
         return ""
 
 
-__all__ = ["Amount", "Caps", "Price", "Purse"]
+__all__ = ["Amount", "CapOptions", "Caps", "Price", "Purse"]

@@ -7,35 +7,100 @@ are equal and a change shows as changed lines. Keys, URLs and headers are never 
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from qrmem.errors import UsageError
 from qrmem.models.exchange import Exchange, send
+from qrmem.models.staged import model_for, models_of
 from qrmem.ports import ChatModel, ChatReply, ChatRequest, Message
 
 FORMAT = 1
 _REPLY = ("text", "tokens_in", "tokens_out", "cached_tokens", "finish_reason", "model")
 
 
-class Recorder:
-    """A chat model that writes down every exchange; the file is written as it goes on."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One exchange, and the model that it was with."""
 
-    def __init__(self, chat: ChatModel, path: Path) -> None:
-        self._chat = chat
+    model: str
+    request: ChatRequest
+    reply: ChatReply
+
+
+class Tape:
+    """A cassette that is being recorded; one that is there already is added to.
+
+    The file is written as the exchanges come, and put into an order when it is closed that does not
+    depend on which reply came first.
+    """
+
+    def __init__(self, path: Path, chat: ChatModel) -> None:
+        """Open a cassette for the exchanges with a chat model.
+
+        Raises:
+            UsageError: there is a file that is no cassette, or the path cannot be written.
+        """
         self._path = path
+        self._name = chat.name
         self._lines: dict[str, str] = {}
+        if path.exists() and path.stat().st_size:
+            self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
+        self._write()
+
+    def recording(self, chat: ChatModel) -> "Recorder":
+        """Return the chat model with every exchange written down."""
+        return Recorder(chat, self)
+
+    def add(self, entry: Entry) -> None:
+        """Write one exchange down; the last reply to a request counts."""
+        key, line = _key(entry.request), _line(entry)
+        if self._lines.get(key) != line:
+            self._lines[key] = line
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line)
+
+    def close(self) -> None:
+        """Bring the lines into order."""
+        self._write()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _write(self) -> None:
         try:
-            path.write_text(_heading(chat.name), encoding="utf-8")
+            text = _heading(self._name) + "".join(sorted(self._lines.values()))
+            self._path.write_text(text, encoding="utf-8")
         except OSError as exc:
-            raise UsageError(f"the cassette {path} cannot be written: {exc.strerror}") from exc
+            message = f"the cassette {self._path} cannot be written: {exc.strerror}"
+            raise UsageError(message) from exc
+
+
+class Recorder:
+    """A chat model whose exchanges go on tape, replies from the cache included."""
+
+    def __init__(self, chat: ChatModel, tape: Tape) -> None:
+        self._chat = chat
+        self._tape = tape
 
     @property
     def name(self) -> str:
         """Name of the model behind it."""
         return self._chat.name
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of all models behind it."""
+        return models_of(self._chat)
+
+    def model_for(self, stage: str) -> str:
+        """Return the name of the model that a stage is sent to."""
+        return model_for(self._chat, stage)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Ask and write the exchange down."""
@@ -43,24 +108,10 @@ class Recorder:
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send onward and write the exchange down."""
+        request = exchange.request
         reply = await send(self._chat, exchange)
-        key = _key(exchange.request)
-        if key not in self._lines:
-            self._lines[key] = line = _line(exchange.request, reply)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line)
+        self._tape.add(Entry(model_for(self._chat, request.stage), request, reply))
         return reply
-
-    def close(self) -> None:
-        """Bring the lines into an order that does not depend on which reply came first."""
-        text = _heading(self.name) + "".join(sorted(self._lines.values()))
-        self._path.write_text(text, encoding="utf-8")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 class Player:
@@ -74,14 +125,24 @@ class Player:
         """
         self._path = path
         self._name, entries = _read(path)
-        self._replies = {_key(request): reply for request, reply in entries}
-        self._requests = [request for request, _ in entries]
+        self._replies = {_key(entry.request): entry.reply for entry in entries}
+        self._requests = [entry.request for entry in entries]
+        self._models = {entry.request.stage: entry.model for entry in entries}
         self._unused = set(self._replies)
 
     @property
     def name(self) -> str:
         """Name of the model that was recorded."""
         return self._name
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of all models that were recorded."""
+        return tuple(dict.fromkeys(self._models.values())) or (self._name,)
+
+    def model_for(self, stage: str) -> str:
+        """Return the name of the model that a stage was sent to."""
+        return self._models.get(stage, self._name)
 
     @property
     def unused(self) -> int:
@@ -139,7 +200,8 @@ def _key(request: ChatRequest) -> str:
     return hashlib.sha256("\n".join(_shown(request)).encode("utf-8", "replace")).hexdigest()
 
 
-def _line(request: ChatRequest, reply: ChatReply) -> str:
+def _line(entry: Entry) -> str:
+    request = entry.request
     asked = {
         "stage": request.stage,
         "segment_id": request.segment_id,
@@ -152,11 +214,12 @@ def _line(request: ChatRequest, reply: ChatReply) -> str:
         "schema": request.schema,
         "messages": [[message.role, message.content] for message in request.messages],
     }
-    said = {name: value for name, value in asdict(reply).items() if name in _REPLY}
-    return json.dumps({"request": asked, "reply": said}, ensure_ascii=True) + "\n"
+    said = {name: value for name, value in asdict(entry.reply).items() if name in _REPLY}
+    line = {"model": entry.model, "request": asked, "reply": said}
+    return json.dumps(line, ensure_ascii=True) + "\n"
 
 
-def _read(path: Path) -> tuple[str, list[tuple[ChatRequest, ChatReply]]]:
+def _read(path: Path) -> tuple[str, list[Entry]]:
     try:
         heading, *lines = path.read_text(encoding="utf-8").splitlines()
         start = json.loads(heading)
@@ -171,10 +234,10 @@ def _filled(lines: Iterable[str]) -> Iterable[str]:
     return (line for line in lines if line.strip())
 
 
-def _entry(line: Mapping[str, Any]) -> tuple[ChatRequest, ChatReply]:
+def _entry(line: Mapping[str, Any]) -> Entry:
     asked = dict(line["request"])
     asked["messages"] = tuple(Message(role, content) for role, content in asked["messages"])
-    return ChatRequest(**asked), ChatReply(**line["reply"])
+    return Entry(str(line["model"]), ChatRequest(**asked), ChatReply(**line["reply"]))
 
 
-__all__ = ["Player", "Recorder"]
+__all__ = ["Player", "Recorder", "Tape"]

@@ -1,15 +1,15 @@
 """Counts a run's calls: one record for each, sums by stage, caps, and a budget of retries (S08)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 from qrmem.errors import QrmemError
 from qrmem.models.account import Account, Phase, PriceOf, usage
 from qrmem.models.caps import Amount, Caps, Price
 from qrmem.models.exchange import Exchange, send
 from qrmem.models.outcomes import outcome_of
+from qrmem.models.staged import model_for, models_of
 from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest, Listener, Tokenizer
 from qrmem.records import Usage
 
@@ -18,20 +18,6 @@ MESSAGE_TOKENS = 4
 REQUEST_TOKENS = 3
 """What it adds to a request."""
 _FREE_RETRIES = 10
-
-
-@runtime_checkable
-class Staged(Protocol):
-    """A chat model that has another model for some stages."""
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Names of all of them."""
-        ...
-
-    def model_for(self, stage: str) -> str:
-        """Return the name of the one that a stage is sent to."""
-        ...
 
 
 class Meter:
@@ -71,7 +57,7 @@ class Meter:
         self.account = Account(
             run=run, phase=phase, caps=caps, price_of=price_of, sink=sink, listener=listener
         )
-        self.account.require_prices(chat.models if isinstance(chat, Staged) else [chat.name])
+        self.account.require_prices(models_of(chat))
         self._retries = 0
         self._successes = 0
 
@@ -167,8 +153,7 @@ class Meter:
         return self.account.amount(self._model(request), prompt, tokens - prompt)
 
     def _model(self, request: ChatRequest) -> str:
-        chat = self._chat
-        return chat.model_for(request.stage) if isinstance(chat, Staged) else chat.name
+        return model_for(self._chat, request.stage)
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
         """Return the reply with our own counts where the server gave none."""

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
@@ -23,6 +25,27 @@ WINDOW_TOKENS = 8_000
 """Tokens of one window; the encoders behind such servers read about this much."""
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What one request brought.
+
+    Attributes:
+        tokens: as the server counted them, 0 where it does not say.
+    """
+
+    rows: Sequence[Any]
+    tokens: int
+
+
+Send = Callable[[], Awaitable[Embedded]]
+Count = Callable[[str, Sequence[str], Send], Awaitable[Embedded]]
+"""Takes the model's name, the texts of one request and what sends it; counts and sends it."""
+
+
+async def _uncounted(model: str, texts: Sequence[str], send: Send) -> Embedded:
+    return await send()
+
+
 class RemoteEmbedder:
     """A model of an embeddings endpoint; its dimension is what its first vector has."""
 
@@ -33,6 +56,13 @@ class RemoteEmbedder:
         self._retries = Retries(settings.retries)
         self._places = settings.concurrency
         self._dimension = 0
+        self._count: Count = _uncounted
+
+    def counted(self, count: Count) -> "RemoteEmbedder":
+        """Return the same embedder with each of its requests counted."""
+        other = copy(self)
+        other._count = count
+        return other
 
     @property
     def name(self) -> str:
@@ -95,12 +125,16 @@ class RemoteEmbedder:
     async def _batch(self, client: "AsyncOpenAI", texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.
         sent = [text if text.strip() else "." for text in texts]
-        rows = await self._retries.run(lambda: self._rows(client, sent))
-        unit = unit_rows(rows, count=len(texts), dimension=self._dimension, name=self.name)
+
+        async def send() -> Embedded:
+            return await self._rows(client, sent)
+
+        made = await self._retries.run(lambda: self._count(self._model, sent, send))
+        unit = unit_rows(made.rows, count=len(texts), dimension=self._dimension, name=self.name)
         self._dimension = unit.shape[1]
         return unit
 
-    async def _rows(self, client: "AsyncOpenAI", texts: list[str]) -> list[Any]:
+    async def _rows(self, client: "AsyncOpenAI", texts: list[str]) -> Embedded:
         body = await requested(
             lambda: client.embeddings.with_raw_response.create(
                 model=self._model, input=texts, encoding_format="float"
@@ -110,12 +144,15 @@ class RemoteEmbedder:
             self._timeout,
         )
         try:
-            rows = sorted(json.loads(body)["data"], key=lambda row: int(row.get("index", 0)))
-            return [row["embedding"] for row in rows]
+            found = json.loads(body)
+            rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
+            tokens = (found.get("usage") or {}).get("prompt_tokens")
+            counted = tokens if isinstance(tokens, int) else 0
+            return Embedded([row["embedding"] for row in rows], counted)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as exc:
             said = self._endpoint.clean(body)[:120] or "an empty body"
             text = f"{self._endpoint.host} sent something that is no embeddings: {said}"
             raise Transient(text, cause="body") from exc
 
 
-__all__ = ["RemoteEmbedder"]
+__all__ = ["Embedded", "RemoteEmbedder", "Send"]

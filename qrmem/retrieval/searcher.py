@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,19 @@ class Searcher:
     def settings(self) -> SearchSettings:
         """How it weighs its parts."""
         return self._settings
+
+    async def on_account(self, embedder: "Embedder | None") -> "Searcher":
+        """Return a searcher whose use of the embedder is counted, with the same memory.
+
+        Args:
+            embedder: the namespace's own, on the account of a run.
+        """
+        if self._embedder is None:
+            return self
+        await self._open()
+        other = copy(self)
+        other._embedder = embedder
+        return other
 
     async def search(
         self,

@@ -19,7 +19,7 @@ from qrmem.config import Settings
 from qrmem.errors import CapReached, ModelUnavailable
 from qrmem.models.caching import CachedChat
 from qrmem.models.caps import Caps
-from qrmem.models.cassette import Player, Recorder
+from qrmem.models.cassette import Player, Tape
 from qrmem.models.chat import Chat, open_chat
 from qrmem.models.meter import Meter
 from qrmem.models.negotiation import forget
@@ -135,8 +135,8 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
 
 async def test_a_recorded_session_runs_again_with_the_server_gone(tmp_path: Path) -> None:
     async with serving() as server, opened(server) as chat:
-        with Recorder(chat, tmp_path / "tape.jsonl") as recorder:
-            first = await ask(recorder, request("Ahab met Pip"), Names)
+        with Tape(tmp_path / "tape.jsonl", chat) as tape:
+            first = await ask(tape.recording(chat), request("Ahab met Pip"), Names)
         url = server.url
     again = await ask(Player(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
     assert again.value == first.value

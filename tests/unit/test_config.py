@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qrmem.config import ENVIRONMENT, Secret, Settings
+from qrmem.config import ENVIRONMENT, Secret, Settings, stages
 from qrmem.errors import UsageError
 
 
@@ -30,6 +30,16 @@ def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:
     assert Settings.from_env({"NEO4J_URI": "neo4j://x"}).memory == "neo4j://x"
 
 
+OTHER = (
+    {"mode": "paper", "orientation": "local", "stage_models": "reading=m"}
+    | {
+        "text_fragments": "words:500",
+        "code_fragments": "definitions",
+    }
+    | dict.fromkeys(("max_calls", "max_tokens", "max_cost", "max_seconds"), "3")
+)
+
+
 def test_every_setting_can_be_given_in_the_environment() -> None:
     given = {
         str: "1",
@@ -39,16 +49,7 @@ def test_every_setting_can_be_given_in_the_environment() -> None:
     }
     for field in fields(Settings):
         kind = type(field.default)
-        other = {
-            "mode": "paper",
-            "orientation": "local",
-            "text_fragments": "words:500",
-            "code_fragments": "definitions",
-        }
-        if field.name in other:
-            value = other[field.name]
-        else:
-            value = given.get(kind, "secret")
+        value = OTHER.get(field.name) or given.get(kind, "secret")
         settings = Settings.from_env({f"QRMEM_{field.name.upper()}": value})
         assert getattr(settings, field.name) != field.default, field.name
 
@@ -74,7 +75,21 @@ def _shown(default: object) -> str:
         return str(default).lower()
     if isinstance(default, float):
         return f"{default:g}"
-    return "" if default == Secret("") else str(default)
+    return "" if default in (None, Secret("")) else str(default)
+
+
+def test_a_model_for_a_stage_is_named_in_a_text_or_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "qrmem.toml"
+    file.write_text('[stage_models]\nreading = "small"\njudge = "big"\n')
+    from_file = Settings.from_env({}, file=file)
+    assert stages(from_file.stage_models) == {"reading": "small", "judge": "big"}
+    from_text = Settings.from_env({"QRMEM_STAGE_MODELS": "reading=small, judge = big"})
+    assert stages(from_text.stage_models) == stages(from_file.stage_models)
+
+
+def test_no_cap_and_a_cap_of_nothing_are_two_things() -> None:
+    assert Settings().max_calls is None
+    assert Settings.from_env({}, max_calls=0).max_calls == 0
 
 
 def test_a_path_is_taken_where_a_text_is_meant(tmp_path: Path) -> None:
@@ -100,10 +115,16 @@ def test_a_path_is_taken_where_a_text_is_meant(tmp_path: Path) -> None:
         {"retries": True},
         {"model": 5},
         {"keep_trails": "perhaps"},
+        {"max_calls": -1},
+        {"max_cost": "nan"},
+        {"max_tokens": "many"},
+        {"stage_models": "big"},
+        {"stage_models": "judge="},
+        {"record": "a", "replay": "b"},
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name(chosen: dict[str, Any]) -> None:
-    (name,) = chosen
+    name = next(iter(chosen))
     with pytest.raises(UsageError, match=name):
         Settings.from_env({}, **chosen)
 

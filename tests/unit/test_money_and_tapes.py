@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import UsageError
-from qrmem.models.cassette import Player, Recorder
+from qrmem.models.cassette import Player, Tape
 from qrmem.models.endpoint import embedding_endpoint, endpoint
 from qrmem.models.exchange import Direct
 from qrmem.models.pace import BURST, Pace
 from qrmem.models.prices import load_prices
+from qrmem.models.staged import StagedChat
 from qrmem.ports import ChatRequest, Message
 
 # --- prices --------------------------------------------------------------------------------------
@@ -94,9 +95,10 @@ def request(text: str, **changes: Any) -> ChatRequest:
 
 
 async def recorded(path: Path, *texts: str) -> None:
-    with Recorder(ScriptedModel(*(f"reply to {t}" for t in texts), name="m"), path) as recorder:
+    chat = ScriptedModel(*(f"reply to {t}" for t in texts), name="m")
+    with Tape(path, chat) as tape:
         for text in texts:
-            await recorder.complete(request(text, schema={"type": "object"}))
+            await tape.recording(chat).complete(request(text, schema={"type": "object"}))
 
 
 async def test_a_recording_is_replayed_without_a_model(tmp_path: Path) -> None:
@@ -118,8 +120,8 @@ async def test_the_order_of_replies_does_not_change_a_cassette(tmp_path: Path) -
 
 
 async def test_an_interrupted_recording_can_be_replayed(tmp_path: Path) -> None:
-    recorder = Recorder(ScriptedModel("a", name="m"), tmp_path / "a.jsonl")
-    await recorder.complete(request("one"))
+    chat = ScriptedModel("a", name="m")
+    await Tape(tmp_path / "a.jsonl", chat).recording(chat).complete(request("one"))
     assert (await Player(tmp_path / "a.jsonl").complete(request("one"))).text == "a"
 
 
@@ -134,8 +136,9 @@ async def test_an_interrupted_recording_can_be_replayed(tmp_path: Path) -> None:
 async def test_an_unknown_request_fails_and_names_the_difference(
     tmp_path: Path, changed: ChatRequest, words: str
 ) -> None:
-    with Recorder(ScriptedModel("a", name="m"), tmp_path / "a.jsonl") as recorder:
-        await recorder.complete(request("one"))
+    chat = ScriptedModel("a", name="m")
+    with Tape(tmp_path / "a.jsonl", chat) as tape:
+        await tape.recording(chat).complete(request("one"))
     with pytest.raises(UsageError, match=words):
         await Player(tmp_path / "a.jsonl").complete(changed)
 
@@ -148,7 +151,32 @@ async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no cassette"):
         Player(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written"):
-        Recorder(ScriptedModel(), tmp_path / "no" / "folder")
+        Tape(tmp_path / "no" / "folder", ScriptedModel())
+    with pytest.raises(UsageError, match="is no cassette"):
+        Tape(tmp_path / "a.jsonl", ScriptedModel())
+    assert (tmp_path / "a.jsonl").read_text() == text, "a file of the user's is left alone"
+
+
+async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
+    await recorded(tmp_path / "a.jsonl", "one")
+    await recorded(tmp_path / "a.jsonl", "two")
+    player = Player(tmp_path / "a.jsonl")
+    for text in ("one", "two"):
+        reply = await player.complete(request(text, schema={"type": "object"}))
+        assert reply.text == f"reply to {text}"
+
+
+async def test_a_cassette_knows_which_model_answered_which_stage(tmp_path: Path) -> None:
+    cheap, dear = ScriptedModel("read", name="cheap"), ScriptedModel("judged", name="dear")
+    chat = StagedChat(dear, {"reading": cheap})
+    with Tape(tmp_path / "a.jsonl", chat) as tape:
+        recording = tape.recording(chat)
+        await recording.complete(request("one", stage="extract"))
+        await recording.complete(request("two", stage="judge"))
+    player = Player(tmp_path / "a.jsonl")
+    assert player.model_for("extract") == "cheap"
+    assert player.model_for("judge") == "dear"
+    assert set(player.models) == {"cheap", "dear"}
 
 
 # --- endpoints -----------------------------------------------------------------------------------

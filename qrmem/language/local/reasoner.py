@@ -1,6 +1,6 @@
 """The reasoner that needs no model: rules for reading, quotation for answering."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qrmem.language.local import asking, judging, steering
 from qrmem.language.local.query import names_in
@@ -23,9 +23,20 @@ class LocalReasoner:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, *, questions_per_600: int = 5, reserve: int = 512
+        self,
+        tokenizer: Tokenizer,
+        *,
+        questions_per_600: int = 5,
+        reserve: int = 512,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """Make a reasoner.
+
+        Args:
+            check: asked before each segment and each verdict; raises where the run is to stop.
+        """
         self._tokenizer = tokenizer
+        self._check = check
         self._questions_per_600 = questions_per_600
         self._window = Window(tokenizer, reserve)
 
@@ -48,6 +59,7 @@ class LocalReasoner:
 
         With the user's question in `reading`, what that question adds is in as well.
         """
+        self._check()
         seen = read_with(segment.text, reading.tagged)
         first = Contribution(
             segment.id,
@@ -76,6 +88,7 @@ class LocalReasoner:
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
         """Return what the sentences that answer the questions hold beyond the first pass."""
+        self._check()
         mentions, more = supplement(
             segment, read_with(segment.text, reading.tagged), known, questions
         )
@@ -112,6 +125,7 @@ class LocalReasoner:
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
         """Answer by quoting, or say which of the question's words are missing."""
+        self._check()
         tokens = self._window.frame(context) + sum(map(self._window.size, passages))
         return judging.judge(context, passages, force=force, tokens=tokens)
 
