@@ -40,11 +40,13 @@ class Parsed(Generic[T]):
     Attributes:
         repaired: whether it took more than reading plain JSON of the right shape.
         problems: what had to be left out; empty if nothing was.
+        is_whole: whether its JSON stands in the reply from beginning to end.
     """
 
     value: T
     repaired: bool
     problems: tuple[str, ...]
+    is_whole: bool = True
 
 
 def parse(text: str, schema: Mapping[str, Any]) -> Parsed[Any]:
@@ -68,7 +70,8 @@ def parse(text: str, schema: Mapping[str, Any]) -> Parsed[Any]:
                 continue
             problems = (*done.problems, *filter(None, [candidate.loss]))
             is_as_sent = candidate.is_plain and is_same and not done.changed
-            found = Parsed(fitted, bool(problems) or not is_as_sent, problems)
+            repaired = bool(problems) or not is_as_sent
+            found = Parsed(fitted, repaired, problems, candidate.is_whole)
             if not found.problems:
                 return found
             if best is None or len(found.problems) < len(best.problems):
@@ -89,9 +92,9 @@ def parse_model(text: str, model: type[M]) -> Parsed[M]:
     value = parsed.value
     while True:
         try:
-            return Parsed(
-                model.model_validate(value), parsed.repaired or bool(problems), tuple(problems)
-            )
+            read = model.model_validate(value)
+            repaired = parsed.repaired or bool(problems)
+            return Parsed(read, repaired, tuple(problems), parsed.is_whole)
         except ValidationError as exc:
             said = "; ".join(_said(error) for error in exc.errors()[:3])
             kept = _without_bad_items(value, exc)
@@ -133,6 +136,7 @@ class _Candidate:
 
     value: Any
     is_plain: bool = False
+    is_whole: bool = True
     loss: str = ""
 
 
@@ -156,9 +160,10 @@ def _candidates(text: str) -> Iterator[_Candidate]:
     for piece in [*reversed(fenced), answer]:
         closed, is_cut = completed(piece)
         if (value := _repaired(closed)) is not _NOTHING:
-            yield _Candidate(value, loss="the reply breaks off" if is_cut else "")
+            loss = "the reply breaks off" if is_cut else ""
+            yield _Candidate(value, is_whole=False, loss=loss)
     for value in reversed(inner):
-        yield _Candidate(value, loss="only a part of the reply is JSON")
+        yield _Candidate(value, is_whole=False, loss="only a part of the reply is JSON")
 
 
 def _embedded(text: str) -> tuple[list[Any], list[Any]]:

@@ -123,7 +123,8 @@ def read(reply: ChatReply, model: type[M]) -> Parsed[M]:
         if end:
             raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc
         raise
-    if not end:
+    # What goes on after its JSON has ended, and is cut there, has lost nothing.
+    if not end or (parsed.is_whole and not parsed.problems):
         return parsed
     return Parsed(parsed.value, True, (*parsed.problems, f"the reply was {end}"))
 

@@ -17,11 +17,11 @@ def serving(faults: Faults | None = None, **behaviour: Any) -> Iterator[OpenAISe
         yield running
 
 
-def add(shell: Shell, server: OpenAIServer, *words: str, **env: str) -> Ran:
+def add(shell: Shell, server: OpenAIServer, *words: str, key: str = "") -> Ran:
     text = (SAMPLE / "harbour.md").read_text()
     shell.write("book.md", "## ".join(text.split("## ")[:4]))
     given = ["--model", "test", "--base-url", server.url, "--concurrency", "2", *words]
-    return shell("add", "book.md", *given, **env)
+    return shell("add", "book.md", *given, OPENAI_API_KEY=key)
 
 
 def graph(shell: Shell) -> str:
@@ -94,7 +94,7 @@ def assert_one_line(ran: Ran, code: int, *said: str) -> None:
 
 def test_a_refused_key_is_one_line_and_one_request(qrmem: Shell) -> None:
     with serving(key="right") as server:
-        ran = add(qrmem, server, OPENAI_API_KEY="wr0ng")
+        ran = add(qrmem, server, key="wr0ng")
         assert_one_line(ran, 3, "key", "401")
         assert "wr0ng" not in ran.err
         assert server.stats.refused["401"] == 1

@@ -125,6 +125,13 @@ async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unp
     assert [record.outcome for record in meter.records] == ["repaired"]
 
 
+async def test_a_reply_that_is_cut_after_its_json_has_ended_has_lost_nothing() -> None:
+    whole = '{"names": ["Ahab"]}'
+    for text, is_lost in ((f"{whole}\n{whole[:9]}", False), (whole[:-1], True)):
+        model = ScriptedModel(ChatReply(text, finish_reason="length"))
+        assert bool((await ask(model, request(), Noted)).problems) is is_lost
+
+
 async def test_a_failed_call_is_recorded_under_its_error() -> None:
     meter = metered(Server(fails=1))
     with pytest.raises(ModelUnavailable):
