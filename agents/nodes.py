@@ -14,7 +14,7 @@ from qrmem.agents.trail import Recorder, scored
 from qrmem.language import quotes
 from qrmem.memory import expansion
 from qrmem.memory.budget import Packed, Weighed, pack
-from qrmem.ports import AskContext, Passage, Verdict
+from qrmem.ports import AskContext, Event, Passage, Verdict
 from qrmem.records import Citation, Relation, Segment, Status
 from qrmem.retrieval.fragments.settings import Order
 
@@ -233,6 +233,9 @@ async def _judged(run: AskRun, state: SearchState, *, force: bool) -> tuple[Verd
         packed = replace(packed, read=tuple(best_last[:: -1 if run.order == "score" else 1]))
     passages = await run.graph.passages([weighed.segment for weighed in packed.read])
     verdict = await run.deps.reasoner.judge(run.context, passages, force=force)
+    if not verdict.is_readable:
+        message = "the model's verdict cannot be read; it counts as unanswerable (qrmem doctor)"
+        run.deps.listener(Event("warning", {"message": message}))
     if verdict.is_answerable:
         run.answer = verdict
         run.citations = cited(verdict, passages)

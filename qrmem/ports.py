@@ -187,6 +187,7 @@ class Verdict:
         choice: index of the chosen option, or `None`.
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
+        is_readable: `False` where no reply could be read; it counts as not answerable (Q15).
     """
 
     is_answerable: bool
@@ -195,6 +196,7 @@ class Verdict:
     reason: str = ""
     quotes: tuple[Quote, ...] = ()
     tokens: int = 0
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

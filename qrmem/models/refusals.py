@@ -40,7 +40,10 @@ def from_status(
             f"{endpoint.host} does not know the model {model!r} ({status}): {said}"
         )
     if status in {400, 413, 422, 500} and _CONTEXT.search(low):
-        return ContextExceeded(f"the prompt is longer than what {endpoint.host} takes: {said}")
+        return ContextExceeded(
+            f"the prompt is longer than what {endpoint.host} takes; QRMEM_WINDOW or --window "
+            f"makes it shorter: {said}"
+        )
     if status == 500 and _VALIDATION.search(low):
         return Rejected(text, complaint=low)  # llama-cpp-python's server puts it so
     if status in _PASSING:

@@ -112,6 +112,15 @@ def test_a_segment_whose_replies_are_of_no_use_fails_and_is_tried_again(qrmem: S
     assert qrmem("status").code == 0
 
 
+def test_a_verdict_that_cannot_be_read_is_told(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    assert qrmem("add", "a.txt").code == 0
+    with in_thread(OpenAIServer(faults=Faults(always="nonsense"))) as broken:
+        ran = qrmem("ask", "Who met Ada?", "--json", *using(broken))
+    assert (ran.code, ran.json["status"]) == (0, "unanswerable")
+    assert "the model's verdict cannot be read" in ran.err
+
+
 def test_a_segment_that_lost_a_part_of_a_reply_is_partial_and_the_command_says_so(
     qrmem: Shell,
 ) -> None:

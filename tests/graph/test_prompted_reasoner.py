@@ -217,6 +217,7 @@ async def test_the_paper_s_own_form_is_read_too() -> None:
 async def test_an_unparsable_verdict_is_action_minus_one_with_no_reason() -> None:
     verdict = await reasoner(ScriptedModel(*["hm"] * 6)).judge(ASKED, PASSAGES)
     assert (verdict.is_answerable, verdict.reason) == (False, "")
+    assert not verdict.is_readable
     assert verdict.tokens > 0
 
 
@@ -262,6 +263,15 @@ async def test_a_prompt_that_the_server_finds_too_long_is_packed_again() -> None
     verdict = await reasoner(model).judge(ASKED, passages)
     assert verdict.answer == "Ann"
     assert size(model.requests[1]) < 0.9 * size(model.requests[0])
+
+
+async def test_a_server_that_takes_less_than_any_prompt_is_told_apart_from_a_small_window() -> None:
+    """Asking for a wider window would send the user the wrong way."""
+    always = ScriptedModel(*[ContextExceeded("at most 900 tokens")] * 20)
+    asking = reasoner(always)
+    for _ in range(8):
+        with pytest.raises(ContextExceeded, match="at most 900"):
+            await asking.judge(ASKED, PASSAGES)
 
 
 async def test_a_server_that_counts_more_is_believed_from_then_on() -> None:

@@ -68,9 +68,9 @@ class Answerer:
             return _judged(context, await self._judge(context, passages))
         except ModelOutputError as exc:
             reply = None if force else paper_form(exc.raw)
-            if reply is None:
-                return Verdict(is_answerable=False, tokens=self._tokens(context, passages, force))
             tokens = self._tokens(context, passages, force)
+            if reply is None:
+                return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
             return _judged(context, Called(reply, tokens, ()))
 
     async def query_entities(self, context: AskContext) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from qrmem.errors import ContextExceeded
+from qrmem.errors import ContextExceeded, WindowTooSmall
 from qrmem.language.prompted.window import Draft, Ruler, draft
 from qrmem.models.structured import Structured, ask
 from qrmem.ports import ChatModel, ChatRequest, Event, Listener
@@ -51,6 +51,7 @@ class Caller:
         self.ruler = ruler
         self._chat = chat
         self._listener = listener
+        self._exceeded: ContextExceeded | None = None
 
     async def call(
         self,
@@ -73,10 +74,17 @@ class Caller:
 
         Raises:
             WindowTooSmall: it cannot be made to fit.
+            ContextExceeded: nor for a server that takes less than the window.
             ModelOutputError: no reply could be read.
         """
         for last in (False,) * PACKED_AGAIN + (True,):
-            made = draft(self.ruler, prompt, groups, render, window=window, reply=reply)
+            try:
+                made = draft(self.ruler, prompt, groups, render, window=window, reply=reply)
+            except WindowTooSmall:
+                # It is so by the stretched count alone: a wider window would not help.
+                if self._exceeded is not None:
+                    raise self._exceeded from None
+                raise
             request = replace(
                 made.request,
                 segment_id=next(iter(segments), ""),
@@ -88,6 +96,7 @@ class Caller:
             except ContextExceeded as exc:
                 if last:
                     raise
+                self._exceeded = exc
                 self.ruler.stretch()
                 self._warn(f"{exc}; tokens are counted a quarter higher from here on")
         raise AssertionError("unreachable")
