@@ -51,7 +51,7 @@ def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structur
 def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
     if not fragments.vectors.any():
         raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
-    # Deviation: beyond that size negative cosines stay in, see docs/adr/0007.
+    # Deviation: beyond that size negative cosines stay in, see docs/adr/0009.
     return Semantic(fragments.vectors, settings.printed, fragments.size <= EXACT)
 
 
