@@ -17,7 +17,7 @@ from qrmem.models.caps import Caps
 from qrmem.ports import Event, Listener, Reading
 from qrmem.records import AddReport, Document, DocumentInfo, LedgerRow, Segment
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
-from qrmem.retrieval.fragments.gathering import CHAT_KEY
+from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, outline
 from qrmem.text.code.languages import CODE_KEY
@@ -152,7 +152,7 @@ class Adder:
             await self._put(document, self._tally.added if before is None else self._tally.updated)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
-        elif CHAT_KEY in document.metadata:
+        elif is_turn(document.metadata):
             await self._read_turn(document)
         self._enlist(name, await self._states(name))
 

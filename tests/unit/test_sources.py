@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import qrmem
 from qrmem.cli.parser import pairs
 from qrmem.errors import BadDocument
 from qrmem.records import Document
@@ -36,6 +37,14 @@ def test_what_cannot_be_kept_is_refused_by_name(changes: dict[str, Any], word: s
 def test_text_in_metadata_is_cleaned_like_all_text() -> None:
     kept = identified(Document(**GOOD, metadata={"a\x00b": "one\ud800two\r\n", "n": 3, "t": True}))
     assert kept.metadata == {"a b": "one\ufffdtwo\n", "n": 3, "t": True}
+
+
+@pytest.mark.parametrize("name", ["code", "chat", "turn", "language", "source"])
+async def test_metadata_of_a_user_never_decides_how_a_document_is_read(name: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "a", "text": "Ada met Babbage.", "metadata": {name: "python"}})
+        assert (await memory.entity("Babbage")).segments
+        assert await memory.search("Ada", where={name: "python"})
 
 
 @pytest.mark.parametrize(

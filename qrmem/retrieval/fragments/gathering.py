@@ -1,6 +1,6 @@
 """The fragments of a memory as FragRel sees them: segments in order, each with its place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.records import DocumentInfo, Segment
+    from qrmem.records import DocumentInfo, Scalar, Segment
     from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.fragments.settings import FragmentSettings
 
@@ -74,16 +74,20 @@ def gather(columns: "Columns", allowed: "NDArray[np.bool_]") -> Fragments:
     )
 
 
+def is_turn(metadata: Mapping[str, "Scalar"]) -> bool:
+    """Whether a document is a turn of a conversation; one of the names alone is a user's own."""
+    return CHAT_KEY in metadata and isinstance(metadata.get(TURN_KEY), int)
+
+
 def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
     """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
     numbers: dict[tuple[str, str], int] = {}
     sequence_of, turn_of = [], []
     for info in documents:
-        turn = info.metadata.get(TURN_KEY)
-        is_turn = CHAT_KEY in info.metadata and isinstance(turn, int)
-        name = (CHAT_KEY, str(info.metadata[CHAT_KEY])) if is_turn else ("", info.id)
+        is_one = is_turn(info.metadata)
+        name = (CHAT_KEY, str(info.metadata[CHAT_KEY])) if is_one else ("", info.id)
         sequence_of.append(numbers.setdefault(name, len(numbers)))
-        turn_of.append(turn if is_turn and isinstance(turn, int) else -1)
+        turn_of.append(info.metadata[TURN_KEY] if is_one else -1)
     return np.array(sequence_of, dtype=np.int64), np.array(turn_of, dtype=np.int64)
 
 
@@ -100,7 +104,7 @@ def preset(fragments: Fragments) -> "FragmentSettings":
     """Return the paper's settings for what most fragments are."""
     kinds = np.array(
         [
-            1 if CODE_KEY in info.metadata else 2 if CHAT_KEY in info.metadata else 0
+            1 if CODE_KEY in info.metadata else 2 if is_turn(info.metadata) else 0
             for info in fragments.documents
         ],
         dtype=np.int64,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-CODE_KEY = "code"
-"""Metadata of a source file: the language that it is in."""
+CODE_KEY = "qrmem:language"
+"""Metadata of a source file: the language that it is in; a name that no user gives by chance."""
 
 SUFFIXES: Mapping[str, str] = {
     ".py": "python",
