@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound
+from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.inspecting import describe, view_entity
 from qrmem.models.sums import By, usage_by
@@ -19,6 +20,9 @@ from qrmem.records import (
     Trail,
     UsageRow,
 )
+
+if TYPE_CHECKING:
+    from qrmem.graphstore.neo4j import SavedQuery
 
 
 class Looking:
@@ -101,6 +105,23 @@ class Looking:
         """Return recorded runs, newest first."""
         await self._opened.known()
         return await self._opened.store.trails(self._opened.ns, limit)
+
+    async def neo4j_queries(self, name: str = "") -> "Sequence[SavedQuery]":
+        """Return ready queries to look at this namespace in Neo4j Browser.
+
+        Args:
+            name: of an entity to look at; "": the one that occurs most.
+
+        Raises:
+            UsageError: this memory is not in Neo4j.
+        """
+        from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
+
+        opened = self._opened
+        if not isinstance(opened.store, Neo4jStore):
+            raise UsageError(f"{opened.store.location} is no memory in Neo4j")
+        await opened.info()
+        return browser_queries(opened.ns, name=name)
 
     async def graphml(self, path: str) -> int:
         """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""

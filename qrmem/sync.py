@@ -41,6 +41,7 @@ from qrmem.records import (
 from qrmem.sources import Source
 
 if TYPE_CHECKING:
+    from qrmem.graphstore.neo4j import SavedQuery
     from qrmem.retrieval.fragments import FragmentSettings
 
 T = TypeVar("T")
@@ -307,6 +308,10 @@ class Memory:
     def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
         """See `qrmem.Memory.export`."""
         return self._loop.run(self._memory.export(path, runs=runs))
+
+    def neo4j_queries(self, name: str = "") -> "Sequence[SavedQuery]":
+        """See `qrmem.Memory.neo4j_queries`."""
+        return self._loop.run(self._memory.neo4j_queries(name))
 
     def graphml(self, path: str) -> int:
         """See `qrmem.Memory.graphml`."""

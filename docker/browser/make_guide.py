@@ -34,7 +34,7 @@ def page() -> str:
         f"<li><code>{name}</code>: {html.escape(words)}</li>" for name, words in PARAMETERS.items()
     )
     slides = [_slide("A memory of qrmem", START.format(rows=rows), parameter_command(values))]
-    slides += [_slide(title, "", text) for title, text, _ in browser_queries("")]
+    slides += [_slide(query.title, "", query.text) for query in browser_queries("")]
     return f'<article class="guide">\n<carousel>\n{"".join(slides)}</carousel>\n</article>\n'
 
 

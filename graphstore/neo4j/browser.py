@@ -1,6 +1,7 @@
 """Queries for a person in Neo4j Browser; each one is bounded and shows names, not ids."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.neo4j.statements import statements
@@ -8,20 +9,32 @@ from qrmem.graphstore.neo4j.statements import statements
 PARAMETERS: Mapping[str, str] = {
     "name": "part of an entity's name; empty: the one that occurs most",
     "document": "a document's id; empty: the first",
+    "from": "number of the first segment to show; empty: 0",
     "trail": "a trail's id; empty: the newest",
     "question": "a question asked at least twice; empty: the newest such",
 }
 """What may be filled in, and what is shown if it is not."""
 
 
-def browser_queries(ns: str) -> list[tuple[str, str, dict[str, str]]]:
-    """Return title, Cypher and parameters of every saved query for a namespace.
+@dataclass(frozen=True, slots=True)
+class SavedQuery:
+    """A query to look at a memory with.
 
-    Only the parameters that a query uses go with it; all but `ns` may stay empty.
+    Attributes:
+        text: Cypher.
+        parameters: those that it uses; all but `ns` may be empty.
     """
-    values = {"ns": short(ns)} | dict.fromkeys(PARAMETERS, "")
+
+    title: str
+    text: str
+    parameters: Mapping[str, str]
+
+
+def browser_queries(ns: str, **chosen: str) -> list[SavedQuery]:
+    """Return every saved query for a namespace; `chosen` are values of `PARAMETERS`."""
+    values = {"ns": short(ns)} | dict.fromkeys(PARAMETERS, "") | chosen
     return [
-        (title, text, {name: value for name, value in values.items() if f"${name}" in text})
+        SavedQuery(title, text, {name: v for name, v in values.items() if f"${name}" in text})
         for title, text in statements("browser").items()
     ]
 
@@ -29,6 +42,14 @@ def browser_queries(ns: str) -> list[tuple[str, str, dict[str, str]]]:
 def parameter_command(values: Mapping[str, str]) -> str:
     """Return the Browser's command that sets parameters, e.g. `:params {ns: "default"}`."""
     return ":params {" + ", ".join(f"{name}: {_quoted(v)}" for name, v in values.items()) + "}"
+
+
+def browser_script(queries: Sequence[SavedQuery]) -> str:
+    """Return what sets the parameters and runs the queries, one after another, when pasted."""
+    values = {name: value for query in queries for name, value in query.parameters.items()}
+    parts = [parameter_command({name: values[name] for name in ("ns", *PARAMETERS)}) + ";"]
+    parts += [f"// {query.title}\n{query.text};" for query in queries]
+    return "\n\n".join(parts)
 
 
 def _quoted(value: str) -> str:

@@ -175,6 +175,9 @@ async def show(arguments: Namespace) -> int:
         if arguments.merges:
             found: Any = await memory.merges()
             lines = looking.merge_lines(found)
+        elif arguments.neo4j:
+            found = await memory.neo4j_queries(arguments.entity or "")
+            lines = looking.neo4j_lines(found)
         elif arguments.entity:
             found = await memory.entity(arguments.entity)
             lines = looking.entity_lines(found, arguments.limit)

@@ -1,10 +1,14 @@
 """Lines for `show`, `status` and `list`."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge
+
+if TYPE_CHECKING:
+    from qrmem.graphstore.neo4j import SavedQuery
 
 
 def status_lines(status: MemoryStatus) -> list[str]:
@@ -61,6 +65,16 @@ def merge_lines(merges: Sequence[Merge]) -> list[str]:
     ]
     hint = "qrmem separate A B keeps two names apart, qrmem merge A B counts them as one"
     return [*(lines or ["no names were merged"]), hint]
+
+
+def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
+    """Show saved queries as a script for Neo4j Browser."""
+    from qrmem.graphstore.neo4j import browser_script
+
+    return [
+        "// For the editor of Neo4j Browser: all of it, or the first line and then any one query.",
+        *browser_script(queries).split("\n"),
+    ]
 
 
 def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> list[str]:

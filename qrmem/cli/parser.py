@@ -116,6 +116,7 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", parents=[common], help="the memory, or one entity")
     show.add_argument("entity", nargs="?", help="name of an entity")
     show.add_argument("--merges", action="store_true", help="which names count as one, and why")
+    show.add_argument("--neo4j", action="store_true", help="ready queries for Neo4j Browser")
     show.add_argument("--limit", type=int, default=20, metavar="N", help="rows at most (20)")
     trail = commands.add_parser("trail", parents=[common], help="a run, step by step")
     trail.add_argument("id", nargs="?", help="default: the last run")

@@ -102,10 +102,10 @@ async def test_every_saved_query_draws_names_in_the_real_browser(memory: Server,
         await _style_and_guide(browser, kit)
         values = {"ns": NS, "name": "", "document": "", "trail": "", "question": ""}
         await browser.run(parameter_command(values))
-        for title, text, _ in browser_queries(NS):
+        for query in browser_queries(NS):
             await browser.clear()
-            await _see(await browser.run(text), title, text)
-            await _keep_picture(page, title)
+            await _see(await browser.run(query.text), query.title, query.text)
+            await _keep_picture(page, query.title)
         await opened.close()
 
 

@@ -8,137 +8,226 @@ ORDER BY document LIMIT 100
 
 // :: The entities that occur most, and what relates them
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
-WITH e ORDER BY e.mentions DESC, e.key LIMIT 25
+WITH e ORDER BY e.mentions DESC, e.key LIMIT 16
 WITH collect(e) AS entities
 UNWIND entities AS a
-OPTIONAL MATCH (a)-[r:RELATES]->(b:Entity) WHERE b IN entities
-RETURN a, r, b LIMIT 150
+OPTIONAL MATCH (a)-[r:RELATES]->(b:Entity) WHERE b IN entities AND a <> b
+RETURN a, r, b LIMIT 60
 
 // :: The memory around an entity
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
   AND toLower(e.name) CONTAINS toLower($name)
-WITH e ORDER BY e.mentions DESC, e.key LIMIT 1
+WITH e ORDER BY toLower(e.name) = toLower($name) DESC, e.mentions DESC, e.key LIMIT 1
 CALL (e) {
-  MATCH p = (e)-[:RELATES]-(:Entity) RETURN p LIMIT 40
+  MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+  WITH x, head(collect(r)) AS r ORDER BY x.mentions DESC, x.key LIMIT 10
+  RETURN r, x
   UNION
-  MATCH p = (e)<-[:MENTIONS]-(:Segment) RETURN p LIMIT 15
+  MATCH (e)<-[r:MENTIONS]-(x:Segment)
+  WITH x, head(collect(r)) AS r ORDER BY x.document, x.index LIMIT 3
+  RETURN r, x
   UNION
-  MATCH p = (e)<-[:NAMES]-(:Name) RETURN p LIMIT 10
+  MATCH (e)<-[r:NAMES]-(x:Name) WHERE x.surface <> e.name
+  RETURN r, x ORDER BY x.count DESC, x.key LIMIT 4
 }
-RETURN p LIMIT 65
+RETURN e, r, x LIMIT 25
 
-// :: A document and its chain of segments
+// :: What is said of an entity, and where
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
+  AND toLower(e.name) CONTAINS toLower($name)
+WITH e ORDER BY toLower(e.name) = toLower($name) DESC, e.mentions DESC, e.key LIMIT 1
+MATCH (e)-[r:RELATES]-(x:Entity)
+MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
+RETURN e.name AS entity, x.name AS other, r.description AS said, s.document AS document,
+  s.index AS segment, r.question AS question
+ORDER BY document, segment, r.n LIMIT 200
+
+// :: A document's chain of segments
 MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL AND ($document = '' OR d.key = $document)
 WITH d ORDER BY d.key LIMIT 1
-MATCH (d)-[has:HAS]->(s:Segment)
-WITH d, has, s ORDER BY s.index LIMIT 40
+MATCH (d)-[:HAS]->(s:Segment) WHERE s.index >= coalesce(toInteger($from), 0)
+WITH s ORDER BY s.index LIMIT 15
 OPTIONAL MATCH (s)-[next:NEXT]->(t:Segment)
-RETURN d, has, s, next, t LIMIT 40
+RETURN s, next, t LIMIT 15
 
 // :: Generated questions and what each added
 MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
-MATCH (q)-[:ASKED_OF]->(s:Segment)
+MATCH (q)-[:ASKED_OF]->(s:Segment) WHERE ($document = '' OR s.document = $document)
+  AND s.index >= coalesce(toInteger($from), 0)
 WITH q, s ORDER BY s.document, s.index, q.n LIMIT 200
 OPTIONAL MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE m.question = q.text
 WITH q, s, collect(DISTINCT e.name) AS entities
 OPTIONAL MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
 WHERE r.question = q.text
-RETURN s.document AS document, s.index AS segment, q.text AS question, entities,
-  collect(DISTINCT r.description) AS relations
-ORDER BY document, segment LIMIT 200
+WITH q, s, entities, collect(DISTINCT r.description) AS relations
+RETURN q.text AS question, entities AS `added entities`, relations AS `added relations`,
+  s.document AS document, s.index AS segment
+ORDER BY document, segment, q.n LIMIT 200
 
-// :: Questions in the picture, with the entities that they added
+// :: Questions as a picture, with the entities that they added
 MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
-MATCH (q)-[asked:ASKED_OF]->(s:Segment)
-WITH q, asked, s ORDER BY s.document, s.index, q.n LIMIT 25
+MATCH (q)-[asked:ASKED_OF]->(s:Segment) WHERE ($document = '' OR s.document = $document)
+  AND s.index >= coalesce(toInteger($from), 0)
+WITH q, asked, s ORDER BY s.document, s.index, q.n LIMIT 10
 OPTIONAL MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE m.question = q.text
-RETURN q, asked, s, m, e LIMIT 100
+RETURN q, asked, s, m, e LIMIT 40
 
 // :: Trails, newest first
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
-RETURN t.key AS trail, t.created AS at, t.question AS question, t.strategy AS strategy,
-  t.status AS status, t.answer AS answer
+RETURN t.key AS trail, t.question AS question, t.strategy AS strategy, t.status AS status,
+  t.answer AS answer, t.created AS at
 ORDER BY at DESC, t.arrival DESC LIMIT 50
 
 // :: A trail as a picture: its steps in order, what they read, dropped and expanded
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL AND ($trail = '' OR t.key = $trail)
 WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT 1
-MATCH (t)-[step:STEP]->(p:Step)
-CALL (p) {
-  MATCH (p)-[r:READ|DROPPED]->(x:Segment) RETURN r, x ORDER BY r.n LIMIT 12
+MATCH (t)-[step:STEP]->(p:Step) WHERE p.n <= 12
+OPTIONAL MATCH (p)-[then:THEN]->(after:Step) WHERE after.n <= 12
+OPTIONAL CALL (p) {
+  MATCH (p)-[r:READ]->(x:Segment) RETURN r, x ORDER BY r.n LIMIT 8
+  UNION
+  MATCH (p)-[r:DROPPED]->(x:Segment) RETURN r, x ORDER BY r.n LIMIT 3
   UNION
   MATCH (p)-[r:EXPANDED]->(x:Entity) RETURN r, x ORDER BY r.taken DESC, r.n LIMIT 4
 }
-OPTIONAL MATCH (p)-[then:THEN]->(after:Step)
-RETURN t, step, p, r, x, then, after LIMIT 120
+RETURN t, step, p, then, after, r, x LIMIT 100
 
-// :: A trail as a table: each step, with its scores and reasons
+// :: A trail as a table: each step with its verdict, scores and reasons
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL AND ($trail = '' OR t.key = $trail)
 WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT 1
 MATCH (t)-[:STEP]->(p:Step)
-OPTIONAL MATCH (p)-[r:READ|DROPPED]->(s:Segment)
-WITH p, r, s ORDER BY p.n, r.n
-WITH p, collect(CASE WHEN s IS NOT NULL THEN
-  {what: toLower(type(r)), score: r.score, document: s.document, segment: s.index,
-   begins: left(s.text, 80)} END) AS segments
-RETURN p.n AS step, p.action AS action, p.entities AS entities, segments, p.verdict AS verdict,
-  p.reason AS reason, p.tokens AS tokens
+CALL (p) {
+  MATCH (p)-[r:READ]->(s:Segment)
+  WITH r, s ORDER BY r.n LIMIT 30
+  RETURN collect(s.document + ' ' + s.index + ' (' + round(r.score, 2) + ')') AS read
+}
+CALL (p) {
+  MATCH (p)-[r:DROPPED]->(s:Segment)
+  WITH r, s ORDER BY r.n LIMIT 30
+  RETURN collect(s.document + ' ' + s.index + ' (' + round(r.score, 2) + ')') AS dropped
+}
+CALL (p) {
+  MATCH (p)-[r:EXPANDED]->(e:Entity)
+  WITH r, e ORDER BY r.n LIMIT 20
+  RETURN collect(DISTINCT CASE WHEN r.taken THEN '' ELSE 'not taken: ' END + r.description
+    + ' (' + round(r.score, 2) + ')') AS expanded
+}
+RETURN p.n AS step, p.action AS action, p.verdict AS verdict, p.reason AS reason, read, expanded,
+  dropped, p.entities[..12] AS entities, p.tokens AS tokens
 ORDER BY step LIMIT 100
 
 // :: Two trails of one question, side by side
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
   AND ($question = '' OR t.question = $question)
 WITH t ORDER BY t.created DESC, t.arrival DESC
-WITH t.question AS question, collect(t)[..2] AS trails, max(t.arrival) AS newest
+WITH t.question AS question, collect(t)[..2] AS trails, max(t.created) AS newest
 WHERE size(trails) = 2
-WITH trails ORDER BY newest DESC LIMIT 1
+WITH trails ORDER BY newest DESC, question LIMIT 1
 UNWIND trails AS t
-MATCH (t)-[step:STEP]->(p:Step)
-OPTIONAL MATCH (p)-[r:READ|DROPPED]->(s:Segment)
-OPTIONAL MATCH (p)-[then:THEN]->(after:Step)
-RETURN t, step, p, r, s, then, after LIMIT 200
+CALL (t) {
+  RETURN 0 AS step, t.strategy + ': ' + t.status + CASE WHEN t.answer = '' THEN '' ELSE ': ' END
+    + t.answer AS does
+  UNION
+  MATCH (t)-[:STEP]->(p:Step)
+  OPTIONAL MATCH (p)-[r:READ]->(s:Segment)
+  WITH p, r, s ORDER BY p.n, r.n
+  WITH p, collect(s.document + ' ' + s.index) AS read
+  OPTIONAL MATCH (p)-[r:EXPANDED]->(e:Entity) WHERE r.taken
+  WITH p, read, collect(DISTINCT e.name) AS taken
+  RETURN p.n AS step, p.action + CASE WHEN read + taken = [] THEN '' ELSE ': ' END
+    + reduce(all = '', one IN read + taken | all + CASE all WHEN '' THEN '' ELSE ', ' END + one)
+    + CASE WHEN p.verdict = '' THEN '' ELSE ' → ' + p.verdict END
+    + CASE WHEN p.reason = '' THEN '' ELSE ' (' + p.reason + ')' END AS does
+}
+WITH trails, t, step, CASE WHEN size(does) > 85 THEN left(does, 84) + '…' ELSE does END AS does
+RETURN step, collect(CASE WHEN t = trails[1] THEN does END)[0] AS `the earlier one`,
+  collect(CASE WHEN t = trails[0] THEN does END)[0] AS `the later one`
+ORDER BY step LIMIT 50
 
-// :: Names that were merged into one entity
+// :: Two trails of one question as a picture: what both read, and what only one
+MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
+  AND ($question = '' OR t.question = $question)
+WITH t ORDER BY t.created DESC, t.arrival DESC
+WITH t.question AS question, collect(t)[..2] AS trails, max(t.created) AS newest
+WHERE size(trails) = 2
+WITH trails ORDER BY newest DESC, question LIMIT 1
+UNWIND trails AS t
+MATCH (t)-[step:STEP]->(p:Step) WHERE p.n <= 10
+OPTIONAL MATCH (p)-[then:THEN]->(after:Step) WHERE after.n <= 10
+OPTIONAL CALL (p) {
+  MATCH (p)-[r:READ]->(s:Segment) RETURN r, s ORDER BY r.n LIMIT 8
+}
+RETURN t, step, p, then, after, r, s LIMIT 100
+
+// :: Names that were merged into one entity, and why
 MATCH (n:Name) WHERE n.ns = $ns AND n.key IS NOT NULL
-MATCH (n)-[:NAMES]->(e:Entity)
+MATCH (n)-[:NAMES]->(e:Entity) WHERE toLower(e.name) CONTAINS toLower($name)
 WITH e, n ORDER BY n.count DESC, n.key
-WITH e, collect(n.surface + ' (' + toString(n.count) + ')') AS names, collect(n.surface) AS all
-WHERE size(names) > 1
-OPTIONAL MATCH (d:Decision {ns: $ns}) WHERE d.key IS NOT NULL AND d.first IN all AND d.second IN all
-RETURN e.name AS entity, e.type AS type, names,
-  collect(DISTINCT d.first + (CASE WHEN d.same THEN ' = ' ELSE ' ≠ ' END) + d.second) AS decided
-ORDER BY size(names) DESC, entity LIMIT 100
+WITH e, collect(n) AS names WHERE size(names) > 1
+WITH e, names ORDER BY size(names) DESC, e.mentions DESC, e.key LIMIT 100
+WITH e, names, split(split(e.key, '|')[0], ' ') AS whole
+UNWIND names AS n
+WITH e, n, whole, split(split(n.key, '|')[0], ' ') AS words,
+  COLLECT { MATCH (d:Decision) WHERE d.ns = $ns AND d.key IS NOT NULL
+    WITH properties(d) AS d
+    WHERE d.same AND toLower(n.surface) IN [toLower(d.first), toLower(d.second)]
+    RETURN 'you said that ' + d.first + ' is ' + d.second } AS decided
+WHERE n.key <> e.key
+RETURN e.name AS entity, n.surface AS name, n.count AS times, CASE
+    WHEN decided <> [] THEN decided[0]
+    WHEN words = whole THEN 'the same name, of unknown type'
+    WHEN reduce(all = '', word IN words | all + word)
+      = reduce(all = '', word IN whole | all + left(word, 1)) THEN 'its initials'
+    WHEN all(word IN words WHERE word IN whole) THEN 'a part of the name'
+    WHEN all(word IN whole WHERE word IN words) THEN 'a longer form'
+    WHEN any(word IN words WHERE word IN whole) THEN 'shares ' + [w IN words WHERE w IN whole][0]
+    ELSE 'an alias' END AS why, e.type AS type
+ORDER BY e.mentions DESC, entity, times DESC LIMIT 200
 
 // :: Merged names as a picture
 MATCH (n:Name) WHERE n.ns = $ns AND n.key IS NOT NULL
-MATCH (n)-[:NAMES]->(e:Entity)
+MATCH (n)-[:NAMES]->(e:Entity) WHERE toLower(e.name) CONTAINS toLower($name)
 WITH e, count(n) AS names WHERE names > 1
-WITH e ORDER BY names DESC, e.key LIMIT 20
+WITH e ORDER BY names DESC, e.mentions DESC, e.key LIMIT 12
 MATCH p = (e)<-[:NAMES]-(:Name)
-RETURN p LIMIT 100
+RETURN p LIMIT 60
 
 // :: Possible contradictions: what distant segments say of the same two entities
-MATCH (a:Entity)-[r:RELATES]->(b:Entity) WHERE r.ns = $ns AND r.segment IS NOT NULL AND a <> b
-WITH CASE WHEN a.key < b.key THEN [a, b] ELSE [b, a] END AS pair, count(DISTINCT r.segment) AS said
-WHERE said > 1
-WITH pair, said ORDER BY said DESC LIMIT 50
-WITH pair[0] AS a, pair[1] AS b
-MATCH (a)-[r:RELATES]-(b)
-MATCH (s:Segment {ns: $ns, key: r.segment})
-WITH a, b, collect({document: s.document, segment: s.index, says: r.description}) AS said,
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND e.mentions > 1
+  AND toLower(e.name) CONTAINS toLower($name)
+WITH e ORDER BY e.mentions DESC, e.key LIMIT 1000
+MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
+WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
+WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200
+UNWIND said AS r
+MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
+WITH pair, r, s ORDER BY s.document, s.index, r.n
+WITH pair, collect([s.document, s.index, r.description])[..10] AS said,
   max(s.index) - min(s.index) AS apart, count(DISTINCT s.document) AS documents
 WHERE apart > 1 OR documents > 1
-RETURN a.name AS one, b.name AS other, documents, apart, said[..10] AS said
-ORDER BY documents DESC, apart DESC LIMIT 25
+WITH pair, said, apart, documents ORDER BY documents DESC, apart DESC LIMIT 40
+UNWIND said AS one
+RETURN pair[0].name + ' – ' + pair[1].name AS between, one[2] AS said, one[0] AS document,
+  one[1] AS segment
+ORDER BY documents DESC, apart DESC, between, document, segment LIMIT 200
 
-// :: The same in a picture: parallel relations between two entities
-MATCH (a:Entity)-[r:RELATES]->(b:Entity) WHERE r.ns = $ns AND r.segment IS NOT NULL AND a <> b
-WITH CASE WHEN a.key < b.key THEN [a, b] ELSE [b, a] END AS pair, count(DISTINCT r.segment) AS said
-WHERE said > 1
-WITH pair ORDER BY said DESC LIMIT 8
-WITH pair[0] AS a, pair[1] AS b
-MATCH p = (a)-[:RELATES]-(b)
-RETURN p LIMIT 60
+// :: The same as a picture: parallel relations between two entities
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND e.mentions > 1
+  AND toLower(e.name) CONTAINS toLower($name)
+WITH e ORDER BY e.mentions DESC, e.key LIMIT 1000
+MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
+WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
+WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200
+UNWIND said AS r
+MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
+WITH pair, collect(DISTINCT r)[..6] AS said, max(s.index) - min(s.index) AS apart,
+  count(DISTINCT s.document) AS documents
+WHERE apart > 1 OR documents > 1
+WITH pair, said ORDER BY documents DESC, apart DESC LIMIT 6
+UNWIND said AS r
+RETURN pair[0] AS one, r, pair[1] AS other LIMIT 36
 
 // :: Segments that were not read completely, and why
 MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND s.state <> 'ok'
