@@ -63,6 +63,7 @@ class Adder:
         update: bool = False,
         rebuild: bool = False,
         question: str = "",
+        index: CodeIndex | None = None,
         caps: Caps | None = None,
         open_entity: bool = True,
         graph_update: bool = True,
@@ -85,6 +86,7 @@ class Adder:
         self._question = question
         self._run: Run = tools.run("construction", listener, caps=caps)
         self._tally = _Tally()
+        self._index = index
         self._has_code = False
         self._outlined: tuple[str, Outline] | None = None
         self._known: Mapping[str, str] = {}
@@ -216,7 +218,7 @@ class Adder:
         """Bring the relations between source files up to date, where they can be computed here."""
         if self._has_code and find_spec("scipy"):
             self._listener(Event("phase", {"phase": "relating"}))
-            await CodeIndex(self._store, self._ns).rows()
+            await (self._index or CodeIndex(self._store, self._ns)).refresh()
 
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""

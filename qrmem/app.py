@@ -174,6 +174,7 @@ class Memory(Conversing):
             update=update,
             rebuild=rebuild,
             question=question,
+            index=self._opened.code_index(),
             caps=caps_of(self.settings, **caps),
         )
         return await adder.add(source, glob)

@@ -11,6 +11,7 @@ from qrmem.records import DocumentInfo, Scalar
 if TYPE_CHECKING:
     from qrmem.memory.merging import Similar
     from qrmem.retrieval.fragments import FragmentScorer
+    from qrmem.retrieval.fragments.code_keeping import CodeIndex
     from qrmem.retrieval.searcher import Searcher
     from qrmem.wiring import Tools
 
@@ -33,6 +34,7 @@ class Opened:
         self._tools: Tools | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
+        self._index: CodeIndex | None = None
 
     @property
     def store(self) -> GraphStore:
@@ -190,8 +192,16 @@ class Opened:
         if self._fragments is None:
             from qrmem.retrieval.fragments import FragmentScorer
 
-            self._fragments = FragmentScorer(await self.searcher())
+            self._fragments = FragmentScorer(await self.searcher(), self.code_index())
         return self._fragments
+
+    def code_index(self) -> "CodeIndex":
+        """Return what is known of the namespace's source files, for adding and for asking."""
+        if self._index is None:
+            from qrmem.retrieval.fragments.code_keeping import CodeIndex
+
+            self._index = CodeIndex(self.store, self.ns)
+        return self._index
 
     async def renew(self) -> None:
         """Make all parts anew when they are needed: the namespace is another now."""

@@ -33,11 +33,12 @@ class _Kept:
     Attributes:
         made_of: digest of the file's outline and of where its calls lead.
         within: files that a path within the cut-off leads to.
+        packed: the row; unpacked only where it is asked for.
     """
 
     made_of: str
     within: frozenset[str]
-    row: Row
+    packed: str
 
 
 @dataclass(slots=True)
@@ -55,7 +56,16 @@ class CodeIndex:
     _seen: str = ""
 
     async def rows(self) -> Mapping[str, Row]:
-        """Return the rows of all source files, up to date; what had to be made is kept.
+        """Return the rows of all source files, up to date.
+
+        Raises:
+            MissingError: the extra `code` is not installed.
+        """
+        await self.refresh()
+        return {path: _row(kept.packed) for path, kept in self._rows.items()}
+
+    async def refresh(self) -> None:
+        """Bring the rows up to date; what had to be made is kept.
 
         Raises:
             MissingError: the extra `code` is not installed.
@@ -70,7 +80,6 @@ class CodeIndex:
                 await self._update(digests)
                 await self._keep(self._key("state"), {"state": state}, ())
             self._seen = state
-        return {path: kept.row for path, kept in self._rows.items() if path in digests}
 
     # --- bringing it up to date -----------------------------------------------------------------
 
@@ -94,21 +103,24 @@ class CodeIndex:
             del self._rows[path]
         for path in sorted(stale & files.keys()):
             row, within = await asyncio.to_thread(graph.row, path)
-            self._rows[path] = kept = _Kept(made_of[path], within, row)
-            await self._keep(self._key(path), _packed_row(kept), await self._segments(path))
+            self._rows[path] = kept = _Kept(made_of[path], within, _packed(row))
+            value = {**asdict(kept), "within": sorted(within)}
+            await self._keep(self._key(path), value, await self._segments(path))
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
         for path, value in (await self._values("code:file:", wanted)).items():
-            if value.get("digest") == digests[path]:
-                self._files[path] = digests[path], SourceFile.unpacked(path, value)
+            if value["digest"] == digests[path]:
+                file = SourceFile.unpacked(path, json.loads(_unzipped(value["packed"])))
+                self._files[path] = digests[path], file
         for path in wanted:
             if self._known(path) != digests[path]:
                 file = await self._outline(path)
                 self._files[path] = digests[path], file
-                value = {"digest": digests[path], **file.packed()}
-                await self._keep(f"code:file:{path}", _zipped(value), await self._segments(path))
+                packed = _zipped(json.dumps(file.packed(), separators=(",", ":")).encode())
+                value = {"digest": digests[path], "packed": packed}
+                await self._keep(f"code:file:{path}", value, await self._segments(path))
         return {path: self._files[path][1] for path in sorted(digests)}
 
     async def _outline(self, path: str) -> SourceFile:
@@ -143,15 +155,18 @@ class CodeIndex:
         return f"code:row:{self.cutoff:g}:{path}"
 
     async def _kept_rows(self, paths: Collection[str]) -> dict[str, _Kept]:
-        found = await self._values(f"code:row:{self.cutoff:g}:", sorted(paths))
-        return {path: _unpacked_row(value) for path, value in found.items()}
+        found = await self._values(self._key(""), sorted(paths))
+        return {
+            path: _Kept(value["made_of"], frozenset(value["within"]), value["packed"])
+            for path, value in found.items()
+        }
 
-    async def _values(self, prefix: str, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+    async def _values(self, prefix: str, paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
         for at in range(0, len(paths), _BATCH):
             keys = [prefix + path for path in paths[at : at + _BATCH]]
             for kept in await self.store.kept(self.ns, keys):
-                found[kept.key.removeprefix(prefix)] = _unzipped(kept.value)
+                found[kept.key.removeprefix(prefix)] = kept.value
         return found
 
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
@@ -174,17 +189,15 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:32]
 
 
-def _zipped(value: Mapping[str, Any]) -> dict[str, str]:
-    data = json.dumps(value, separators=(",", ":")).encode()
-    return {"zip": base64.b85encode(zlib.compress(data, 1)).decode()}
+def _zipped(data: bytes) -> str:
+    return base64.b85encode(zlib.compress(data, 1)).decode()
 
 
-def _unzipped(value: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b85decode(value["zip"])))
-    return found
+def _unzipped(packed: str) -> bytes:
+    return zlib.decompress(base64.b85decode(packed))
 
 
-_ARRAYS = {
+_ARRAYS: Mapping[str, type[np.generic]] = {
     "reach": np.float32,
     "heads": np.int32,
     "files": np.int32,
@@ -193,17 +206,19 @@ _ARRAYS = {
 }
 
 
-def _packed_row(kept: _Kept) -> dict[str, str]:
-    row = asdict(kept.row)
-    arrays = {name: base64.b64encode(row[name].tobytes()).decode() for name in _ARRAYS}
-    whole = {"made_of": kept.made_of, "within": sorted(kept.within), "paths": row["paths"]}
-    return _zipped({**whole, **arrays})
+def _packed(row: Row) -> str:
+    """Return a row as text: the names of its files and the sizes of its arrays, then these."""
+    arrays = [getattr(row, name) for name in _ARRAYS]
+    head = json.dumps([list(row.paths), [array.size for array in arrays]]).encode()
+    return _zipped(head + b"\n" + b"".join(array.tobytes() for array in arrays))
 
 
-def _unpacked_row(value: Mapping[str, Any]) -> _Kept:
-    arrays: dict[str, Any] = {
-        name: np.frombuffer(base64.b64decode(value[name]), dtype=kind)
-        for name, kind in _ARRAYS.items()
-    }
-    row = Row(paths=value["paths"], **arrays)
-    return _Kept(value["made_of"], frozenset(value["within"]), row)
+def _row(packed: str) -> Row:
+    head, _, data = _unzipped(packed).partition(b"\n")
+    paths, sizes = json.loads(head)
+    arrays: dict[str, Any] = {}
+    at = 0
+    for (name, kind), size in zip(_ARRAYS.items(), sizes, strict=True):
+        arrays[name] = np.frombuffer(data, dtype=kind, count=size, offset=at)
+        at += arrays[name].nbytes
+    return Row(paths=paths, **arrays)

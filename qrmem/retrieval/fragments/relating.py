@@ -23,7 +23,10 @@ GROUP = "qrmem.relations"
 
 
 async def related(
-    searcher: "Searcher", fragments: "Fragments", settings: "FragmentSettings"
+    searcher: "Searcher",
+    fragments: "Fragments",
+    settings: "FragmentSettings",
+    index: CodeIndex,
 ) -> "Relation":
     """Return how fragments are related by the settings; the mean, where several are named.
 
@@ -34,8 +37,9 @@ async def related(
     parts: list[Relation] = []
     for wanted in settings.relations:
         if wanted == "code":
-            rows = await CodeIndex(searcher.store, searcher.ns, settings.cutoff).rows()
-            parts.append(Code.over(fragments, rows))
+            if settings.cutoff != index.cutoff:
+                index = CodeIndex(searcher.store, searcher.ns, settings.cutoff)
+            parts.append(Code.over(fragments, await index.rows()))
         elif isinstance(wanted, str) and wanted in _BUILT_IN:
             parts.append(_BUILT_IN[wanted](fragments, settings))
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.retrieval.fragments import gathering, independent, scoring
+from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.relating import related
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class Assessed:
 class FragmentScorer:
     """Assesses the fragments of one namespace; keeps their relations until the memory changes."""
 
-    def __init__(self, searcher: "Searcher") -> None:
+    def __init__(self, searcher: "Searcher", index: CodeIndex | None = None) -> None:
+        """Take a namespace's searcher, and what is known of its source files."""
         self._searcher = searcher
+        self._index = index or CodeIndex(searcher.store, searcher.ns)
         self._gathered: tuple[Columns, frozenset[str] | None, Fragments] | None = None
         self._related: tuple[Fragments, tuple[object, ...], Relation] | None = None
 
@@ -96,6 +99,6 @@ class FragmentScorer:
         wanted = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
         known = self._related
         if known is None or known[0] is not fragments or known[1] != wanted:
-            made = await related(self._searcher, fragments, settings)
+            made = await related(self._searcher, fragments, settings, self._index)
             self._related = known = fragments, wanted, made
         return known[2]
