@@ -125,7 +125,7 @@ async def built(corpus: Corpus, folder: Path, *, embedded: bool) -> AsyncIterato
             await _read(corpus, folder)
         embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
         if embedder is not None:
-            await _embed(store, embedder)
+            await embed(store, embedder)
         yield Built(corpus, store, embedder)
     finally:
         await store.close()
@@ -141,7 +141,8 @@ async def _read(corpus: Corpus, folder: Path) -> None:
         await memory.add(documents)
 
 
-async def _embed(store: GraphStore, embedder: KeptEmbedder) -> None:
+async def embed(store: GraphStore, embedder: KeptEmbedder) -> None:
+    """Embed what has no vectors yet; an embedder keeps its vectors beside the memories."""
     info = await store.namespace(NAMESPACE)
     if info is None or info.embedder != embedder.name:
         await store.set_embedder(NAMESPACE, embedder.name, embedder.dimension)

@@ -36,12 +36,17 @@ async def load_extraction(
     from qrmem.openie import Deps, import_openie
 
     tools = await opened.tools(create=True)
+    run = tools.run("construction", listener)
     deps = Deps(
         store=opened.store,
         info=tools.info,
         cutter=tools.cutter,
-        embedder=tools.embedder,
+        embedder=run.embedder,
         similar=opened.similar,
         listener=listener,
     )
-    return await import_openie(deps, path)
+    try:
+        return await import_openie(deps, path)
+    finally:
+        if run.calls:
+            await opened.store.put_calls(opened.ns, run.calls)

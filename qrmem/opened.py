@@ -220,10 +220,8 @@ class Opened:
 
     async def follow_embedder(self) -> None:
         """Use the embedder that the namespace has now."""
-        tools, self._tools, self._searcher = self._tools, None, None
         self.settings = self.settings.with_(embedder=(await self.info()).embedder)
-        if tools is not None:
-            await tools.close()
+        await self.renew()
 
 
 def has_metadata(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 from archives import write
+from fakes import HashEmbedder
 
 import qrmem
 from qrmem.app import Memory
+from qrmem.config import Settings
 from qrmem.errors import BadImport, MissingError, QrmemError
+from qrmem.graphstore import NamespaceInfo, open_store
+from qrmem.openie import Deps, import_openie
 from qrmem.records import ExtractionReport
+from qrmem.text.tokens import BuiltinTokenizer
 
 DOCS: list[dict[str, Any]] = [
     {
@@ -242,6 +247,27 @@ async def test_an_import_that_was_stopped_goes_on(memory: Memory) -> None:
     report = await _load(memory, "a.json", {"docs": DOCS})
     assert (report.attached, report.segments, report.triples) == (2, 2, 3)
     assert (await memory.status()).problems == ()
+
+
+async def test_what_is_read_in_is_embedded(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", json.dumps({"docs": DOCS}).encode())
+    store = await open_store("memory://", Settings())
+    embedder = HashEmbedder(8)
+
+    async def no_similar() -> None:
+        return None
+
+    deps = Deps(
+        store=store,
+        info=NamespaceInfo("n", "builtin-v1", 600, embedder.name, embedder.dimension),
+        cutter=BuiltinTokenizer(),
+        embedder=embedder,
+        similar=no_similar,
+        listener=lambda event: None,
+    )
+    for _ in range(2):
+        await import_openie(deps, tmp_path / "a.json")
+    assert len(await store.owners("n", "segment")) == len(embedder.embedded) == 2
 
 
 async def test_another_embedder_than_the_recorded_one_is_refused(tmp_path: Path) -> None:
