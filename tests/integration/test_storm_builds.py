@@ -78,10 +78,9 @@ async def build(
         return report, found, server.stats.requests, dict(server.stats.faults), events
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("mode", ["compact", "paper"])
+@pytest.mark.parametrize(("mode", "seed"), [("compact", 1), ("compact", 2), ("paper", 1)])
 async def test_a_storm_changes_nothing_but_the_number_of_requests(
-    seed: int, mode: str, tmp_path: Path
+    mode: str, seed: int, tmp_path: Path
 ) -> None:
     # Each segment has calls of its own, as those of 600 tokens have.
     own = {"mode": mode, "shared_tokens": 0}
@@ -97,7 +96,7 @@ async def test_a_storm_changes_nothing_but_the_number_of_requests(
     assert sum(event.data.get("what") == "retry" for event in events) > calm // 5
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_calls_that_short_documents_share_come_through_a_storm(
     seed: int, tmp_path: Path
 ) -> None:
