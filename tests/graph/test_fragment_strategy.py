@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fakes import HashEmbedder, ScriptedReasoner
 from graph.worlds import Part, answers_with, ask, memory
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents.temp_mem import middle_left_out
@@ -18,6 +18,9 @@ from qrmem.retrieval.fragments import (
     Relation,
 )
 from qrmem.retrieval.searcher import Searcher
+
+unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+
 
 STORY = (
     Part("It rained all day in the port."),
@@ -44,13 +47,13 @@ async def test_a_neighbour_of_what_fits_is_read_though_it_shares_no_word() -> No
     ("order", "first"), [("position", "s0"), ("score", "s1"), ("reverse", "s4")]
 )
 async def test_fragments_are_read_in_the_order_that_was_chosen(order: str, first: str) -> None:
-    settings = FragmentSettings(order=order, top=5)  # type: ignore[arg-type]
+    chosen = FragmentSettings(order=order, top=5)  # type: ignore[arg-type]
     outcome = await ask(
         await memory(*STORY),
         ScriptedReasoner(room=1000),
         "Who sold the anchor?",
         "fragment",
-        fragments=settings,
+        fragments=chosen,
     )
     read = [segment.segment_id for segment in outcome.steps[1].read]
     assert sorted(read) == ["s0", "s1", "s2", "s3", "s4"]
@@ -63,10 +66,10 @@ async def test_fragments_are_read_in_the_order_that_was_chosen(order: str, first
 
 
 async def test_top_and_words_bound_what_is_read() -> None:
-    for settings in (FragmentSettings(top=2), FragmentSettings(words=12)):
+    for chosen in (FragmentSettings(top=2), FragmentSettings(words=12)):
         reasoner = ScriptedReasoner(room=1000)
         await ask(
-            await memory(*STORY), reasoner, "Who sold the anchor?", "fragment", fragments=settings
+            await memory(*STORY), reasoner, "Who sold the anchor?", "fragment", fragments=chosen
         )
         assert len(reasoner.judged[0]) == 2
 
@@ -146,8 +149,8 @@ async def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
 @pytest.mark.parametrize("score", ["jaccard", "search", "bm25"])
 async def test_every_independent_score_finds_the_words(score: str) -> None:
     scorer = FragmentScorer(Searcher(await memory(*STORY), "ns"))
-    settings = FragmentSettings(score=score, alpha=0)  # type: ignore[arg-type]
-    found = await scorer.assess("The captain sold the anchor.", settings=settings)
+    chosen = FragmentSettings(score=score, alpha=0)  # type: ignore[arg-type]
+    found = await scorer.assess("The captain sold the anchor.", settings=chosen)
     assert found is not None
     assert list(found.best(1)) == ["s1"]
 
@@ -178,6 +181,7 @@ async def test_relations_are_made_once_and_again_when_the_memory_changes() -> No
 # --- TempMem -------------------------------------------------------------------------------------
 
 
+@unhurried
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(0, 300))
 def test_the_middle_is_left_out_and_the_room_is_kept(sizes: list[int], room: int) -> None:
     kept = middle_left_out(sizes, room)

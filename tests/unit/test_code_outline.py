@@ -1,7 +1,7 @@
 """Source files in outline: nodes, definitions, calls, imports; fragments and what covers them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.memory.source_code import cut_code, read_code
@@ -11,6 +11,9 @@ from qrmem.text.code.lines import Lines, label_within
 from qrmem.text.code.outline import Cover
 from qrmem.text.code.parsing import has_grammar
 from qrmem.text.tokens import BuiltinTokenizer
+
+unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+
 
 PYTHON = '''\
 import os
@@ -159,6 +162,7 @@ def test_a_cover_takes_the_largest_nodes_and_what_spans_the_rest() -> None:
     assert of(0, lines.count) == {"import os": len(PYTHON)}
 
 
+@unhurried
 @given(st.integers(0, 13), st.integers(1, 13))
 def test_a_cover_counts_no_character_twice(first: int, count: int) -> None:
     lines = Lines(PYTHON)
@@ -207,6 +211,7 @@ def test_lines_too_long_for_the_limit_are_cut() -> None:
     assert all(text[s.start : s.end] == s.text for s in found)
 
 
+@unhurried
 @given(st.text(alphabet="ab =\n():", max_size=400))
 def test_every_solid_line_is_in_some_fragment(text: str) -> None:
     found = fragments(text, limit=20)

@@ -1,9 +1,11 @@
 """LongBench's words and chunks (S03, S06)."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.text.longbench import chunks, words
+
+unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_words_are_lower_case_and_cjk_characters_count_each() -> None:
@@ -20,6 +22,7 @@ def test_chunks_are_whole_sentences_up_to_the_size() -> None:
     ]
 
 
+@unhurried
 @given(st.text(alphabet="ab .!\n;。你", max_size=200), st.integers(1, 20))
 def test_chunks_together_are_the_text(text: str, size: int) -> None:
     assert "".join(text[a:b] for a, b in chunks(text, size)) == text

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-_NOTHING = 1e-12
+_NOTHING = 1e-6
+"""Sum of weights up to which a fragment is related to nothing: vectors are float32."""
 
 
 def environment(relation: "Relation", independent: "Vector", *, with_self: bool = True) -> "Vector":
