@@ -60,6 +60,7 @@ class Meter:
         self.account.require_prices(models_of(chat))
         self._retries = 0
         self._successes = 0
+        self._open = 0
 
     @property
     def name(self) -> str:
@@ -92,6 +93,7 @@ class Meter:
         """Send an exchange onward with this meter as its gate."""
         exchange.gate, exchange.listener = self, self.account.listener
         began = asyncio.get_running_loop().time()
+        self._open += 1
         try:
             async with asyncio.timeout(self.account.purse.seconds_left()) as bound:
                 reply = await send(self._chat, exchange)
@@ -104,6 +106,8 @@ class Meter:
             if error is exc:
                 raise
             raise error from exc
+        finally:
+            self._open -= 1
         outcome = "cached" if reply.from_cache else outcome_of(reply, exchange.request)
         self._record(exchange, reply, outcome, asyncio.get_running_loop().time() - began)
         return reply
@@ -134,9 +138,12 @@ class Meter:
         self.account.purse.settle(amount, used)
 
     def may_retry(self) -> bool:
-        """Whether retries stay within ten and one for each reply that came."""
+        """Whether retries stay within ten, one for each reply that came, one for each open call.
+
+        What fails of many calls that were sent at once comes back before what succeeds.
+        """
         self._retries += 1
-        return self._retries <= _FREE_RETRIES + self._successes
+        return self._retries <= _FREE_RETRIES + self._successes + self._open
 
     # --- counting --------------------------------------------------------------------------------
 

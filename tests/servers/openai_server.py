@@ -18,7 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from servers import answering, faults
 from servers.faults import ENDINGS, SPOILT, Faults, Refusal, refusal
@@ -376,8 +376,11 @@ def _head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
     return f"HTTP/1.1 {status} Status\r\n{lines}\r\n".encode()
 
 
+Served = TypeVar("Served", bound=OpenAIServer)
+
+
 @contextlib.contextmanager
-def in_thread(server: OpenAIServer) -> Iterator[OpenAIServer]:
+def in_thread(server: Served) -> Iterator[Served]:
     """Serve from a thread of its own, for tests that run commands or have no event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
