@@ -75,6 +75,9 @@ async def _run_named(arguments: Namespace) -> int:
     run = _run_preset if arguments.name in preset_names() else _run_task
     with Progress(quiet=arguments.quiet) as progress:
         async with _chat(arguments, settings) as chat:
+            if chat is not None:
+                # A cassette knows which model it was recorded with.
+                settings = settings.with_(model=settings.model or chat.name)
             ran, left = await run(arguments, out, settings, progress, chat)
     counts = f"{ran.done} results, {ran.failed} failed, {ran.reused} were there"
     output.note(f"{counts}; in {out}", quiet=arguments.quiet)
@@ -144,7 +147,12 @@ def _means(
         listener=progress,
         concurrency=together if arguments.concurrency is None else arguments.concurrency,
         workers=arguments.workers,
-        caps=Caps(calls=arguments.max_calls, tokens=arguments.max_tokens, cost=arguments.max_cost),
+        caps=Caps(
+            calls=settings.max_calls if arguments.max_calls is None else arguments.max_calls,
+            tokens=settings.max_tokens if arguments.max_tokens is None else arguments.max_tokens,
+            cost=settings.max_cost if arguments.max_cost is None else arguments.max_cost,
+            seconds=settings.max_seconds,
+        ),
         chat=chat,
     )
 
@@ -152,16 +160,17 @@ def _means(
 @asynccontextmanager
 async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[ChatModel | None]":
     """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
-    if arguments.replay:
+    replay, record = arguments.replay or settings.replay, arguments.record or settings.record
+    if replay:
         from qrmem.models.cassette import Player
 
-        yield Player(Path(arguments.replay))
-    elif arguments.record:
+        yield Player(Path(replay))
+    elif record:
         from qrmem.models.cassette import Tape
         from qrmem.models.chat import open_chat
 
         async with open_chat(settings) as chat:
-            with Tape(Path(arguments.record), chat) as tape:
+            with Tape(Path(record), chat) as tape:
                 yield tape.recording(chat)
     else:
         yield None

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError
+from qrmem.errors import MissingError, UsageError
 from qrmem.eval.memories import Build, Memories, Shelf
 from qrmem.eval.records import Context, Item
 from qrmem.graphstore import GraphStore, open_store
@@ -157,7 +157,9 @@ def passages(shelf: Shelf, segments: Sequence[Segment]) -> list[Passage]:
 
 def price_of(settings: Settings) -> Price | None:
     """Return what the model costs, `None` where that is not known."""
-    return load_prices().of(settings.model) if settings.model else None
+    if not settings.model:
+        return None
+    return load_prices(Path(settings.prices) if settings.prices else None).of(settings.model)
 
 
 @asynccontextmanager
@@ -210,8 +212,16 @@ async def open_bench(
 
 
 def resolved(settings: Settings) -> Settings:
-    """Return settings that name the embedder which an empty name stands for."""
-    return settings.with_(embedder=settings.embedder or default_embedder())
+    """Return settings as the parts of a run take them: the embedder named, no caps of their own.
+
+    Raises:
+        UsageError: they name other models for some stages.
+    """
+    if settings.stage_models:
+        raise UsageError("eval runs one model for all stages; leave stage_models out")
+    named = settings.with_(embedder=settings.embedder or default_embedder())
+    # The caps of the settings are those of the run (see `Means`), and not of each item again.
+    return replace(named, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None)
 
 
 def _opened(settings: Settings, stack: AsyncExitStack) -> ChatModel:

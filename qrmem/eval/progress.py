@@ -18,8 +18,9 @@ class Progress:
         self._quiet = quiet
         self._first = self._said = time.monotonic()
         self._total = self._done = self._failed = 0
-        self._calls = self._tokens = 0
-        self._money: float | None = None
+        self._before: tuple[float, ...] = (0, 0, 0.0)
+        self._paid: tuple[float, ...] = self._before
+        self._is_priced = False
 
     def __enter__(self) -> Self:
         return self
@@ -37,13 +38,15 @@ class Progress:
         """Take one event; never raises."""
         if event.kind == "items":
             self._total += int(event.data["total"])
+            self._before = self._paid
         elif event.kind == "item":
             self._first = self._first if self._done else time.monotonic()
             self._done += 1
             self._failed += bool(event.data["error"])
         elif event.kind == "paid":
-            self._calls, self._tokens = int(event.data["calls"]), int(event.data["tokens"])
-            self._money = event.data["money"]
+            now = (int(event.data["calls"]), int(event.data["tokens"]), event.data["money"] or 0.0)
+            self._paid = tuple(a + b for a, b in zip(self._before, now, strict=True))
+            self._is_priced = event.data["money"] is not None
         elif event.kind == "memory" and event.data["seconds"] > EVERY:
             self._print(f"built {event.data['context']} in {event.data['seconds']:.0f} s")
         elif event.kind == "warning":
@@ -54,10 +57,11 @@ class Progress:
     def _say(self) -> None:
         self._said = time.monotonic()
         parts = [f"{self._done}/{self._total} results", self._left()]
-        if self._calls:
-            parts.append(f"{self._calls:,} calls, {self._tokens:,} tokens")
-        if self._money is not None:
-            parts.append(f"{self._money:.4f} in money")
+        calls, tokens, money = self._paid
+        if calls:
+            parts.append(f"{calls:,} calls, {tokens:,} tokens")
+        if self._is_priced:
+            parts.append(f"{money:.4f} in money")
         if self._failed:
             parts.append(f"{self._failed} failed")
         self._print(", ".join(parts))

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from qrmem.errors import AccessRefused, CapReached, MissingError, OutOfReach
@@ -12,6 +12,7 @@ from qrmem.eval.records import Dataset, Item, Row
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.shortening import shortened
 from qrmem.eval.systems import System
+from qrmem.models.caps import Amount
 from qrmem.ports import Event
 
 FATAL = (AccessRefused, CapReached, MissingError, OutOfReach)
@@ -24,11 +25,22 @@ class Ran:
 
     Attributes:
         reused: results that were there already.
+        used: as the caps count it.
     """
 
-    done: int
-    failed: int
-    reused: int
+    done: int = 0
+    failed: int = 0
+    reused: int = 0
+    used: Amount = field(default_factory=Amount)
+
+    def plus(self, other: "Ran") -> "Ran":
+        """Return what two runs did together."""
+        return Ran(
+            self.done + other.done,
+            self.failed + other.failed,
+            self.reused + other.reused,
+            self.used.plus(other.used),
+        )
 
 
 async def run(
@@ -61,7 +73,8 @@ async def run(
             bench.tell_paid()
 
     await _together(work, max(1, min(concurrency, len(todo))))
-    return Ran(counts["done"], counts["failed"], len(items) * len(systems) - len(todo))
+    used = bench.model.used if bench.model else Amount()
+    return Ran(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
 
 
 async def _together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:

@@ -89,7 +89,11 @@ async def run_task(wanted: Wanted, out: Path, settings: Settings, means: Means) 
         MissingError: a system needs a model, an embedder or an extra that is not there.
         CapReached: a cap was reached.
     """
-    made = prepared(wanted, settings)
+    return await run_made(prepared(wanted, settings), out, means)
+
+
+async def run_made(made: Prepared, out: Path, means: Means) -> Ran:
+    """Run what was prepared; see `run_task`."""
     with RunFolder(out).begin(configuration(made), made.items) as folder:
         if means.workers > 1:
             from qrmem.eval.workers import run_by_workers

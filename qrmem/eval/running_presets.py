@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 
 from qrmem.config import Settings
@@ -11,9 +12,10 @@ from qrmem.eval.bench import require, resolved
 from qrmem.eval.presetting import Part, Preset
 from qrmem.eval.rundir import mark_preset
 from qrmem.eval.runner import Ran
-from qrmem.eval.running import Means, Wanted, run_task
+from qrmem.eval.running import Means, Wanted, prepared, run_made
 from qrmem.eval.systems import parse
 from qrmem.eval.tasks import Corpus, data_file, task_named
+from qrmem.models.caps import Amount, Caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +61,32 @@ async def run_preset(
     for part in preset.parts:
         try:
             wanted = _wanted(part, preset, chosen, systems)
+            made = prepared(wanted, settings) if wanted.systems else None
         except UsageError as exc:
             left.append(Left(part.name, str(exc)))
             error = exc
             continue
-        if not wanted.systems:
+        if made is None:
             continue
         mark_preset(out, preset.name)
-        told(f"{preset.name}: {part.name}, {len(wanted.systems)} systems")
-        done.append(await run_task(wanted, out / folder_of(part), settings, means))
+        told(f"{preset.name}: {part.name}, {len(made.systems)} systems")
+        done.append(await run_made(made, out / folder_of(part), means))
+        means = replace(means, caps=_rest(means.caps, done[-1].used))
     for one in left:
         told(f"not run: {one.what}: {one.why}")
     if not done and error is not None:
         raise error
-    total = Ran(
-        sum(ran.done for ran in done),
-        sum(ran.failed for ran in done),
-        sum(ran.reused for ran in done),
+    return reduce(Ran.plus, done, Ran()), left
+
+
+def _rest(caps: Caps, used: Amount) -> Caps:
+    """Return what is left of the caps, which hold for all parts together."""
+    return replace(
+        caps,
+        calls=None if caps.calls is None else max(0, caps.calls - used.calls),
+        tokens=None if caps.tokens is None else max(0, caps.tokens - used.tokens),
+        cost=None if caps.cost is None else max(0.0, caps.cost - used.cost),
     )
-    return total, left
 
 
 def folder_of(part: Part) -> str:

@@ -6,6 +6,7 @@ What an item gives depends on the item alone, so that any number of workers give
 import asyncio
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from functools import reduce
 from pathlib import Path
 
 from qrmem.agents.state import silent
@@ -48,11 +49,7 @@ async def run_by_workers(made: Prepared, folder: RunFolder, means: Means) -> Ran
                 means.listener(Event("item", {"error": ""}))
             seen = now
         rans = await done
-    return Ran(
-        sum(ran.done for ran in rans),
-        sum(ran.failed for ran in rans),
-        sum(ran.reused for ran in rans),
-    )
+    return reduce(Ran.plus, rans)
 
 
 def _work(

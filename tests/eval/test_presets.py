@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
 from qrmem.eval.arranging import Arrangement, arranged
@@ -135,3 +136,24 @@ def test_a_distance_is_kept_and_the_length_is_the_same() -> None:
     assert near.index("Passage 2:\nLemuel Strake") > 0
     assert far.index("Passage 5:\nLemuel Strake") > 0
     assert near.count("Passage ") == far.count("Passage ") == 6
+
+
+def test_a_part_with_a_broken_file_is_left_out_and_the_others_are_run(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path(data) / "longbench" / "hotpotqa.jsonl").write_text('{"input": "Q?"')
+    words = ["eval", "run", "table-4", "--data", data, "--embedder", "none", "--sample", "1"]
+    assert main([*words, "--system", "BM25 (top 1)", "--out", "r"]) == 1
+    told = capsys.readouterr()
+    assert "not run: HotpotQA:" in told.err
+    assert "line 1 is not JSON" in told.err
+    assert "| BM25 (top 1) | here |" in told.out
+
+
+def test_a_cap_holds_for_all_parts_together(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "test", "--base-url", server.url, "--concurrency", "1")
+        words = ("--system", "Full text", "--sample", "1", "--max-calls", "2", "--out", "r")
+        assert run("figure-5", data, *words, *model) == 1
+        assert "cap of" in capsys.readouterr().err
+        assert server.stats.requests == 2

@@ -112,3 +112,31 @@ def test_answers_that_may_be_refused_are_counted_both_ways(server: OpenAIServer)
     (found,) = read_results(Path("m")).systems.values()
     assert {"false_abstention", "false_acceptance"} <= found.statuses.keys()
     assert len(found.scores["f1"]) == 1, "an item that has no answer is not scored for one"
+
+
+def test_a_run_is_recorded_and_replayed_with_no_server(server: OpenAIServer) -> None:
+    words = ("--system", "keep-left,decom,reflection")
+    assert run(server, *words, "--record", "tape.jsonl", out="live") == 0
+    asked = server.stats.requests
+    assert run(server, *words, "--replay", "tape.jsonl", out="again") == 0
+    assert server.stats.requests == asked
+    live, again = (read_results(Path(name)).systems for name in ("live", "again"))
+    for name in live:
+        assert live[name].scores == again[name].scores
+        assert live[name].online.calls == again[name].online.calls
+
+
+def test_the_caps_of_the_settings_hold_for_the_whole_run(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRMEM_MAX_CALLS", "2")
+    assert run(server, "--system", "keep-left", "--concurrency", "1") == 1
+    assert server.stats.requests == 2
+
+
+def test_other_models_for_some_stages_are_refused(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("QRMEM_STAGE_MODELS", "answering=other")
+    assert run(server, "--system", "keep-left") == 2
+    assert "one model for all stages" in capsys.readouterr().err
