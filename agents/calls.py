@@ -1,7 +1,7 @@
 """What is read in one chat call: a segment, or several short ones.
 
-Which segments share a call depends on the text and on what was given together alone: not on what was
-read before, on concurrency, or on where an earlier run was stopped.
+Which segments share a call depends on the text and on what was given together alone: not on what
+was read before, on concurrency, or on where an earlier run was stopped.
 """
 
 from collections import Counter
