@@ -2,7 +2,6 @@
 
 import inspect
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,19 +12,6 @@ from qrmem.errors import UsageError
 from qrmem.ports import Event
 
 SETTINGS = Settings(embedder="none")
-ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "add": ({"id": "b", "text": "Ben slept."},),
-    "ask": ("Who met Bob?",),
-    "search": ("Bob",),
-    "stream": ("Who met Bob?",),
-    "document": ("a",),
-    "entity": ("Ann",),
-    "merge": ("Ann", "Bob"),
-    "separate": ("Ann", "Bob"),
-    "delete": ("a",),
-    "reembed": ("none",),
-    "graphml": ("g.graphml",),
-}
 METHODS = sorted(
     name
     for name, _ in inspect.getmembers(qrmem.sync.Memory, inspect.isfunction)
@@ -58,12 +44,23 @@ def test_every_synchronous_method_is_refused(place: str) -> None:
     memory.close()
     for name in METHODS:
         with pytest.raises(UsageError, match="the memory is closed"):
-            next(iter(getattr(memory, name)(*ARGUMENTS.get(name, ()))))
+            next(iter(getattr(memory, name)(*_arguments(name))))
 
 
 async def _called(memory: qrmem.Memory, name: str) -> object:
-    result = getattr(memory, name)(*ARGUMENTS.get(name, ()))
+    result = getattr(memory, name)(*_arguments(name))
     return await (anext(result) if name == "stream" else result)
+
+
+def _arguments(name: str) -> list[object]:
+    """Return something for whatever a method must be given."""
+    parameters = inspect.signature(getattr(qrmem.Memory, name)).parameters.values()
+    wanted = [p for p in parameters if p.name != "self" and p.default is p.empty]
+    return [
+        [] if p.name == "messages" else f"name {n}"
+        for n, p in enumerate(wanted)
+        if p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
 
 
 def _silent(event: Event) -> None:
