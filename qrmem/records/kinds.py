@@ -1,0 +1,11 @@
+"""The words that a value may be one of."""
+
+from typing import Literal
+
+Scalar = str | int | float | bool
+"""What a metadata value may be: stores keep primitive values only."""
+Orientation = Literal["none", "local", "full"]
+BuildMode = Literal["compact", "paper"]
+Status = Literal["answered", "forced", "unanswerable"]
+SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
+ContributionKind = Literal["extraction", "supplement", "oriented"]

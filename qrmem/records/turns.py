@@ -1,0 +1,58 @@
+"""Turns of a conversation, and what is recalled of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What somebody said in a conversation; a document of its own.
+
+    Attributes:
+        id: of the document.
+        number: of the turn in the namespace, from 1, in the order in which they were added.
+        role: `user`, `assistant`, or what else the model's messages know.
+        speaker: a name, "" where only the role is known.
+        at: when, in ISO form.
+    """
+
+    id: str
+    number: int
+    role: str
+    text: str
+    at: str = ""
+    session: str = ""
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a model is to know of a conversation before it answers (FragRel, B.3).
+
+    Attributes:
+        recent: the last turns of the session, in order; they go to the model as they are.
+        related: earlier turns that belong to the prompt, in order of time.
+        corrections: a related turn's id to those of later turns that seem to correct it.
+        tokens: of recent and related turns together.
+    """
+
+    recent: tuple[Turn, ...]
+    related: tuple[Turn, ...]
+    corrections: Mapping[str, tuple[str, ...]]
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        """The related turns as a model reads them: who, when, what, and what corrects it."""
+        by_id = {turn.id: turn for turn in self.related}
+        lines = []
+        for turn in self.related:
+            lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}")
+            for later in (by_id[id] for id in self.corrections.get(turn.id, ()) if id in by_id):
+                lines.append(f"  (said at {turn.at}; corrected at {later.at}, see below)")
+        return "\n".join(lines)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The recent turns as chat messages."""
+        return [{"role": turn.role, "content": turn.text} for turn in self.recent]
