@@ -56,8 +56,8 @@ async def import_archive(
         importing=token,
     )
     accept(info)
-    await _claim(store, ns, info)
     try:
+        await _claim(store, ns, info)
         filling = Filling(store, info, listener)
         for kind, value in ordered(reader):
             await filling.take(kind, value)

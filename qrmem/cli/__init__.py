@@ -45,7 +45,7 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
         _say(_one_line(exc))
         return exc.exit_code
     except KeyboardInterrupt:
-        _say("interrupted; what was read is kept. Run the same command again to go on.")
+        _say("interrupted; run the same command again to go on")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing left to say.
