@@ -108,6 +108,7 @@ class Settings:
         shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
         similar_names: cosine from which two names of a type count as one (SPEC 1.2: 0.85); 0, the
             default, turns it off: an encoder finds two brothers alike.
+        neo4j_patience: seconds that a transaction is tried again while the server is away.
     """
 
     memory: str = "qrmem.db"
@@ -151,6 +152,7 @@ class Settings:
     neo4j_user: str = "neo4j"
     neo4j_password: Secret = _NONE
     neo4j_database: str = ""
+    neo4j_patience: float = 30.0
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -231,6 +233,7 @@ _AT_LEAST: Mapping[str, float] = {
     "questions": 0,
     "shared_tokens": 0,
     "similar_names": 0,
+    "neo4j_patience": 0,
 }
 
 

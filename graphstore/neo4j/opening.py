@@ -16,9 +16,6 @@ CONNECT_SECONDS = 10.0
 ACQUIRE_SECONDS = 30.0
 """How long opening may take, whatever the other side does."""
 
-RETRY_SECONDS = 30.0
-"""How long a transaction is tried again when the server goes away, restarts or sees a deadlock."""
-
 
 async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> Neo4jStore:
     """Open a Neo4j database as a store.
@@ -82,7 +79,7 @@ def _driver(uri: str, settings: Settings) -> AsyncDriver:
         auth=(settings.neo4j_user, password) if password else None,
         connection_timeout=CONNECT_SECONDS,
         connection_acquisition_timeout=ACQUIRE_SECONDS,
-        max_transaction_retry_time=RETRY_SECONDS,
+        max_transaction_retry_time=settings.neo4j_patience,
         max_connection_pool_size=4 * MAX_WRITERS,
         notifications_min_severity=NotificationMinimumSeverity.OFF,
         user_agent="qrmem",

@@ -1,18 +1,13 @@
-"""Several clients at once, and a server that dies in the middle."""
+"""Several clients at once."""
 
 import asyncio
-import os
-import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
-from servers import neo4j_server
-from servers.maven import Unavailable
 from servers.neo4j_server import Server
 
 from qrmem.config import Settings
-from qrmem.errors import StoreConflict, StoreUnavailable
+from qrmem.errors import StoreConflict
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.testing.samples import INFO, Text, add, change, contents, series, text
 
@@ -97,49 +92,3 @@ async def test_clients_in_namespaces_of_their_own_do_not_meet(neo4j: Server) -> 
     for at, store in enumerate(stores):
         assert await contents(store, f"n{at}") == expected
     await _close(stores)
-
-
-async def test_a_server_that_is_killed_and_started_again_loses_and_doubles_nothing(
-    neo4j: Server, tmp_path: Path
-) -> None:
-    if neo4j.state is None:
-        pytest.skip("the server is not ours to kill: it was not started by the local starter")
-    try:
-        server = neo4j_server.start(tmp_path)
-    except Unavailable as exc:
-        pytest.fail(str(exc))
-    texts = series("ann")
-    try:
-        adding = asyncio.create_task(_add_with_patience(server, texts))
-        await asyncio.sleep(3)  # cold, it has added some by then and not all
-        os.kill(server.pid, signal.SIGKILL)
-        again = await asyncio.to_thread(neo4j_server.start, tmp_path)
-        assert (again.uri, again.password) == (server.uri, server.password)
-        await adding
-        (store,) = await _stores(again, 1)
-        found = await contents(store, "n")
-        await store.close()
-    finally:
-        neo4j_server.stop(tmp_path)
-    expected = await _expected("n", texts)
-    for part in expected:
-        assert found[part] == expected[part], part
-
-
-async def _add_with_patience(server: Server, texts: Sequence[Text]) -> None:
-    """Add texts; where a run ends because the server is gone, begin another, as a user would."""
-    left = list(texts)
-    while left:
-        try:
-            (store,) = await _stores(server, 1)
-        except StoreUnavailable:
-            await asyncio.sleep(0.5)
-            continue
-        try:
-            while left:
-                await _add_beside_others(store, "n", left[:1])
-                left.pop(0)
-        except StoreUnavailable:
-            continue
-        finally:
-            await store.close()
