@@ -91,22 +91,26 @@ class AskRun:
         SPEC 1.2 leaves S_add empty then, and a search could never move.
         """
         imp, add = await self.weighed(state["important"]), await self.weighed(state["added"])
-        titled = {w.segment.id: p for w in (*imp, *add) for p in [await self._passage(w.segment)]}
+        segments = [weighed.segment for weighed in (*imp, *add)]
+        ids = [segment.id for segment in segments]
+        sizes = dict(zip(ids, await self.sizes(segments), strict=True))
 
         def size(segment: Segment) -> int:
-            return self.deps.reasoner.size(titled[segment.id])
+            return sizes[segment.id]
 
         if not add or sum(size(weighed.segment) for weighed in imp) <= self.room:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
-        ids = {weighed.segment.id for weighed in sure}
+        kept = {weighed.segment.id for weighed in sure}
         # Scores of hits and of edges do not compare: the other hits rank below every edge.
-        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in ids]
+        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in kept]
         return pack(sure, [*add, *rest], room=self.room, size=size)
 
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
         """Return the tokens that segments take in a prompt."""
-        return [self.deps.reasoner.size(await self._passage(segment)) for segment in segments]
+        passages = await self.graph.passages(segments)
+        # Room for a label of three characters; those of a pack come once it is known.
+        return [self.deps.reasoner.size(replace(p, label="S99")) for p in passages]
 
     async def edge_scores(self, query: str, edges: Sequence[Relation]) -> dict[str, float]:
         """Return how near edges are to a query, by key."""
@@ -135,11 +139,6 @@ class AskRun:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
         return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
-
-    async def _passage(self, segment: Segment) -> Passage:
-        (passage,) = await self.graph.passages([segment])
-        # Room for a label of three characters; those of a pack come once it is known.
-        return replace(passage, label="S99")
 
 
 async def begin(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
