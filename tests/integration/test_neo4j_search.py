@@ -1,10 +1,11 @@
 """Search in a real Neo4j: exact, within the namespace, whatever is asked, and as in a file."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from servers.neo4j_server import Server
 import qrmem
 from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import Change, GraphStore, IndexRow, NamespaceInfo, open_store
+from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.records import Document, Segment
 from qrmem.retrieval import Searcher, SearchSettings
 
@@ -137,3 +139,27 @@ async def test_answers_are_those_of_a_file(neo4j: Server, tmp_path: Path, strate
         steps = [[replace(step, seconds=0) for step in answer.trail.steps] for answer in answers]
         found.append([steps, *((a.text, a.status, a.citations) for a in answers)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("strategy", ["reflection", "graph-expansion", "entity-trial"])
+async def test_a_step_reads_a_few_times_however_many_passages_it_sees(
+    neo4j: Server, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    neo4j.clear()
+    reads: list[str] = []
+    read = Connection.read
+
+    async def counted(self: Connection, work: Any, ns: str, *args: Any, **kwargs: Any) -> Any:
+        reads.append(work.__name__)
+        return await read(self, work, ns, *args, **kwargs)
+
+    settings = neo4j.settings.with_(embedder="none")
+    async with qrmem.open(settings=settings) as memory:
+        await memory.add(SAMPLE / "harbour.md")
+        await memory.search("warm")
+        monkeypatch.setattr(Connection, "read", counted)
+        answer = await memory.ask("How much did the elephant weigh?", strategy=strategy)
+    steps = len(answer.trail.steps)
+    assert steps > 1
+    assert reads.count("facts") <= steps
+    assert len(reads) <= 12 * steps, Counter(reads)
