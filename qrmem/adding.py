@@ -242,15 +242,8 @@ class Adder:
         return (known.title, dict(known.metadata)) != (document.title, dict(document.metadata))
 
     async def _is_complete(self, document_id: str) -> bool:
-        segments = await self._store.segments_of(self._ns, document_id)
-        ledger = {r.segment_id: r.state for r in await self._store.ledger(self._ns, document_id)}
-        merged = await self._store.merged_segments(self._ns, document_id)
-        if not all(ledger.get(s.id) == "ok" and s.id in merged for s in segments):
-            return False
-        if self._tools.embedder is None:
-            return True
-        owners = set(await self._store.owners(self._ns, "segment"))
-        return all(segment.id in owners for segment in segments)
+        has_embedder = self._tools.embedder is not None
+        return await is_complete(self._store, self._ns, document_id, embedded=has_embedder)
 
     def _pass(self, document_id: str, states: Counter[str]) -> None:
         """Count a complete document: it has its part in which segments share a call."""
@@ -322,6 +315,19 @@ class Adder:
             passed_over=dict(tally.passed_over),
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
         )
+
+
+async def is_complete(store: GraphStore, ns: str, document_id: str, *, embedded: bool) -> bool:
+    """Whether every segment of a document is read and merged, and `embedded` if it is to be."""
+    segments = await store.segments_of(ns, document_id)
+    ledger = {row.segment_id: row.state for row in await store.ledger(ns, document_id)}
+    merged = await store.merged_segments(ns, document_id)
+    if not all(ledger.get(s.id) == "ok" and s.id in merged for s in segments):
+        return False
+    if not embedded:
+        return True
+    owners = set(await store.owners(ns, "segment"))
+    return all(segment.id in owners for segment in segments)
 
 
 def _is_alone(source: object) -> bool:

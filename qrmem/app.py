@@ -1,7 +1,8 @@
 """The facade: open a memory, add documents, search, ask, look, forget."""
 
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from copy import copy
+from inspect import signature
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -27,6 +28,8 @@ from qrmem.records import (
 from qrmem.sources import Source
 
 if TYPE_CHECKING:
+    from qrmem.asking import Asking
+    from qrmem.planning.figures import Plan
     from qrmem.retrieval.fragments import FragmentSettings
 
 __all__ = ["EntityCount", "Memory", "open"]
@@ -327,19 +330,18 @@ class Memory(Conversing):
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        from qrmem.asking import Asker, Asking
+        from qrmem.asking import Asker
         from qrmem.wiring import caps_of
 
         opened = self._opened
-        if isinstance(choices, str):
-            raise UsageError("choices are a list of texts, not one text")
-        asking = Asking(
-            question=question,
+        asking = await self._asking(
+            question,
             strategy=strategy,
-            window=self.settings.window if window is None else window,
-            choices=tuple(choices or ()),
-            documents=await opened.narrowed(documents, where),
-            orientation=orientation or self.settings.orientation,
+            window=window,
+            choices=choices,
+            documents=documents,
+            where=where,
+            orientation=orientation,
             share_orientation=share_orientation,
             max_trials=max_trials,
             start=start,
@@ -365,6 +367,33 @@ class Memory(Conversing):
             answer = await asker.kept(answer)
         return answer
 
+    async def plan(
+        self, source: Source | None = None, *, ask: str | None = None, **options: Any
+    ) -> "Plan":
+        """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
+
+        The run is rehearsed: real prompts, with local rules in the place of the chat model and of a
+        server's embedder. Nothing is written.
+
+        Args:
+            source: of an `add`.
+            ask: the question of an `ask`.
+            options: of the one or the other.
+
+        Raises:
+            UsageError: both or neither are given, or what the run itself would refuse.
+        """
+        from qrmem.planning.runs import plan_question, plan_source
+
+        if (source is None) == (ask is None):
+            raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
+        if source is not None:
+            chosen = _arguments(Memory.add, self, source, options)
+            return await plan_source(self._opened, **chosen)
+        chosen = _arguments(Memory.ask, self, ask, options)
+        chosen.pop("keep_trail")
+        return await plan_question(self._opened, await self._asking(**chosen))
+
     async def stream(self, question: str, **options: Any) -> AsyncIterator[Step | Answer]:
         """Answer like `ask`, yielding every step as it happens, then the answer."""
         from qrmem.asking import streamed
@@ -385,6 +414,31 @@ class Memory(Conversing):
 
     # --- inside ---------------------------------------------------------------------------------
 
+    async def _asking(
+        self,
+        question: str,
+        *,
+        window: int | None,
+        choices: Sequence[str] | None,
+        documents: Sequence[str] | None,
+        where: Mapping[str, Scalar] | None,
+        orientation: Orientation | None,
+        **chosen: Any,
+    ) -> "Asking":
+        """Return a question with all that was chosen for it, or left to the settings."""
+        from qrmem.asking import Asking
+
+        if isinstance(choices, str):
+            raise UsageError("choices are a list of texts, not one text")
+        return Asking(
+            question=question,
+            window=self.settings.window if window is None else window,
+            choices=tuple(choices or ()),
+            documents=await self._opened.narrowed(documents, where),
+            orientation=orientation or self.settings.orientation,
+            **chosen,
+        )
+
     def _emit(self, event: Event) -> None:
         if self._listener is not None:
             self._listener(event)
@@ -403,3 +457,20 @@ class Memory(Conversing):
 
         opened = self._opened
         await refresh_names(opened.store, opened.ns, similar=await opened.similar())
+
+
+def _arguments(
+    method: Callable[..., Any], memory: Memory, first: Any, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all arguments of a run but its caps, which a plan does not need."""
+    from qrmem.wiring import caps_of
+
+    try:
+        bound = signature(method).bind(memory, first, **options)
+    except TypeError as exc:
+        raise UsageError(f"plan takes the options of the run itself: {exc}") from exc
+    bound.apply_defaults()
+    _, *named = bound.arguments.items()
+    chosen = dict(named)
+    caps_of(memory.settings, **chosen.pop("caps"))
+    return chosen

@@ -42,6 +42,7 @@ from qrmem.sources import Source
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
+    from qrmem.planning.figures import Plan
     from qrmem.retrieval.fragments import FragmentSettings
 
 T = TypeVar("T")
@@ -236,6 +237,12 @@ class Memory:
         steps = self._memory.stream(question, **options)
         while (item := self._loop.run(_next(steps))) is not None:
             yield item
+
+    def plan(
+        self, source: Source | None = None, *, ask: str | None = None, **options: Any
+    ) -> "Plan":
+        """See `qrmem.Memory.plan`."""
+        return self._loop.run(self._memory.plan(source, ask=ask, **options))
 
     def status(self) -> MemoryStatus:
         """See `qrmem.Memory.status`."""

@@ -2,8 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
@@ -13,7 +12,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.models.account import Account, Phase
 from qrmem.models.caps import CapOptions, Caps
 from qrmem.models.embedders import default_embedder, open_embedder
-from qrmem.models.prices import load_prices
+from qrmem.models.prices import prices_of
 from qrmem.models.tokenizers import open_tokenizer
 from qrmem.ports import (
     CallRecord,
@@ -47,14 +46,19 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
 
 def new_namespace(settings: Settings) -> NamespaceInfo:
     """Return what a new namespace is made with; see `measured` for the dimension."""
-    name = settings.embedder or default_embedder()
-    embedder = open_embedder(name, settings)
+    info = sketched(settings)
+    embedder = open_embedder(info.embedder, settings)
+    is_remote = info.embedder.startswith("openai:")
+    return replace(info, dimension=embedder.dimension if embedder and not is_remote else 0)
+
+
+def sketched(settings: Settings) -> NamespaceInfo:
+    """Return what a new namespace would be made with, its embedder left alone."""
     return NamespaceInfo(
         name=settings.namespace,
         tokenizer=open_tokenizer(settings.tokenizer).name,
         segment_tokens=settings.segment_tokens,
-        embedder=name,
-        dimension=embedder.dimension if embedder and not name.startswith("openai:") else 0,
+        embedder=settings.embedder or default_embedder(),
     )
 
 
@@ -148,7 +152,7 @@ class Tools:
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
         self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
-        self._prices = load_prices(Path(settings.prices) if settings.prices else None)
+        self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
 
     @classmethod
@@ -292,7 +296,7 @@ async def reembed(
         run=uuid.uuid4().hex[:12],
         phase="construction",
         caps=caps,
-        price_of=load_prices(Path(settings.prices) if settings.prices else None).of,
+        price_of=prices_of(settings).of,
         sink=calls.append,
         listener=listener,
     )

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.models.caps import Price
 
@@ -48,6 +49,11 @@ def load_prices(file: Path | None = None) -> Prices:
     return Prices(given.date or known.date, {**known.models, **given.models})
 
 
+def prices_of(settings: Settings) -> Prices:
+    """Return the prices of the settings."""
+    return load_prices(Path(settings.prices) if settings.prices else None)
+
+
 def _read(text: str, source: str) -> Prices:
     try:
         found = tomllib.loads(text)
@@ -69,4 +75,4 @@ def _price(values: Mapping[str, Any]) -> Price:
     return price
 
 
-__all__ = ["Prices", "load_prices"]
+__all__ = ["Prices", "load_prices", "prices_of"]

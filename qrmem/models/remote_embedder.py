@@ -79,6 +79,11 @@ class RemoteEmbedder:
 
     def windows(self, text: str) -> Sequence[str]:
         """Cut a text into pieces that the encoder reads whole."""
+        return self.pieces(text)
+
+    @staticmethod
+    def pieces(text: str) -> Sequence[str]:
+        """Cut a text into pieces that the encoders behind such servers read whole."""
         from qrmem.text.tokens import BuiltinTokenizer
 
         tokenizer = BuiltinTokenizer()

@@ -119,8 +119,14 @@ class _View:
     # --- reading a passage -----------------------------------------------------------------------
 
     def _passage(self) -> str:
-        """Return the passage that is read: the last text of the prompt that is no question."""
-        return self._texts[-1][1] if self._texts else ""
+        """Return the passage that is read, without the marks that a prompt puts around names."""
+        if not self._texts:
+            return ""
+        starts = [self._user[: m.start()].rstrip() for m in TEXT.finditer(self._user)]
+        named = [n for n, before in enumerate(starts) if before.endswith("Passage:")]
+        alone = [n for n, before in enumerate(starts) if not before]
+        _, text = self._texts[(named or alone or [-1])[0]]
+        return text.replace("[[", "").replace("]]", "")
 
     def _longest(self) -> str:
         return max((text for _, text in self._texts), key=len, default=self._user)
@@ -234,7 +240,7 @@ def _type(name: str) -> str:
 
 
 def _summary(text: str) -> str:
-    return " ".join(text.split()[:60]) or "nothing"
+    return " ".join(text.split()[:100]) or "nothing"
 
 
 def _filler(schema: Mapping[str, Json]) -> Json:

@@ -1,0 +1,210 @@
+"""Plans against the truth: what the test server counted for the run that was planned."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.openai_server import OpenAIServer, Stats, serving
+
+import qrmem
+from qrmem.errors import UsageError
+from qrmem.models.negotiation import forget
+from qrmem.planning.figures import Plan
+
+FOLDER = Path(qrmem.__file__).parent / "sample"
+SAMPLE = FOLDER / "harbour.md"
+QUESTIONS = [
+    found["text"] for found in json.loads((FOLDER / "questions.json").read_text())["questions"]
+]
+CHAPTERS = SAMPLE.read_text().split("## ")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def opened(server: OpenAIServer, **settings: Any) -> Any:
+    given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url, "embedder": "none"}
+    return qrmem.open("memory://", **given | settings)
+
+
+def spent(stats: Stats) -> int:
+    return stats.tokens_in + stats.tokens_out
+
+
+def assert_true(plan: Plan, tokens: int, calls: int, within: float = 0.15) -> None:
+    assert tokens in plan.tokens
+    assert calls in plan.calls
+    assert abs(plan.tokens.likely - tokens) <= within * tokens
+
+
+@pytest.mark.parametrize("mode", ["compact", "paper"])
+async def test_a_plan_of_an_add_holds_the_truth(mode: str) -> None:
+    async with serving() as server, opened(server, mode=mode) as memory:
+        plan = await memory.plan(SAMPLE)
+        assert server.stats.requests == 0
+        assert (await memory.namespaces()) == []
+        report = await memory.add(SAMPLE)
+        assert plan.segments == report.states["ok"]
+        assert_true(plan, spent(server.stats), server.stats.answered)
+        assert server.stats.tokens_in in plan.tokens_in
+        assert server.stats.tokens_out in plan.tokens_out
+        assert {stage.stage for stage in plan.stages} == set(report.usage.construction)
+        money = sum(stage.cost or 0.0 for stage in report.usage.construction.values())
+        assert plan.cost is not None
+        assert money in plan.cost
+        nothing = await memory.plan(SAMPLE)
+        assert (nothing.segments, nothing.stages) == (0, ())
+
+
+@pytest.mark.parametrize("mode", ["compact", "paper"])
+async def test_a_large_text_is_represented_by_a_part_of_it(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qrmem.planning.adding.SAMPLE", 5_000)
+    async with serving() as server, opened(server, mode=mode) as memory:
+        plan = await memory.plan(SAMPLE)
+        assert plan.rehearsed < plan.segments // 2
+        await memory.add(SAMPLE)
+        assert_true(plan, spent(server.stats), server.stats.answered)
+
+
+async def test_short_documents_that_share_calls_are_planned_as_such() -> None:
+    short = [
+        {"id": str(n), "text": part[:500]}
+        for n, part in enumerate(SAMPLE.read_text().split("\n\n"))
+        if len(part) > 200
+    ]
+    async with serving() as server, opened(server) as memory:
+        plan = await memory.plan(short)
+        assert plan.calls.likely < plan.segments
+        await memory.add(short)
+        assert_true(plan, spent(server.stats), server.stats.answered, within=0.2)
+
+
+async def test_a_run_that_was_stopped_is_planned_for_what_is_missing() -> None:
+    async with serving() as server, opened(server, concurrency=1) as memory:
+        whole = await memory.plan(SAMPLE)
+        await memory.add(SAMPLE, max_calls=24)
+        before = spent(server.stats)
+        rest = await memory.plan(SAMPLE)
+        assert rest.tokens.likely < whole.tokens.likely
+        await memory.add(SAMPLE)
+        assert_true(rest, spent(server.stats) - before, server.stats.answered - 24)
+
+
+async def test_a_changed_document_is_planned_for_what_changed() -> None:
+    async with serving() as server, opened(server) as memory:
+        await memory.add({"id": "book", "text": "## ".join(CHAPTERS)})
+        changed = {"id": "book", "text": "## ".join([*CHAPTERS[:-1], "An end\n\nPip sailed."])}
+        with pytest.raises(UsageError, match="another text"):
+            await memory.plan(changed)
+        plan = await memory.plan(changed, update=True)
+        assert 0 < plan.segments < 4
+        before = spent(server.stats)
+        await memory.add(changed, update=True)
+        assert spent(server.stats) - before in plan.tokens
+
+
+@pytest.mark.parametrize(
+    "strategy", ["reflection", "graph-expansion", "entity-trial", "fragment", "temp-mem"]
+)
+async def test_plans_of_questions_hold_the_truth(strategy: str) -> None:
+    likely = truth = 0.0
+    async with serving() as server, opened(server, cache=False) as memory:
+        await memory.add(SAMPLE)
+        questions = QUESTIONS if strategy == "entity-trial" else QUESTIONS[::2]
+        for question in questions:
+            before, calls = spent(server.stats), server.stats.answered
+            plan = await memory.plan(ask=question, strategy=strategy)
+            assert spent(server.stats) == before
+            await memory.ask(question, strategy=strategy)
+            used = spent(server.stats) - before
+            assert used in plan.tokens, question
+            assert server.stats.answered - calls in plan.calls, question
+            likely, truth = likely + plan.tokens.likely, truth + used
+        assert len(await memory.trails()) == len(questions), "a plan leaves none"
+    assert abs(likely - truth) <= 0.15 * truth
+
+
+async def test_orientation_is_in_the_plan_of_a_question() -> None:
+    async with serving() as server, opened(server) as memory:
+        await memory.add(SAMPLE)
+        before = spent(server.stats)
+        plan = await memory.plan(ask=QUESTIONS[0], orientation="local")
+        assert "extract" in {stage.stage for stage in plan.stages}
+        assert spent(server.stats) == before
+        await memory.ask(QUESTIONS[0], orientation="local")
+        assert spent(server.stats) - before in plan.tokens
+
+
+async def test_each_stage_has_its_model_and_an_unknown_price_is_said() -> None:
+    models = {"reading": "gpt-5-nano", "summary": "my-own"}
+    async with serving() as server, opened(server, stage_models=models) as memory:
+        plan = await memory.plan(SAMPLE)
+        named = {stage.stage: stage.model for stage in plan.stages}
+        assert named["extract"] == named["supplement"] == "gpt-5-nano"
+        assert named["summary"] == "my-own"
+        assert plan.unpriced == ("my-own",)
+        await memory.add({"id": "a", "text": "Ahab met Pip in Nantucket. " * 60})
+        found = {row.key: row.models for row in await memory.usage()}
+        assert found["extract"] == ("gpt-5-nano",)
+        asked = {body["model"] for body in server.stats.bodies}
+        await memory.ask("Whom did Ahab meet in Nantucket?")
+        assert asked | {"gpt-4o-mini"} == {body["model"] for body in server.stats.bodies}
+
+
+async def test_embeddings_of_a_server_are_in_the_plan() -> None:
+    embedding = {"model": "", "embedder": "openai:text-embedding-3-small"}
+    async with serving() as server, opened(server, **embedding) as memory:
+        plan = await memory.plan(SAMPLE)
+        (embed,) = plan.stages
+        assert embed.cost is not None
+        assert server.stats.requests == 0
+        await memory.add(SAMPLE)
+        assert server.stats.requests in embed.calls
+        (row,) = await memory.usage()
+        assert row.tokens_in in embed.tokens_in
+        plan = await memory.plan(ask=QUESTIONS[0])
+        before = server.stats.requests
+        await memory.ask(QUESTIONS[0])
+        assert server.stats.requests - before in plan.stages[-1].calls
+
+
+async def test_times_are_those_of_earlier_runs_where_there_are_enough() -> None:
+    async with serving(latency=0.05) as server, opened(server) as memory:
+        first = await memory.plan(SAMPLE)
+        assert "assumed" in first.basis
+        assert first.seconds.low < first.seconds.likely < first.seconds.high
+        text = "## ".join(CHAPTERS[:4])
+        await memory.add([{"id": n, "text": text} for n in "abc"])
+        later = await memory.plan(SAMPLE)
+        assert "assumed" not in later.basis
+        assert later.seconds.likely < first.seconds.likely
+        slow = await memory.plan(ask=QUESTIONS[0])
+        assert slow.concurrency == 1
+
+
+async def test_options_of_a_plan_are_those_of_the_run() -> None:
+    async with serving() as server, opened(server) as memory:
+        await memory.add({"id": "a", "text": "Ahab met Pip in Nantucket."})
+        for wrong in (
+            {"source": "a", "ask": "b"},
+            {},
+            {"ask": "Who?", "update": True},
+            {"ask": "Who?", "strategy": "none"},
+            {"source": SAMPLE, "max_cals": 3},
+        ):
+            with pytest.raises(UsageError):
+                await memory.plan(**wrong)
+        assert (await memory.plan(SAMPLE, max_calls=3)).segments > 0
+
+
+def test_the_synchronous_face_plans_too() -> None:
+    with qrmem.sync.open("memory://", model="gpt-4o-mini", embedder="none") as memory:
+        assert memory.plan(SAMPLE).cost is not None
