@@ -27,6 +27,9 @@ SYNTAX = 0.5
 DIRECTORY = 0.3
 CALL = 0.8
 
+_MIXED = DIRECTORY**2 * SYNTAX * CALL
+"""What the best path over both directories and calls can have. Above it, directories are no part of
+the search: without calls their way is known."""
 _LEAST = 0.1
 """Share of the cut-off below which a weight is not kept."""
 
@@ -148,7 +151,7 @@ class CodeGraph:
             tails.append(self._starts[path] + trunk.parents[1:])
             costs.append(np.full(trunk.parents.size - 1, -math.log(SYNTAX)))
         calls = list(self._calls(edges))
-        folders, count = self._folders()
+        folders, count = self._folders() if self._cutoff <= _MIXED else ([], self._count)
         for pairs, weight in ((calls, 1.0), (folders, DIRECTORY)):
             table = np.array(pairs, dtype=np.float64).reshape(-1, 3)
             heads.append(table[:, 0].astype(np.int64))

@@ -190,11 +190,11 @@ def _digest(value: object) -> str:
 
 
 def _zipped(data: bytes) -> str:
-    return base64.b85encode(zlib.compress(data, 1)).decode()
+    return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
 def _unzipped(packed: str) -> bytes:
-    return zlib.decompress(base64.b85decode(packed))
+    return zlib.decompress(base64.b64decode(packed))
 
 
 _ARRAYS: Mapping[str, type[np.generic]] = {
