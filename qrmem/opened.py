@@ -205,7 +205,8 @@ class Opened:
 
     async def renew(self) -> None:
         """Make all parts anew when they are needed: the namespace is another now."""
-        tools, self._tools, self._searcher, self._fragments = self._tools, None, None, None
+        tools, self._tools, self._searcher = self._tools, None, None
+        self._fragments = self._index = None
         if tools is not None:
             await tools.close()
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from qrmem.graphstore import GraphStore, NamespaceInfo
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.memory.merging import refresh_names
 from qrmem.memory.segmenting import cut
-from qrmem.ports import CallRecord
+from qrmem.ports import CallRecord, ChatReply
 from qrmem.records import (
     Contribution,
     Document,
@@ -64,6 +65,8 @@ async def fill_runs(store: GraphStore, ns: str) -> None:
     )
     await store.put_cached(ns, "reply", {"text": "x\ud800", "n": [1, None]}, segment_id=segment.id)
     await store.put_cached(ns, "free", {})
+    await store.put_cached(ns, "a" * 64, asdict(ChatReply("yes", 5, 1)), segment_id=segment.id)
+    await store.put_cached(ns, "code:file:x", {"packed": "made anew"})
     await store.put_vectors(ns, "relation", ["Ann\0Bob"], np.full((1, 8), 1 / 3, np.float32))
 
 

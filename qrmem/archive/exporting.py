@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from qrmem.archive.file import Writer
 from qrmem.archive.lines import (
+    DERIVED,
     FOLD,
     HEAD,
     VERSION,
@@ -206,7 +207,8 @@ async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
         out.write("trail", trail)
     for call in await store.calls(ns):
         out.write("call", call)
-    replies = [key for key in await store.kept_keys(ns) if not key.startswith(FOLD)]
+    keys = await store.kept_keys(ns)
+    replies = [key for key in keys if not key.startswith((FOLD, DERIVED))]
     await _write_kept(store, ns, out, "reply", replies)
     await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))
 

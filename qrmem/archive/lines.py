@@ -116,4 +116,8 @@ OF_RUNS: Sequence[str] = ("trail", "call", "reply", "relation")
 """Those that are there with `--all` only."""
 
 FOLD = "fold:"
-"""What the key of a folded description starts with; everything else that is kept is a reply."""
+"""What the key of a folded description starts with."""
+
+DERIVED = "code:"
+"""What the keys of outlines and relations of source code start with: they are made anew, and no
+stranger's are ever unpacked. Everything else that is kept is a reply."""

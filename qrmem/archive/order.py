@@ -1,16 +1,30 @@
 """What the lines of an archive must be to each other, seen before anything is written."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from qrmem.archive.checked import Wrong
+from qrmem.archive.checked import Wrong, checked
 from qrmem.archive.file import Reader
-from qrmem.archive.lines import KINDS, OF_A_DOCUMENT, OF_RUNS, DocumentLine, Head, SegmentLine
+from qrmem.archive.lines import (
+    DERIVED,
+    FOLD,
+    KINDS,
+    OF_A_DOCUMENT,
+    OF_RUNS,
+    DocumentLine,
+    Head,
+    SegmentLine,
+)
 from qrmem.archive.vectors import decoded
 from qrmem.graphstore.protocol import Kept
+from qrmem.ports import ChatReply
 from qrmem.records import Contribution
 
 _LONGEST_ID = 1000
+_REPLY = re.compile("[0-9a-f]{64}")
+"""Keys of replies: hashes of what shaped them."""
+
 _PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
@@ -57,6 +71,7 @@ class _Seen:
                 self._once(kind, repr((value.segment_id, value.kind, value.asked)))
             case Kept():
                 self._once("kept", value.key)
+                _check_kept(kind, value)
             case _:
                 self._take_other(kind, value)
 
@@ -102,6 +117,16 @@ class _Seen:
             raise Wrong(f"the segment's place {line.start}-{line.end} is not in the document")
         if not 0 <= line.tokens < 2**31:
             raise Wrong(f"the segment's tokens are {line.tokens}")
+
+
+def _check_kept(kind: str, kept: Kept) -> None:
+    """See that what a command will use as its own is what it would have kept."""
+    if kept.key.startswith(DERIVED) or kept.key.startswith(FOLD) != (kind == "fold"):
+        raise Wrong(f"a {kind} has no key like {kept.key[:40]!r}")
+    if kind == "fold" and not isinstance(kept.value.get("description"), str):
+        raise Wrong("a fold has no description")
+    if _REPLY.fullmatch(kept.key):
+        checked(dict(kept.value), ChatReply, "reply.value")
 
 
 def _check_id(id_: str) -> None:

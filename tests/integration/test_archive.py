@@ -103,7 +103,7 @@ async def test_an_imported_memory_is_the_memory_that_was_exported(
 async def _kept(store: GraphStore, ns: str) -> list[Kept]:
     """Return what is kept, and of folded descriptions those that the facts use."""
     current = await current_keys(store, ns)
-    keys = [k for k in await store.kept_keys(ns) if k in current or not k.startswith("fold:")]
+    keys = [k for k in await store.kept_keys(ns) if k in current or k[:5] not in ("fold:", "code:")]
     assert current & set(keys)
     return list(await store.kept(ns, keys))
 
@@ -421,6 +421,11 @@ FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
     ),
     "runs": ("without runs", lambda x: x[0]["qrmem"].pop("runs")),
     "deep": ("too deeply", lambda x: _first(x, "reply").update(value=_deep(200))),
+    "packed": ("has no key like", lambda x: _first(x, "reply").update(key="code:row:x")),
+    "fold": ("has no key like", lambda x: _first(x, "reply").update(key="fold:x")),
+    "no fold": ("has no key like", lambda x: _first(x, "fold").update(key="x")),
+    "folded": ("has no description", lambda x: _first(x, "fold").update(value={})),
+    "reply": ("value.text is no text", lambda x: _first(x, "reply")["value"].update(text=5)),
     "cost": ("no number", lambda x: _first(x, "call").update(cost=float("nan"))),
     "phase": ("is none of", lambda x: _first(x, "call").update(phase="evil")),
     "dimension": ("dimension is", lambda x: x[0]["qrmem"].update(dimension=2**40)),
