@@ -296,6 +296,10 @@ class MemoryStore:
             "trails": len(space.trails),
         }
 
+    async def fact_counts(self, ns: str) -> Mapping[str, int]:
+        space = self._space(ns)
+        return Counter(space.segments[id].document_id for id, _ in space.rows.facts)
+
     # --- search -------------------------------------------------------------------------------
 
     async def catalog(self, ns: str) -> Catalog:

@@ -409,6 +409,10 @@ class GraphStore(Protocol):
         """Return the numbers of documents, segments, entities, facts, questions, trails."""
         ...
 
+    async def fact_counts(self, ns: str) -> Mapping[str, int]:
+        """Return how many facts each document states, by its id; those that state none are out."""
+        ...
+
     # --- search ---------------------------------------------------------------------------------
 
     async def catalog(self, ns: str) -> Catalog:

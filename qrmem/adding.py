@@ -11,6 +11,7 @@ from pathlib import Path
 from qrmem.agents import BuildDeps, build_documents
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.inspecting import low_yields
 from qrmem.memory.segmenting import cut, cut_words
 from qrmem.memory.source_code import cut_code, read_code
 from qrmem.models.caps import Caps
@@ -43,6 +44,7 @@ class _Tally:
     seen: dict[str, str] = field(default_factory=dict)
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     batched: int = 0
     waiting: int = 0
     stopped: str = ""
@@ -110,7 +112,18 @@ class Adder:
         finally:
             if self._run.calls:
                 await self._store.put_calls(self._ns, self._run.calls)
+        await self._look_at_yields()
         return self._report(time.monotonic() - began)
+
+    async def _look_at_yields(self) -> None:
+        """Warn of documents that this run read and that gave far less than is usual."""
+        tally = self._tally
+        named = {*tally.added, *tally.updated, *tally.resumed}
+        documents = [i for i in await self._store.documents(self._ns) if i.id in named]
+        if documents:
+            tally.warnings += low_yields(documents, await self._store.fact_counts(self._ns))
+        for message in tally.warnings:
+            self._listener(Event("warning", {"what": "yield", "message": message}))
 
     async def _take(self, found: Document | Refused | PassedOver, *, alone: bool) -> None:
         """Write a document if it is new or changed; a refused one among several is a problem."""
@@ -312,6 +325,7 @@ class Adder:
             seconds=seconds,
             resumed=tuple(tally.resumed),
             stopped=tally.stopped,
+            warnings=tuple(tally.warnings),
             passed_over=dict(tally.passed_over),
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
         )

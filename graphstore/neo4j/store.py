@@ -175,6 +175,9 @@ class Neo4jStore:
     async def counts(self, ns: str) -> Mapping[str, int]:
         return await self._db.read(view.counts, ns)
 
+    async def fact_counts(self, ns: str) -> Mapping[str, int]:
+        return await self._db.read(view.fact_counts, ns)
+
     # --- search -------------------------------------------------------------------------------
 
     async def catalog(self, ns: str) -> Catalog:

@@ -87,3 +87,9 @@ async def counts(work: Work) -> Mapping[str, int]:
     """Return how much there is of each kind."""
     (row,) = await work.rows("view.counts")
     return dict(zip(_COUNTED, row, strict=True))
+
+
+async def fact_counts(work: Work) -> Mapping[str, int]:
+    """Return how many facts each document states."""
+    rows = await work.rows("view.fact_counts")
+    return {document_id: int(facts) for document_id, facts in rows}

@@ -201,6 +201,9 @@ class SqliteStore:
     async def counts(self, ns: str) -> Mapping[str, int]:
         return await self._worker.read(view.counts, ns)
 
+    async def fact_counts(self, ns: str) -> Mapping[str, int]:
+        return await self._worker.read(view.fact_counts, ns)
+
     # --- search -------------------------------------------------------------------------------
 
     async def catalog(self, ns: str) -> Catalog:

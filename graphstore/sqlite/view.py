@@ -186,3 +186,13 @@ def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
         (count,) = db.execute(f"SELECT count(*) FROM {kind} {where}", (number,)).fetchone()
         found["entities" if kind == "entity" else kind + "s"] = count
     return found
+
+
+def fact_counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
+    """Return how many facts each document states."""
+    rows = db.execute(
+        "SELECT d.id, count(*) FROM segment s CROSS JOIN fact f ON f.segment = s.num"
+        " JOIN document d ON d.num = s.document WHERE s.ns = ? GROUP BY d.num",
+        (namespace_number(db, ns),),
+    )
+    return dict(rows.fetchall())

@@ -39,6 +39,7 @@ class AddReport:
             generated, too large.
         unparsed: source files without a syntax tree: broken, or no grammar is installed.
         stopped: the cap that ended the run early, in words, or "".
+        warnings: what a user should look at, in words.
     """
 
     added: tuple[str, ...]
@@ -54,6 +55,7 @@ class AddReport:
     passed_over: Mapping[str, int] = field(default_factory=dict)
     unparsed: tuple[str, ...] = ()
     stopped: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -1,5 +1,6 @@
 """Servers that refuse: the command says what is wrong, at once, and never reports success."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -78,6 +79,20 @@ def test_a_provider_that_answers_structured_requests_with_nothing_is_no_success(
         assert ran.code == 1, ran.out + ran.err
         assert not ran.json["states"].get("ok")
         assert "the reply is empty" in ran.json["problems"][0][2]
+
+
+def test_far_fewer_relations_than_is_usual_are_warned_of_with_figures(qrmem: Shell) -> None:
+    with serving(Faults(always="nothing-found")) as server:
+        ran = add(qrmem, server, "--json")
+        assert ran.code == 0, ran.out + ran.err
+        assert ran.json["states"].keys() == {"ok"}
+    (warning,) = ran.json["warnings"]
+    assert re.search(r"'book.md': only 0 relations in \d+ segments \(\d+,000 characters", warning)
+    assert warning in ran.err
+    assert warning in qrmem("status").out
+    with serving() as server:
+        assert add(qrmem, server, "--rebuild").code == 0
+    assert "relations in" not in qrmem("status").out
 
 
 # --- refused at once ------------------------------------------------------------------------------

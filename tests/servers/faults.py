@@ -122,6 +122,15 @@ READABLE: Mapping[str, Spoil] = {
 }
 """Replies that still hold the answer."""
 
+
+def _emptied(reply: str) -> str:
+    found = json.loads(reply)
+    return json.dumps({k: [] if isinstance(v, list) else v for k, v in found.items()})
+
+
+LAZY: Mapping[str, Spoil] = {"nothing-found": _emptied}
+"""Replies of the right form that hold nothing."""
+
 UNREADABLE: Mapping[str, Spoil] = {
     "empty": lambda r: "",
     "blank": lambda r: "  \n ",
@@ -184,7 +193,7 @@ class Faults:
 
 def check(name: str) -> str:
     """Return a fault's name if there is such a fault, else raise `ValueError`."""
-    known: Sequence[str] = (*TRANSPORT, *ENDINGS, *SPOILT)
+    known: Sequence[str] = (*TRANSPORT, *ENDINGS, *SPOILT, *LAZY)
     if name in known or refusal(name) is not None:
         return name
     raise ValueError(f"no fault is called {name!r}; there are a status and {', '.join(known)}")

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from servers import answering, faults
-from servers.faults import ENDINGS, SPOILT, Faults, Refusal, refusal
+from servers.faults import ENDINGS, LAZY, SPOILT, Faults, Refusal, refusal
 
 Json = Any
 Answerer = Callable[[Mapping[str, Json]], str]
@@ -252,9 +252,9 @@ class OpenAIServer:
         finish = "stop"
         if not self.behaviour.obeys_forms:
             text = "Of course! I read it and found: " + re.sub(r'[{}"\[\]]', "", text or "")
-        if fault in SPOILT:
+        if fault in SPOILT or fault in LAZY:
             with contextlib.suppress(ValueError):  # only JSON can be spoilt in some of the ways
-                text = SPOILT[fault](text or "")
+                text = {**SPOILT, **LAZY}[fault](text or "")
         most = int(request.get("max_tokens") or request.get("max_completion_tokens") or 10**9)
         if text and answering.words([text]) > most:
             text, finish = _shortened(text, most), "length"

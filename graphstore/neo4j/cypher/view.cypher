@@ -104,3 +104,12 @@ RETURN
     MATCH (t:Trail) USING INDEX SEEK t:Trail(ns, key)
     WHERE t.ns = $ns AND t.key IS NOT NULL
   } AS trails
+
+// :: fact_counts
+MATCH (:Entity)-[r:RELATES]->(:Entity)
+  USING INDEX SEEK r:RELATES(ns, segment)
+WHERE r.ns = $ns AND r.segment IS NOT NULL
+WITH r.segment AS key, count(*) AS facts
+MATCH (s:Segment {ns: $ns, key: key})
+  USING INDEX SEEK s:Segment(ns, key)
+RETURN s.document, sum(facts)
