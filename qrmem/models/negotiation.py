@@ -107,7 +107,6 @@ class Negotiation:
         if exchange.request.schema is not None and reply.finish_reason == "stop" and reply.text:
             known.observe(used.form, is_kept=is_clean(reply.text))
 
-
     def _tell(self, exchange: Exchange, refusal: Rejected) -> None:
         """Say once that a server took a stricter form so far, and no longer does."""
         used = exchange.options.form
