@@ -83,6 +83,9 @@ class ChatRequest:
         attempt: 0 for the first try; shapes the cache key.
         optional: fields of the reply, at any depth, that may be missing, though a strict schema
             demands them all.
+        is_watched: somebody reads the reply as it is written: it is streamed, where the server can,
+            and told piece by piece as events of kind `words`.
+        log_probs: ask for the tokens' log-probabilities, which not every server gives.
     """
 
     messages: tuple[Message, ...]
@@ -97,11 +100,18 @@ class ChatRequest:
     shared_with: tuple[str, ...] = ()
     attempt: int = 0
     optional: tuple[str, ...] = ()
+    is_watched: bool = False
+    log_probs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What came back, as the server counted it (0 where it did not say)."""
+    """What came back, as the server counted it (0 where it did not say).
+
+    Attributes:
+        log_probs: each token of the reply with the logarithm of its probability; empty where they
+            were not asked for, or the server gives none.
+    """
 
     text: str
     tokens_in: int = 0
@@ -111,6 +121,7 @@ class ChatReply:
     model: str = ""
     seconds: float = 0.0
     from_cache: bool = False
+    log_probs: tuple[tuple[str, float], ...] = ()
 
 
 class ChatModel(Protocol):
@@ -393,7 +404,7 @@ class Event:
     """Something happened; logging, the progress bar and streams read the same events.
 
     Attributes:
-        kind: `document`, `segment`, `phase`, `step`, `call` or `warning`.
+        kind: `document`, `segment`, `phase`, `step`, `call`, `words` or `warning`.
         data: primitive values.
     """
 

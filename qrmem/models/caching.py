@@ -77,6 +77,8 @@ def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> s
         "max_tokens": request.max_tokens,
         "attempt": request.attempt,
     }
+    if request.log_probs:
+        shaping["log_probs"] = True
     text = json.dumps(shaping, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -84,7 +86,8 @@ def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> s
 def _restored(kept: Mapping[str, Any]) -> ChatReply:
     names = {f.name for f in fields(ChatReply)}
     reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
-    return replace(reply, from_cache=True, seconds=0.0)
+    log_probs = tuple((str(token), float(value)) for token, value in reply.log_probs)
+    return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
 
 
 __all__ = ["CachedChat", "Get", "Put", "cache_key"]

@@ -22,12 +22,16 @@ class Options:
         limit: the parameter that bounds the reply.
         temperature: whether a temperature may be sent.
         top_p: whether `top_p` may be sent.
+        log_probs: whether they may be asked for.
+        stream: how a reply is streamed: with its usage told at the end, without, or not at all.
     """
 
     form: Form = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
     temperature: bool = True
     top_p: bool = True
+    log_probs: bool = True
+    stream: Literal["usage", "plain", ""] = "usage"
 
 
 class Gate(Protocol):

@@ -134,6 +134,12 @@ def adapt(used: Options, complaint: str, *, is_structured: bool) -> tuple[Option
         return replace(used, temperature=False), True
     if "top_p" in complaint and used.top_p:
         return replace(used, top_p=False), True
+    if "logprobs" in complaint and used.log_probs:
+        return replace(used, log_probs=False), True
+    if "stream_options" in complaint and used.stream == "usage":
+        return replace(used, stream="plain"), True
+    if "stream" in complaint and used.stream:
+        return replace(used, stream=""), True
     if is_structured and used.form in _WEAKER:
         words = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured")
         is_named = any(word in complaint for word in words)

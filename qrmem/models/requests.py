@@ -1,13 +1,16 @@
 """One request through the `openai` client: the whole answer in time, or one of our errors."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from qrmem.errors import QrmemError
 from qrmem.models.endpoint import Endpoint
 from qrmem.models.exchange import Transient
 from qrmem.models.refusals import from_connection, from_status
+from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -51,11 +54,50 @@ async def requested(
         Rejected: the request's form is refused.
         ModelUnavailable: anything else.
     """
+    async with _translated(endpoint, model, seconds), asyncio.timeout(seconds):
+        return str((await create()).text)
+
+
+async def streamed(
+    create: Callable[[], AbstractAsyncContextManager[Any]],
+    endpoint: Endpoint,
+    model: str,
+    seconds: float,
+    take: Callable[[str], None],
+) -> str:
+    """Return the body of a streamed answer as if it had come in one piece.
+
+    A server that answers in one piece all the same is taken at its word.
+
+    Args:
+        create: sends the request, by one of the client's `with_streaming_response` methods.
+        seconds: for the whole of it.
+        take: hears each piece of the reply as it comes.
+
+    Raises:
+        QrmemError: as `requested`.
+    """
+    async with (
+        _translated(endpoint, model, seconds),
+        asyncio.timeout(seconds),
+        create() as answer,
+    ):
+        if "event-stream" not in answer.headers.get("content-type", ""):
+            return str(await answer.text())
+        try:
+            return await joined(answer.iter_lines(), take)
+        except (ValueError, TypeError, AttributeError) as exc:
+            text = f"{endpoint.host} sent no whole reply: {endpoint.clean(str(exc))}"
+            raise Transient(text, cause="body") from exc
+
+
+@asynccontextmanager
+async def _translated(endpoint: Endpoint, model: str, seconds: float) -> AsyncIterator[None]:
+    """Raise what fails in a request as one of our errors."""
     import openai
 
     try:
-        async with asyncio.timeout(seconds):
-            raw = await create()
+        yield
     except openai.APIStatusError as exc:
         answer = exc.response
         raise from_status(answer.status_code, answer.text, answer.headers, endpoint, model) from exc
@@ -64,7 +106,11 @@ async def requested(
     except (openai.OpenAIError, UnicodeError) as exc:
         text = f"{endpoint.host}: {endpoint.clean(str(exc)) or type(exc).__name__}"
         raise Transient(text, cause="body") from exc
-    return str(raw.text)
+    except Exception as exc:
+        # In the middle of a stream the client's own transport speaks, whichever it is.
+        if isinstance(exc, QrmemError) or not type(exc).__module__.startswith("http"):
+            raise
+        raise from_connection(exc, endpoint, seconds) from exc
 
 
-__all__ = ["CONNECT_SECONDS", "open_client", "requested"]
+__all__ = ["CONNECT_SECONDS", "open_client", "requested", "streamed"]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.models.endpoint import Endpoint
 from qrmem.models.exchange import Exchange, Form, Options, Transient
-from qrmem.models.requests import open_client, requested
-from qrmem.ports import ChatReply, ChatRequest
+from qrmem.models.requests import open_client, requested, streamed
+from qrmem.models.streaming import Fields
+from qrmem.ports import ChatReply, ChatRequest, Event, Listener
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -35,7 +36,12 @@ class OpenAITransport:
             ModelUnavailable: anything else.
         """
         began = time.monotonic()
-        body = await self._post(payload(exchange.request, exchange.options, self._model))
+        arguments = payload(exchange.request, exchange.options, self._model)
+        is_streamed = exchange.request.is_watched and exchange.options.stream
+        if is_streamed and exchange.listener is not None:
+            body = await self._stream(arguments, exchange, exchange.listener)
+        else:
+            body = await self._post(arguments)
         return self._reply(body, time.monotonic() - began)
 
     async def aclose(self) -> None:
@@ -44,14 +50,39 @@ class OpenAITransport:
         if client is not None:
             await client.close()
 
-    async def _post(self, arguments: dict[str, Any]) -> str:
+    async def _opened(self) -> "AsyncOpenAI":
         async with self._opening:
             if self._client is None:
                 self._client = await open_client(self._endpoint, self._timeout)
-            client = self._client
-        create = client.chat.completions.with_raw_response.create
+            return self._client
+
+    async def _post(self, arguments: dict[str, Any]) -> str:
+        create = (await self._opened()).chat.completions.with_raw_response.create
         return await requested(
             lambda: create(**arguments), self._endpoint, self._model, self._timeout
+        )
+
+    async def _stream(
+        self, arguments: dict[str, Any], exchange: Exchange, listener: Listener
+    ) -> str:
+        """Send a request and tell of the reply's text as it comes."""
+        create = (await self._opened()).chat.completions.with_streaming_response.create
+        if exchange.options.stream == "usage":
+            arguments |= {"stream_options": {"include_usage": True}}
+        fields = Fields()
+        about = {"stage": exchange.request.stage}
+        listener(Event("words", {**about, "field": "", "text": ""}))
+
+        def take(piece: str) -> None:
+            for field, text in fields.feed(piece):
+                listener(Event("words", {**about, "field": field, "text": text}))
+
+        return await streamed(
+            lambda: create(**arguments, stream=True),
+            self._endpoint,
+            self._model,
+            self._timeout,
+            take,
         )
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
@@ -74,6 +105,7 @@ class OpenAITransport:
             finish_reason="refusal" if refusal else str(choice.get("finish_reason") or "stop"),
             model=str(found.get("model") or self._model),
             seconds=seconds,
+            log_probs=_log_probs(choice.get("logprobs")),
         )
 
 
@@ -89,6 +121,8 @@ def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any
         arguments["temperature"] = request.temperature
     if options.top_p and request.top_p != 1.0:
         arguments["top_p"] = request.top_p
+    if options.log_probs and request.log_probs:
+        arguments["logprobs"] = True
     if request.schema is not None and options.form != "text":
         arguments["response_format"] = _form(request, options.form)
     return arguments
@@ -115,6 +149,21 @@ def _text(content: Any) -> str:
         parts = [part for part in content if isinstance(part, dict)]
         return _sendable("".join(str(part.get("text") or "") for part in parts))
     return _sendable(str(content or ""))
+
+
+def _log_probs(given: Any) -> tuple[tuple[str, float], ...]:
+    """Return tokens with their log-probabilities, in OpenAI's form or the older one of lists."""
+    given = _dict(given)
+    if tokens := given.get("tokens"):
+        pairs = list(zip(tokens, given.get("token_logprobs") or (), strict=False))
+    else:
+        entries = [_dict(entry) for entry in given.get("content") or ()]
+        pairs = [(entry.get("token"), entry.get("logprob")) for entry in entries]
+    return tuple(
+        (_sendable(str(token)), float(value))
+        for token, value in pairs
+        if isinstance(value, int | float)
+    )
 
 
 def _dict(value: Any) -> dict[str, Any]:

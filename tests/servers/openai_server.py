@@ -42,6 +42,8 @@ class Behaviour:
         key: the key that it wants, or "" for any.
         context: tokens that it reads, or 0 for any number.
         gives_usage: whether it says what it counted.
+        gives_log_probs: whether it gives them where they are asked for.
+        streams: whether it streams where it is asked to; else it answers in one piece.
         dimension: of its vectors.
     """
 
@@ -57,6 +59,8 @@ class Behaviour:
     key: str = ""
     context: int = 0
     gives_usage: bool = True
+    gives_log_probs: bool = True
+    streams: bool = True
     dimension: int = 32
 
 
@@ -222,6 +226,9 @@ class OpenAIServer:
         if refusal(fault) is not None:
             return await self._refuse(writer, fault)
         reply = self._reply(request, fault)
+        is_whole = fault in faults.TRANSPORT and fault not in {"reset", "cut-body"}
+        if request.get("stream") and self.behaviour.streams and not is_whole:
+            return await self._stream(writer, request, reply, fault)
         return await self._deliver(writer, json.dumps(reply), fault)
 
     async def _wait(self, key: str) -> None:
@@ -274,9 +281,45 @@ class OpenAIServer:
             "model": request.get("model"),
             "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         }
+        if request.get("logprobs") and self.behaviour.gives_log_probs:
+            reply["choices"][0]["logprobs"] = {"content": log_probs(message["content"] or "")}
         if self.behaviour.gives_usage:
             reply["usage"] = {"prompt_tokens": spent[0], "completion_tokens": spent[1]}
         return reply
+
+    async def _stream(
+        self,
+        writer: asyncio.StreamWriter,
+        request: Mapping[str, Json],
+        reply: Mapping[str, Json],
+        fault: str,
+    ) -> bool:
+        """Send a reply in pieces; `reset` breaks it off half-way, `cut-body` ends it there."""
+        choice = reply["choices"][0]
+        text, refused = choice["message"]["content"] or "", choice["message"].get("refusal")
+        said = [{"content": text[at : at + 5]} for at in range(0, len(text), 5)]
+        if refused:
+            said = [{"refusal": refused}]
+        chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in said]
+        if fault in {"reset", "cut-body"}:
+            chunks = chunks[: len(chunks) // 2]
+        else:
+            ending = {"delta": {}, "finish_reason": choice["finish_reason"]}
+            chunks.append({"choices": [{"index": 0, **ending, "logprobs": choice.get("logprobs")}]})
+            if "usage" in reply and (request.get("stream_options") or {}).get("include_usage"):
+                chunks.append({"choices": [], "usage": reply["usage"]})
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        lines = [json.dumps({"model": reply["model"], **chunk}) for chunk in chunks]
+        for line in [*lines, "[DONE]"] if fault not in {"reset", "cut-body"} else lines:
+            data = f"data: {line}\n\n".encode()
+            writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            await writer.drain()
+        if fault == "reset":
+            return False
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
 
     async def _deliver(self, writer: asyncio.StreamWriter, text: str, fault: str) -> bool:
         """Send a reply as it is, or in one of the ways in which a connection fails."""
@@ -345,6 +388,12 @@ def vector(text: str, dimension: int) -> list[float]:
         drawn = random.Random(word)
         total = [value + drawn.uniform(-1, 1) for value in total]
     return total
+
+
+def log_probs(text: str) -> list[Json]:
+    """Return tokens with log-probabilities that depend on the tokens alone."""
+    tokens = re.findall(r"\s*(?:\w+|[^\w\s])", text)
+    return [{"token": token, "logprob": -len(token) / 10, "top_logprobs": []} for token in tokens]
 
 
 def _prompt_tokens(request: Mapping[str, Json]) -> int:

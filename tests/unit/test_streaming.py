@@ -1,0 +1,79 @@
+"""What a user may read of a reply that is still being written."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qrmem.models.streaming import Fields, joined
+
+
+def told(text: str, size: int) -> dict[str, str]:
+    fields, said = Fields(), dict[str, str]()
+    for at in range(0, len(text), size):
+        for field, piece in fields.feed(text[at : at + size]):
+            said[field] = said.get(field, "") + piece
+    return said
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
+        st.text(st.characters(codec="utf-8"), max_size=20)
+        | st.lists(st.text(max_size=5), max_size=3)
+        | st.integers()
+        | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+        max_size=5,
+    ),
+    st.integers(1, 7),
+    st.booleans(),
+)
+def test_text_fields_are_told_whatever_the_pieces(
+    reply: dict[str, object], size: int, is_ascii: bool
+) -> None:
+    texts = {name: value for name, value in reply.items() if isinstance(value, str) and value}
+    assert told(json.dumps(reply, ensure_ascii=is_ascii), size) == texts
+
+
+@given(st.text(), st.integers(1, 9))
+def test_no_text_makes_it_stumble(text: str, size: int) -> None:
+    told(text, size)
+
+
+def test_what_stands_before_the_reply_is_no_part_of_it() -> None:
+    assert told('Sure, "here": {it} is\n{"answer": "Rome"}', 3) == {"answer": "Rome"}
+
+
+async def lines(*said: str) -> AsyncIterator[str]:
+    for line in said:
+        yield line
+
+
+def event(text: str = "", end: str | None = None, **more: object) -> str:
+    choice = {"index": 0, "delta": {"content": text} if text else {}, "finish_reason": end}
+    return "data: " + json.dumps({"choices": [choice], **more})
+
+
+async def test_events_are_joined_into_one_body() -> None:
+    heard: list[str] = []
+    usage = 'data: {"choices": [], "usage": {"prompt_tokens": 3}}'
+    given = (": ping", event("Ro", model="m"), "", event("me"), event(end="stop"), usage)
+    body = json.loads(await joined(lines(*given, "data: [DONE]"), heard.append))
+    assert heard == ["Ro", "me"]
+    assert body["model"] == "m"
+    assert body["usage"] == {"prompt_tokens": 3}
+    (choice,) = body["choices"]
+    assert choice["message"]["content"] == "Rome"
+    assert choice["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(event("Ro"),), (event("Ro"), "data: {"), ('data: {"error": {"message": "gone"}}',), ()],
+    ids=["breaks off", "no JSON", "an error", "nothing"],
+)
+async def test_a_stream_that_has_no_end_is_no_reply(given: Sequence[str]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        await joined(lines(*given), lambda piece: None)
