@@ -19,6 +19,7 @@ from qrmem.records import (
     Step,
     Trail,
     Usage,
+    Words,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "Step",
     "Trail",
     "Usage",
+    "Words",
     "open",
     "tools",
 ]

@@ -24,6 +24,7 @@ from qrmem.records import (
     Orientation,
     Scalar,
     Step,
+    Words,
 )
 from qrmem.sources import Source
 
@@ -110,6 +111,7 @@ class Memory(Conversing):
     ) -> None:
         super().__init__(Opened(store, settings))
         self._listener = listener
+        self._is_watched = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -361,6 +363,7 @@ class Memory(Conversing):
             self._emit,
             scorer,
             caps_of(self.settings, **caps),
+            is_watched=self._is_watched,
         )
         answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
@@ -394,15 +397,26 @@ class Memory(Conversing):
         chosen.pop("keep_trail")
         return await plan_question(self._opened, await self._asking(**chosen))
 
-    async def stream(self, question: str, **options: Any) -> AsyncIterator[Step | Answer]:
-        """Answer like `ask`, yielding every step as it happens, then the answer."""
+    async def stream(
+        self, question: str, *, words: bool = False, **options: Any
+    ) -> AsyncIterator[Step | Words | Answer]:
+        """Answer like `ask`, yielding every step as it happens, then the answer.
+
+        Args:
+            words: yield what a chat model writes, too, while it writes it.
+            options: of `ask`.
+        """
         from qrmem.asking import streamed
 
-        async for item in streamed(self, question, options):
+        async for item in streamed(self, question, options, words=words):
             yield item
 
-    def listening(self, listener: Listener) -> "Memory":
-        """Return this memory with one more listener; both share store and model."""
+    def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
+        """Return this memory with one more listener; both share store and model.
+
+        Args:
+            words: tell it of answers while they are written, as events of kind `words`.
+        """
 
         def both(event: Event) -> None:
             self._emit(event)
@@ -410,6 +424,7 @@ class Memory(Conversing):
 
         other = copy(self)
         other._listener = both
+        other._is_watched = words or self._is_watched
         return other
 
     # --- inside ---------------------------------------------------------------------------------

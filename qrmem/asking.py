@@ -14,7 +14,7 @@ from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.models.caps import Caps
 from qrmem.ports import AskContext, Event, Listener
-from qrmem.records import Answer, Orientation, Step, Trail
+from qrmem.records import Answer, Orientation, Step, Trail, Words
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.wiring import Run, Tools
@@ -82,8 +82,11 @@ class Asker:
         listener: Listener,
         fragments: "FragmentScorer | None" = None,
         caps: Caps | None = None,
+        *,
+        is_watched: bool = False,
     ) -> None:
         self._caps = caps
+        self._is_watched = is_watched
         self._fragments = fragments
         self._aside = Aside(store, listener)
         self._store = store
@@ -94,7 +97,9 @@ class Asker:
 
     async def ask(self, asking: Asking) -> Answer:
         """Run the strategy and make an answer of its outcome."""
-        run = self._tools.run("online", self._listener, self._aside, self._caps)
+        run = self._tools.run(
+            "online", self._listener, self._aside, self._caps, is_watched=self._is_watched
+        )
         searcher = await self._searcher.on_account(run.embedder)
         deps = AskDeps(
             store=self._store,
@@ -167,20 +172,23 @@ def _answer(asking: Asking, outcome: Outcome, run: Run) -> Answer:
 
 
 async def streamed(
-    memory: "Memory", question: str, options: Mapping[str, Any]
-) -> AsyncIterator[Step | Answer]:
-    """Yield the steps of `memory.ask` as they happen, then the answer."""
-    queue: asyncio.Queue[Step | None] = asyncio.Queue()
+    memory: "Memory", question: str, options: Mapping[str, Any], *, words: bool
+) -> AsyncIterator[Step | Words | Answer]:
+    """Yield the steps of `memory.ask`, and the words of replies, as they come; then the answer."""
+    queue: asyncio.Queue[Step | Words | None] = asyncio.Queue()
 
     def listen(event: Event) -> None:
         if event.kind == "step":
             queue.put_nowait(event.data["step"])
+        elif event.kind == "words":
+            queue.put_nowait(Words(event.data["field"], event.data["text"]))
 
-    task = asyncio.create_task(memory.listening(listen).ask(question, **options))
+    listened = memory.listening(listen, words=words)
+    task = asyncio.create_task(listened.ask(question, **options))
     task.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        while (step := await queue.get()) is not None:
-            yield step
+        while (item := await queue.get()) is not None:
+            yield item
         yield await task
     finally:
         task.cancel()

@@ -37,6 +37,7 @@ from qrmem.records import (
     Trail,
     Turn,
     UsageRow,
+    Words,
 )
 from qrmem.sources import Source
 
@@ -232,9 +233,11 @@ class Memory:
             )
         )
 
-    def stream(self, question: str, **options: Any) -> Iterator[Step | Answer]:
+    def stream(
+        self, question: str, *, words: bool = False, **options: Any
+    ) -> Iterator[Step | Words | Answer]:
         """See `qrmem.Memory.stream`."""
-        steps = self._memory.stream(question, **options)
+        steps = self._memory.stream(question, words=words, **options)
         while (item := self._loop.run(_next(steps))) is not None:
             yield item
 
@@ -329,6 +332,6 @@ async def _opened(*args: Any, **kwargs: Any) -> app.Memory:
     return await app.open(*args, **kwargs)
 
 
-async def _next(steps: Any) -> Step | Answer | None:
-    item: Step | Answer | None = await anext(steps, None)
+async def _next(steps: Any) -> Step | Words | Answer | None:
+    item: Step | Words | Answer | None = await anext(steps, None)
     return item

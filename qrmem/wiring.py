@@ -194,12 +194,15 @@ class Tools:
         listener: Listener,
         aside: Aside | None = None,
         caps: Caps | None = None,
+        *,
+        is_watched: bool = False,
     ) -> Run:
         """Return what one run works with.
 
         Args:
             aside: takes the replies to keep, where losing one is no reason to stop.
             caps: of this run; those of the settings where there are none.
+            is_watched: tell the listener of answers as they are written.
 
         Raises:
             UsageError: money is capped, and a price is not known.
@@ -221,7 +224,12 @@ class Tools:
         chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
         meter = Meter(chat, tokenizer=self.counter, price=self._prices.of, **books)
         reasoner = PromptedReasoner(
-            meter, self.counter, mode=self.settings.mode, settings=self.settings
+            meter,
+            self.counter,
+            mode=self.settings.mode,
+            settings=self.settings,
+            listener=listener,
+            is_watched=is_watched,
         )
         return Run(reasoner, meter, calls, meter.account, self._counted(meter.account))
 

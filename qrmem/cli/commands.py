@@ -14,10 +14,11 @@ from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
 from qrmem.cli.warnings import Warnings
+from qrmem.cli.writing import Writing
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.ports import Listener
-from qrmem.records import Answer, Document, Step
+from qrmem.records import Answer, Document, Step, Words
 
 DONE, PARTLY = 0, 1
 
@@ -149,10 +150,16 @@ async def _answer(memory: Memory, arguments: Namespace) -> Answer:
     }
     if not arguments.stream:
         return await memory.ask(arguments.question, **options)
-    async for item in memory.stream(arguments.question, **options):
-        if isinstance(item, Answer):
-            return item
-        _stream(item, as_json=arguments.json)
+    sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
+    with Writing() as writing:
+        async for item in memory.stream(arguments.question, words=sees, **options):
+            if isinstance(item, Answer):
+                return item
+            if isinstance(item, Words):
+                writing.show(item)
+            else:
+                writing.end()
+                _stream(item, as_json=arguments.json)
     raise AssertionError("a stream ends with its answer")
 
 

@@ -5,7 +5,16 @@ out of a segment is a contribution (its sub-graph G_k and its questions); entiti
 the structured memory are merged from contributions and never stored as facts.
 """
 
-from qrmem.records.answers import Answer, Citation, Hit, ScoredEdge, ScoredSegment, Step, Trail
+from qrmem.records.answers import (
+    Answer,
+    Citation,
+    Hit,
+    ScoredEdge,
+    ScoredSegment,
+    Step,
+    Trail,
+    Words,
+)
 from qrmem.records.documents import Document, Part, Segment
 from qrmem.records.graph import Entity, Fact, Merge, MergeDecision, Question, Relation
 from qrmem.records.kinds import (
@@ -67,4 +76,5 @@ __all__ = [
     "Turn",
     "Usage",
     "UsageRow",
+    "Words",
 ]

@@ -25,6 +25,19 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """A piece of a reply that a chat model is still writing.
+
+    Attributes:
+        field: `reasoning` or `answer`; "" where a reply begins, or begins anew after a failure.
+        text: what it goes on with; what is written is no answer before the run has ended.
+    """
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Citation:
     """Where an answer stands: `quote == document.text[start:end]`.
 

@@ -10,6 +10,7 @@ import pytest
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, log_probs, serving
 
+import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
 from qrmem.models.caching import CachedChat
@@ -182,3 +183,24 @@ async def test_log_probabilities_come_out_of_the_cache_as_they_went_in() -> None
     assert again.from_cache
     assert again.log_probs == first.log_probs != ()
     assert not other.from_cache
+
+
+# --- watching an answer ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [True, False])
+async def test_a_streamed_answer_tells_its_words_to_whoever_wants_them(words: bool) -> None:
+    async with serving() as server:
+        chosen = Settings(model="test", base_url=server.url, embedder="none")
+        async with qrmem.open("memory://", settings=chosen) as memory:
+            await memory.add(qrmem.Document("Ahab lost a leg near Japan. He hunts the whale.", "A"))
+            asked = memory.stream("Who lost a leg near Japan?", words=words)
+            items = [item async for item in asked]
+        bodies = [body for body in server.stats.bodies if "Who lost a leg" in str(body)]
+    *before, answer = items
+    assert isinstance(answer, qrmem.Answer)
+    assert answer.status == "answered"
+    told = "".join(i.text for i in before if isinstance(i, qrmem.Words) and i.field == "answer")
+    assert told == (answer.text if words else "")
+    assert any(isinstance(item, qrmem.Step) for item in before)
+    assert all(bool(body.get("stream")) is words for body in bodies)

@@ -33,10 +33,12 @@ class Answerer:
 
     Attributes:
         reserve: tokens kept free for a reply; at most a quarter of a window.
+        is_watched: whether somebody reads verdicts and answers as they are written.
     """
 
     caller: Caller
     reserve: int
+    is_watched: bool = False
 
     def room(self, context: AskContext, extra: str = "") -> int:
         """Return the tokens left for passages in a judging or answering prompt."""
@@ -177,7 +179,12 @@ class Answerer:
         groups, inputs = self._parts(context, passages)
         reply = self._reply(context)
         return await self.caller.call(
-            catalogue.JUDGE, inputs, groups, window=context.window, reply=reply
+            catalogue.JUDGE,
+            inputs,
+            groups,
+            window=context.window,
+            reply=reply,
+            is_watched=self.is_watched,
         )
 
     async def _answer(
@@ -186,7 +193,12 @@ class Answerer:
         groups, inputs = self._parts(context, passages)
         reply = self._reply(context)
         return await self.caller.call(
-            catalogue.ANSWER, inputs, groups, window=context.window, reply=reply
+            catalogue.ANSWER,
+            inputs,
+            groups,
+            window=context.window,
+            reply=reply,
+            is_watched=self.is_watched,
         )
 
     def _tokens(self, context: AskContext, passages: Sequence[Passage], force: bool) -> int:

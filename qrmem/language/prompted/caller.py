@@ -64,6 +64,7 @@ class Caller:
         segments: Sequence[str] = (),
         attempt: int = 0,
         retries: int = PARSE_RETRIES,
+        is_watched: bool = False,
     ) -> Called[Out]:
         """Send a prompt; see `qrmem.language.prompted.window.draft` for what is left out to fit.
 
@@ -71,6 +72,7 @@ class Caller:
             segments: ids of those that it is about.
             attempt: number of the first try.
             retries: tries at a higher temperature, after the first one and its re-ask.
+            is_watched: see `ChatRequest`.
 
         Raises:
             WindowTooSmall: it cannot be made to fit.
@@ -90,6 +92,7 @@ class Caller:
                 segment_id=next(iter(segments), ""),
                 shared_with=tuple(segments[1:]),
                 attempt=attempt,
+                is_watched=is_watched,
             )
             try:
                 return await self._sent(prompt, replace(made, request=request), window, retries)

@@ -53,6 +53,7 @@ class PromptedReasoner:
         mode: BuildMode,
         settings: Settings,
         listener: Listener | None = None,
+        is_watched: bool = False,
     ) -> None:
         """Make a reasoner.
 
@@ -63,6 +64,7 @@ class PromptedReasoner:
             settings: window, reserve, questions and concurrency; the window of a question is its
                 own (`AskContext`).
             listener: is told when a server counts more than the tokenizer.
+            is_watched: whether somebody reads verdicts and answers as they are written.
         """
         self._name = f"prompted:{chat.name}:{mode}:" + "+".join(p.label for p in _READING[mode])
         self._window = settings.window
@@ -78,7 +80,7 @@ class PromptedReasoner:
             caller, settings.window, reserve, settings.concurrency, mode == "paper"
         )
         self._folder = Folder(caller, settings.window, reserve)
-        self._answerer = Answerer(caller, settings.reserve)
+        self._answerer = Answerer(caller, settings.reserve, is_watched)
 
     @property
     def name(self) -> str:
