@@ -7,10 +7,12 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
+from qrmem import spans
 from qrmem.config import Settings
 from qrmem.conversing import Conversing
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
+from qrmem.logs import log
 from qrmem.models.caps import CapOptions
 from qrmem.opened import Opened
 from qrmem.ports import Event, Listener
@@ -182,7 +184,8 @@ class Memory(Conversing):
             index=self._opened.code_index(),
             caps=caps_of(self.settings, **caps),
         )
-        return await adder.add(source, glob)
+        with spans.run("add", namespace=self._opened.ns):
+            return await adder.add(source, glob)
 
     async def load(self, path: str | PathLike[str]) -> Archived:
         """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
@@ -260,9 +263,10 @@ class Memory(Conversing):
         await opened.info()
         try:
             bounds = caps_of(self.settings, **caps)
-            return await reembed(
-                opened.store, opened.ns, self.settings, embedder, self._emit, bounds
-            )
+            with spans.run("reembed", namespace=opened.ns):
+                return await reembed(
+                    opened.store, opened.ns, self.settings, embedder, self._emit, bounds
+                )
         finally:
             await opened.follow_embedder()
 
@@ -365,7 +369,8 @@ class Memory(Conversing):
             caps_of(self.settings, **caps),
             is_watched=self._is_watched,
         )
-        answer = await asker.ask(asking)
+        with spans.run("ask", namespace=opened.ns, strategy=strategy):
+            answer = await asker.ask(asking)
         if self.settings.keep_trails if keep_trail is None else keep_trail:
             answer = await asker.kept(answer)
         return answer
@@ -419,7 +424,8 @@ class Memory(Conversing):
         """
 
         def both(event: Event) -> None:
-            self._emit(event)
+            if self._listener is not None:
+                self._listener(event)
             listener(event)
 
         other = copy(self)
@@ -455,6 +461,9 @@ class Memory(Conversing):
         )
 
     def _emit(self, event: Event) -> None:
+        """Tell everybody who reads what happens: logging, spans, and whoever listens."""
+        log(event)
+        spans.record(event)
         if self._listener is not None:
             self._listener(event)
 
