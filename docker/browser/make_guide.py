@@ -4,7 +4,12 @@
 import html
 from pathlib import Path
 
-from qrmem.graphstore.neo4j.browser import PARAMETERS, browser_queries, parameter_command
+from qrmem.graphstore.neo4j.browser import (
+    AS_ASKED,
+    PARAMETERS,
+    browser_queries,
+    parameter_command,
+)
 
 TARGET = Path(__file__).resolve().parent / "guide.html"
 
@@ -13,15 +18,19 @@ SLIDE = """\
     <div class="col-sm-12">
       <h3>{title}</h3>
       {words}
-      <pre mode="cypher" class="pre-scrollable programlisting cm-s-neo code runnable \
-standalone-example ng-binding" data-lang="cypher" lang="cypher">{text}</pre>
+{code}
     </div>
   </slide>
 """
 
+CODE = """\
+      <pre mode="cypher" class="pre-scrollable programlisting cm-s-neo code runnable \
+standalone-example ng-binding" data-lang="cypher" lang="cypher">{text}</pre>"""
+
 START = """\
-<p>Set the parameters first (click, put your namespace in, run), then go through the slides and
-click a query. All but <code>ns</code> may stay empty:</p>
+<p>Run these two first: one keeps the Browser from drawing more edges than a view asks for, one sets
+the parameters (put your namespace in). Then go through the slides and click a query. All but
+<code>ns</code> may stay empty:</p>
 <ul>{rows}</ul>
 <p>Every query is bounded; nodes can be unfolded by a double click.</p>
 """
@@ -33,13 +42,16 @@ def page() -> str:
     rows = "".join(
         f"<li><code>{name}</code>: {html.escape(words)}</li>" for name, words in PARAMETERS.items()
     )
-    slides = [_slide("A memory of qrmem", START.format(rows=rows), parameter_command(values))]
+    slides = [
+        _slide("A memory of qrmem", START.format(rows=rows), AS_ASKED, parameter_command(values))
+    ]
     slides += [_slide(query.title, "", query.text) for query in browser_queries("")]
     return f'<article class="guide">\n<carousel>\n{"".join(slides)}</carousel>\n</article>\n'
 
 
-def _slide(title: str, words: str, text: str) -> str:
-    return SLIDE.format(title=html.escape(title), words=words, text=html.escape(text, quote=False))
+def _slide(title: str, words: str, *texts: str) -> str:
+    code = "\n".join(CODE.format(text=html.escape(text, quote=False)) for text in texts)
+    return SLIDE.format(title=html.escape(title), words=words, code=code)
 
 
 if __name__ == "__main__":

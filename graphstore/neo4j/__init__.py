@@ -1,6 +1,7 @@
 """Memories in Neo4j: the one package that imports its driver."""
 
 from qrmem.graphstore.neo4j.browser import (
+    AS_ASKED,
     SavedQuery,
     browser_queries,
     browser_script,
@@ -10,6 +11,7 @@ from qrmem.graphstore.neo4j.opening import open_neo4j
 from qrmem.graphstore.neo4j.store import Neo4jStore
 
 __all__ = [
+    "AS_ASKED",
     "Neo4jStore",
     "SavedQuery",
     "browser_queries",

@@ -15,6 +15,9 @@ PARAMETERS: Mapping[str, str] = {
 }
 """What may be filled in, and what is shown if it is not."""
 
+AS_ASKED = ":config autoComplete: false"
+"""Keeps the Browser from drawing, between the nodes of a view, edges that it did not ask for."""
+
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
@@ -45,9 +48,10 @@ def parameter_command(values: Mapping[str, str]) -> str:
 
 
 def browser_script(queries: Sequence[SavedQuery]) -> str:
-    """Return what sets the parameters and runs the queries, one after another, when pasted."""
+    """Return two lines to begin with, and the queries; each is run by itself."""
     values = {name: value for query in queries for name, value in query.parameters.items()}
-    parts = [parameter_command({name: values[name] for name in ("ns", *PARAMETERS)}) + ";"]
+    ordered = {name: values[name] for name in ("ns", *PARAMETERS) if name in values}
+    parts = [f"{AS_ASKED}\n{parameter_command(ordered)}"]
     parts += [f"// {query.title}\n{query.text};" for query in queries]
     return "\n\n".join(parts)
 

@@ -72,7 +72,7 @@ def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
     from qrmem.graphstore.neo4j import browser_script
 
     return [
-        "// For the editor of Neo4j Browser: all of it, or the first line and then any one query.",
+        "// For Neo4j Browser: run the next two lines, one by one, then any of the queries.",
         *browser_script(queries).split("\n"),
     ]
 

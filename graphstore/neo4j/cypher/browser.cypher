@@ -90,7 +90,7 @@ OPTIONAL CALL (p) {
   UNION
   MATCH (p)-[r:EXPANDED]->(x:Entity) RETURN r, x ORDER BY r.taken DESC, r.n LIMIT 4
 }
-RETURN t, step, p, then, after, r, x LIMIT 100
+RETURN t, CASE WHEN p.n = 1 THEN step END AS begins, p, then, after, r, x LIMIT 100
 
 // :: A trail as a table: each step with its verdict, scores and reasons
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL AND ($trail = '' OR t.key = $trail)
@@ -157,7 +157,7 @@ OPTIONAL MATCH (p)-[then:THEN]->(after:Step) WHERE after.n <= 10
 OPTIONAL CALL (p) {
   MATCH (p)-[r:READ]->(s:Segment) RETURN r, s ORDER BY r.n LIMIT 8
 }
-RETURN t, step, p, then, after, r, s LIMIT 100
+RETURN t, CASE WHEN p.n = 1 THEN step END AS begins, p, then, after, r, s LIMIT 100
 
 // :: Names that were merged into one entity, and why
 MATCH (n:Name) WHERE n.ns = $ns AND n.key IS NOT NULL
