@@ -54,7 +54,7 @@ def test_an_interrupted_run_goes_on_for_what_is_missing(
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
-    assert "Run the same command again to go on" in told
+    assert "run the same command again to go on" in told
     before = results(tmp_path / "r")
     assert 5 <= len(before) < 12
     again = start(server, tmp_path / "r")
