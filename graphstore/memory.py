@@ -415,6 +415,10 @@ class MemoryStore:
             if key in cached
         ]
 
+    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._space(ns).cached.pop(key, None)
+
 
 def _digest(text: str) -> str:
     try:

@@ -505,3 +505,7 @@ class GraphStore(Protocol):
     async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
         """Return what is kept under some keys, in their order."""
         ...
+
+    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+        """Forget what is kept under some keys; unknown ones are passed over."""
+        ...

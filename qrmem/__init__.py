@@ -24,6 +24,7 @@ from qrmem.records import (
 
 if TYPE_CHECKING:
     from qrmem.app import Memory, open
+    from qrmem.planning.figures import Plan
     from qrmem.toolkit import tools
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Entity",
     "Hit",
     "Memory",
+    "Plan",
     "QrmemError",
     "Relation",
     "Secret",
@@ -46,7 +48,12 @@ __all__ = [
     "tools",
 ]
 
-_LAZY = {"Memory": "qrmem.app", "open": "qrmem.app", "tools": "qrmem.toolkit"}
+_LAZY = {
+    "Memory": "qrmem.app",
+    "Plan": "qrmem.planning.figures",
+    "open": "qrmem.app",
+    "tools": "qrmem.toolkit",
+}
 
 
 def __getattr__(name: str) -> Any:

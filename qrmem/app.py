@@ -247,6 +247,21 @@ class Memory(Conversing):
         """Keep two names apart from now on; beats every rule, and stays."""
         await self._decide(first, second, same=False)
 
+    async def prune(self) -> int:
+        """Forget the replies that are kept so as not to be paid for again; returns how many.
+
+        What was made of them stays, and so do descriptions that a model folded. A question that is
+        asked again, a rebuild and a failed segment are then paid for again.
+        """
+        from qrmem.models.caching import is_reply_key
+
+        opened = self._opened
+        opened.require_writable()
+        await opened.info()
+        replies = [key for key in await opened.store.kept_keys(opened.ns) if is_reply_key(key)]
+        await opened.store.drop_kept(opened.ns, replies)
+        return len(replies)
+
     async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
         """Embed all segments by another model; resumable. Returns how many were embedded now.
 

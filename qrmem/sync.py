@@ -311,6 +311,10 @@ class Memory:
         """See `qrmem.Memory.delete_all`."""
         self._loop.run(self._memory.delete_all())
 
+    def prune(self) -> int:
+        """See `qrmem.Memory.prune`."""
+        return self._loop.run(self._memory.prune())
+
     def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
         """See `qrmem.Memory.reembed`."""
         return self._loop.run(self._memory.reembed(embedder, **caps))

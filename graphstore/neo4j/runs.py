@@ -163,6 +163,11 @@ async def kept(work: Work, keys: Sequence[str]) -> list[Kept]:
     return in_order(keys, found)
 
 
+async def drop_kept(work: Work, keys: Sequence[str]) -> None:
+    """Forget what is kept under some keys."""
+    await work.each("runs.drop_kept", sorted({short(key) for key in keys}))
+
+
 async def drop_cached(work: Work, segments: Collection[str]) -> None:
     """Drop what was kept until one of the segments goes, and what is tied to none."""
     await work.run("runs.drop_cached", segments=sorted(segments))

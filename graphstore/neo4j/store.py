@@ -236,3 +236,6 @@ class Neo4jStore:
 
     async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
         return await self._db.read(runs.kept, ns, keys)
+
+    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+        await self._db.write(runs.drop_kept, ns, keys)

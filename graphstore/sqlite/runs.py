@@ -124,6 +124,12 @@ def kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Kept]:
     return in_order(keys, found)
 
 
+def drop_kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> None:
+    """Forget what is kept under some keys."""
+    sql = "DELETE FROM cached WHERE ns = ? AND key IN ({})"
+    execute_in(db, sql, set(keys), namespace_number(db, ns))
+
+
 def drop_cached(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
     """Drop what was kept until one of the segments goes, and what is tied to none."""
     db.execute(

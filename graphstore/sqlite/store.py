@@ -262,3 +262,6 @@ class SqliteStore:
 
     async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
         return await self._worker.read(runs.kept, ns, keys)
+
+    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+        await self._write(runs.drop_kept, ns, keys)

@@ -76,6 +76,16 @@ class RunsContract(Contract):
         assert list(await store.kept("n", asked)) == expected
         assert list(await store.kept("m", asked)) == []
 
+    async def test_what_is_kept_can_be_forgotten_by_its_key(self, store: GraphStore) -> None:
+        for ns in ("n", "m"):
+            await add(store, ns, text("d" + ns, "one "))
+            for key in ("a", "ä" * 5000, "c"):
+                await store.put_cached(ns, key, {"x": key})
+        await store.drop_kept("n", ["a", "ä" * 5000, "unknown"])
+        assert list(await store.kept_keys("n")) == ["c"]
+        assert len(await store.kept_keys("m")) == 3
+        await store.drop_kept("gone", ["a"])
+
     async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)

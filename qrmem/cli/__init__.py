@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from qrmem.errors import OutputFailed, QrmemError
+from qrmem.errors import CapReached, OutputFailed, QrmemError
 
 INTERRUPTED = 130
 
@@ -42,7 +42,7 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
             _drop_output()
         if debug:
             raise
-        _say(_one_line(exc))
+        _say(_one_line(exc) + _hint(exc))
         return exc.exit_code
     except KeyboardInterrupt:
         _say("interrupted; run the same command again to go on")
@@ -59,6 +59,15 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
             raise
         _say(f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)")
         return 1
+
+
+def _hint(exc: QrmemError) -> str:
+    """Return how to go on after a run that was stopped on purpose."""
+    if not isinstance(exc, CapReached):
+        return ""
+    from qrmem.cli.cost_lines import GO_ON
+
+    return f"; {GO_ON}"
 
 
 def _take_any_text() -> None:

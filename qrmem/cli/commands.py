@@ -9,7 +9,8 @@ from typing import Any
 
 import qrmem
 from qrmem.app import Memory, open
-from qrmem.cli import output
+from qrmem.cli import costing, output
+from qrmem.cli.cost_lines import GO_ON
 from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
@@ -35,13 +36,25 @@ OPTIONS = (
     "concurrency",
     "window",
     "orientation",
+    "stage_models",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "max_seconds",
+    "prices",
+    "cache",
+    "record",
+    "replay",
 )
 """Options that are settings of the same name."""
 
 
 def settings_of(arguments: Namespace) -> Settings:
     """Return the settings of a command line: options beat environment beat file."""
-    return Settings.from_env(**{name: getattr(arguments, name, None) for name in OPTIONS})
+    chosen = {name: getattr(arguments, name, None) for name in OPTIONS}
+    if chosen["stage_models"]:
+        chosen["stage_models"] = ",".join(chosen["stage_models"])
+    return Settings.from_env(**chosen)
 
 
 def _open(arguments: Namespace, *, create: bool = False, listener: Listener | None = None) -> Any:
@@ -56,7 +69,7 @@ async def add(arguments: Namespace) -> int:
         async with _open(arguments, create=True, listener=progress) as memory:
             try:
                 report = await memory.add(
-                    _sources(arguments),
+                    sources_of(arguments),
                     update=arguments.update,
                     rebuild=arguments.rebuild,
                     glob=arguments.glob,
@@ -72,10 +85,13 @@ async def add(arguments: Namespace) -> int:
         output.print_json(report)
     else:
         output.show("\n".join(output.report_lines(report)))
+    if report.stopped:
+        output.note(f"stopped: {report.stopped}; {GO_ON}")
     return DONE if report.is_complete else PARTLY
 
 
-def _sources(arguments: Namespace) -> Any:
+def sources_of(arguments: Namespace) -> Any:
+    """Return what is to be added: paths, or one document with what was said of it."""
     from qrmem.text import files
 
     named = arguments.id or arguments.title or arguments.meta
@@ -106,7 +122,7 @@ def _piped() -> Document:
 
 
 def _say_reasoner(settings: Settings, arguments: Namespace) -> None:
-    if not settings.model:
+    if not (settings.model or settings.replay):
         output.note("no model set: the local reasoner reads", quiet=arguments.quiet)
 
 
@@ -139,15 +155,7 @@ async def ask(arguments: Namespace) -> int:
 
 
 async def _answer(memory: Memory, arguments: Namespace) -> Answer:
-    options: dict[str, Any] = {
-        "strategy": arguments.strategy,
-        "choices": arguments.choice,
-        "max_trials": arguments.trials if arguments.trials is not None else 5,
-        "start": arguments.start or "search",
-        "on_exhausted": "force" if arguments.force else "abstain",
-        "keep_trail": False if arguments.no_trail else None,
-        **_narrowed(arguments),
-    }
+    options = {**ask_options(arguments), "keep_trail": False if arguments.no_trail else None}
     if not arguments.stream:
         return await memory.ask(arguments.question, **options)
     sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
@@ -161,6 +169,18 @@ async def _answer(memory: Memory, arguments: Namespace) -> Answer:
                 writing.end()
                 _stream(item, as_json=arguments.json)
     raise AssertionError("a stream ends with its answer")
+
+
+def ask_options(arguments: Namespace) -> dict[str, Any]:
+    """Return how a question is to be answered."""
+    return {
+        "strategy": arguments.strategy,
+        "choices": arguments.choice,
+        "max_trials": arguments.trials if arguments.trials is not None else 5,
+        "start": arguments.start or "search",
+        "on_exhausted": "force" if arguments.force else "abstain",
+        **_narrowed(arguments),
+    }
 
 
 def _stream(step: Step, *, as_json: bool) -> None:
@@ -321,7 +341,8 @@ async def doctor(arguments: Namespace) -> int:
     """Say what is installed, what answers and what is missing."""
     from qrmem.cli.doctor import examine, finding_lines
 
-    findings = await examine(settings_of(arguments))
+    settings = settings_of(arguments).with_(model=arguments.probe or None)
+    findings = await examine(settings, with_probe=arguments.probe is not None)
     _print(arguments, findings, finding_lines(findings))
     return max(finding.exit_code for finding in findings)
 
@@ -350,4 +371,8 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "import": import_,
     "doctor": doctor,
     "eval": evaluate,
+    "plan": costing.plan,
+    "usage": costing.usage,
+    "prune": costing.prune,
+    "init": costing.init,
 }

@@ -17,6 +17,9 @@ EXTRAS = {
     "taggers": ("stanza",),
 }
 
+ENOUGH = 0.5
+"""Share of a passage's names below which a model is of little use for reading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -32,14 +35,18 @@ class Finding:
     exit_code: int = 0
 
 
-async def examine(settings: Settings) -> list[Finding]:
-    """Look at the installation, the store, the model, the embedder and the tagger."""
+async def examine(settings: Settings, *, with_probe: bool = False) -> list[Finding]:
+    """Look at the installation, the store, the model, the embedder and the tagger.
+
+    Args:
+        with_probe: find out what the chat model can do, and how well.
+    """
     findings = [
         Finding("python", True, f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"),
         Finding("qrmem", True, version("qrmem")),
         *(_extra(name, packages) for name, packages in EXTRAS.items()),
         await _store(settings),
-        await _model(settings),
+        *(await _probed(settings) if with_probe else [await _model(settings)]),
         await _embedder(settings),
         await _tagger(settings),
     ]
@@ -94,6 +101,36 @@ async def _model(settings: Settings) -> Finding:
         return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
     except QrmemError as exc:
         return Finding("chat model", False, str(exc), exc.exit_code)
+
+
+async def _probed(settings: Settings) -> list[Finding]:
+    """Say what works with a chat model, and at what yield."""
+    if not settings.model:
+        return [Finding("chat model", False, "none named: qrmem doctor --model M", 2)]
+    from qrmem.models.chat import open_chat
+    from qrmem.models.negotiation import forget
+    from qrmem.models.probe import probe
+
+    forget()
+    try:
+        async with open_chat(settings) as chat:
+            found = await probe(chat)
+            where = chat.address
+    except QrmemError as exc:
+        return [Finding("chat model", False, str(exc), exc.exit_code)]
+    share = round(100 * found.found)
+    invented = f"; not in the text: {', '.join(found.invented[:5])}" if found.invented else ""
+    repaired = ", after a repair" if found.repaired else ""
+    read = f"read in {found.attempts} requests{repaired}" if found.is_structured else "never"
+    counted = "by the server" if found.counts_tokens else "here: the server does not say"
+    return [
+        Finding("chat model", True, f"{settings.model} at {where}, {found.seconds:.1f} s a reply"),
+        Finding("output form", found.is_structured, f"{found.form}, the strictest that it takes"),
+        Finding("structured reply", found.is_structured, read, 0 if found.is_structured else 3),
+        Finding("yield", found.found >= ENOUGH, f"{share} % of the names of a passage{invented}"),
+        Finding("tokens counted", found.counts_tokens, counted),
+        *(Finding("trouble", False, problem) for problem in found.problems),
+    ]
 
 
 async def _embedder(settings: Settings) -> Finding:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge
+from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge, Usage
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -21,10 +21,17 @@ def status_lines(status: MemoryStatus) -> list[str]:
         f"cut by:    {status.tokenizer}, at most {status.segment_tokens} tokens",
         f"embedder:  {status.embedder}"
         + (f", {status.dimension} dimensions" if status.dimension else ""),
-        f"cost:      {usage_line(status.usage)}",
+        *cost_lines(status.usage),
     ]
     lines += problem_lines(status.problems)
     return lines + [f"warning:   {warning}" for warning in status.warnings]
+
+
+def cost_lines(usage: Usage) -> list[str]:
+    """Say what building cost and what answering cost, apart (Table 6)."""
+    parts = {"building": Usage(usage.construction), "answering": Usage(online=usage.online)}
+    said = [f"cost:      {what}: {usage_line(part)}" for what, part in parts.items() if part.calls]
+    return said or [f"cost:      {usage_line(usage)}"]
 
 
 def memory_lines(status: MemoryStatus, entities: Sequence[EntityCount]) -> list[str]:

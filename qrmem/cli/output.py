@@ -4,6 +4,7 @@ import dataclasses
 import json
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -212,16 +213,20 @@ def trail_lines(trail: Trail) -> list[str]:
 
 def usage_line(usage: Usage) -> str:
     """Sum a run up in one line."""
-    stages = {**usage.construction, **usage.online}
+    # A stage may be in both: orientation reads segments again for a question.
+    stages = [*usage.construction.items(), *usage.online.items()]
     if not usage.calls:
         return "no chat model was called"
-    parts = ", ".join(f"{name} {stage.calls}" for name, stage in sorted(stages.items()))
+    calls: Counter[str] = Counter()
+    for name, stage in stages:
+        calls[name] += stage.calls
+    parts = ", ".join(f"{name} {count}" for name, count in sorted(calls.items()))
     return (
         f"{usage.calls} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out "
-        f"({parts}){_money(stages)}"
+        f"({parts}){_money([stage for _, stage in stages])}"
     )
 
 
-def _money(stages: Mapping[str, StageUsage]) -> str:
-    known = [stage.cost for stage in stages.values() if stage.cost is not None]
+def _money(stages: Sequence[StageUsage]) -> str:
+    known = [stage.cost for stage in stages if stage.cost is not None]
     return f", {sum(known):.4f} USD" if known else ""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from math import inf
 from typing import Any, NoReturn
 
+from qrmem.cli.cost_options import add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.evaluating import add_eval
 from qrmem.errors import UsageError
 
@@ -33,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     common = _common(argparse.SUPPRESS)
     for add in (_add, _ask, _search, _looks, _changes, add_eval):
         add(commands, common)
+    add_cost_commands(commands, common, {"add": _add_options, "ask": _ask_options})
     return parser
 
 
@@ -68,6 +70,12 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
 
 def _add(commands: Any, common: argparse.ArgumentParser) -> None:
     add = commands.add_parser("add", parents=[common], help="read documents into the memory")
+    _add_options(add)
+    for more in (add_models, add_caps, add_tapes):
+        more(add)
+
+
+def _add_options(add: argparse.ArgumentParser) -> None:
     add.add_argument("sources", nargs="+", metavar="FILE|FOLDER|-")
     add.add_argument("--glob", metavar="PATTERN", help="only these files of a folder")
     add.add_argument("--id", help="of the one document that is given")
@@ -87,6 +95,14 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask = commands.add_parser("ask", parents=[common], help="answer a question, with citations")
+    _ask_options(ask)
+    ask.add_argument("--stream", action="store_true", help="print steps as they happen")
+    ask.add_argument("--no-trail", action="store_true", help="record nothing of this run")
+    for more in (add_models, add_caps, add_tapes):
+        more(ask)
+
+
+def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("question")
     ask.add_argument(
         "--strategy",
@@ -100,8 +116,6 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
     ask.add_argument("--force", action="store_true", help="answer even when unsure")
     ask.add_argument("--orientation", choices=("none", "local"), help="re-read near the question")
     ask.add_argument("--tagger", metavar="T", help=f"{TAGGER} (orientation local)")
-    ask.add_argument("--stream", action="store_true", help="print steps as they happen")
-    ask.add_argument("--no-trail", action="store_true", help="record nothing of this run")
     _narrowing(ask)
 
 
@@ -123,7 +137,22 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
     trail.add_argument("--list", action="store_true", help="list runs, newest first")
     commands.add_parser("status", parents=[common], help="how far documents are, what it cost")
     commands.add_parser("list", parents=[common], help="documents and namespaces")
-    doctor = commands.add_parser("doctor", parents=[common], help="what is installed, what answers")
+    # Options of its own: `--model` alone asks the model of the settings, and is no common option.
+    doctor = commands.add_parser(
+        "doctor",
+        parents=[_common(argparse.SUPPRESS)],
+        conflict_handler="resolve",
+        help="what is installed, what answers",
+    )
+    doctor.add_argument(
+        "--model",
+        dest="probe",
+        nargs="?",
+        const="",
+        metavar="M",
+        help="find out what a chat model can do, by a few short calls; none named: that of the "
+        "settings",
+    )
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 
 
@@ -136,7 +165,10 @@ def _changes(commands: Any, common: argparse.ArgumentParser) -> None:
         names = commands.add_parser(name, parents=[common], help=f"{text}; the word stays")
         names.add_argument("first")
         names.add_argument("second")
-    commands.add_parser("reembed", parents=[common], help="embed all again with --embedder")
+    reembed = commands.add_parser(
+        "reembed", parents=[common], help="embed all again with --embedder"
+    )
+    add_caps(reembed)
     export = commands.add_parser("export", parents=[common], help="write the namespace to a file")
     export.add_argument("path", metavar="PATH")
     what = export.add_mutually_exclusive_group()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -83,6 +84,11 @@ def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> s
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def is_reply_key(key: str) -> bool:
+    """Whether a reply is kept under a key of a store, and no derived thing."""
+    return re.fullmatch(r"[0-9a-f]{64}", key) is not None
+
+
 def _restored(kept: Mapping[str, Any]) -> ChatReply:
     names = {f.name for f in fields(ChatReply)}
     reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
@@ -90,4 +96,4 @@ def _restored(kept: Mapping[str, Any]) -> ChatReply:
     return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
 
 
-__all__ = ["CachedChat", "Get", "Put", "cache_key"]
+__all__ = ["CachedChat", "Get", "Put", "cache_key", "is_reply_key"]

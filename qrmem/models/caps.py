@@ -142,9 +142,9 @@ class Purse:
         if caps.calls is not None and total.calls > caps.calls:
             return f"the cap of {caps.calls} calls is reached"
         if caps.tokens is not None and total.tokens > caps.tokens:
-            return f"the cap of {caps.tokens} tokens is reached ({self._used.tokens} used)"
+            return f"the cap of {caps.tokens} tokens is reached"
         if caps.cost is not None and total.cost > caps.cost + 1e-12:
-            return f"the cap of {caps.cost:g} in money is reached ({self._used.cost:.4f} used)"
+            return f"the cap of {caps.cost:g} in money is reached"
         if self.seconds_left() == 0.0:
             return f"the cap of {caps.seconds:g} seconds is reached"
         return ""

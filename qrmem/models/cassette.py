@@ -164,9 +164,10 @@ class Player:
     def _difference(self, request: ChatRequest) -> str:
         head = f"{self._path} holds no reply to this {request.stage or 'chat'} request"
         wanted = _shown(request)
-        alike = [r for r in self._requests if r.stage == request.stage] or self._requests
+        alike = [r for r in self._requests if r.stage == request.stage]
         if not alike:
-            return f"{head}: it is empty"
+            what = "such request" if self._requests else "request at all"
+            return f"{head}: no {what} was recorded"
         nearest = max(alike, key=lambda known: _likeness(wanted, _shown(known)))
         for ours, theirs in zip(wanted, [*_shown(nearest), *[""] * len(wanted)], strict=False):
             if ours != theirs:

@@ -180,6 +180,8 @@ class Meter:
         self, exchange: Exchange, reply: ChatReply | None, outcome: str, seconds: float
     ) -> None:
         request = exchange.request
+        if reply is None and not exchange.sent:
+            return  # a cap held it back: it is no call
         counted = self._counted(reply, request) if reply else ChatReply("")
         cost = self._cost(request, counted)
         self.account.record(

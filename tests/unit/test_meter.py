@@ -197,6 +197,14 @@ async def test_a_cap_on_calls_is_reached_exactly_and_then_holds() -> None:
         await meter.complete(request())
 
 
+async def test_a_call_that_a_cap_holds_back_is_not_on_the_account() -> None:
+    meter = metered(Server(), caps=Caps(calls=1))
+    await meter.complete(request())
+    with pytest.raises(CapReached):
+        await meter.complete(request())
+    assert [record.outcome for record in meter.records] == ["ok"]
+
+
 async def test_a_reservation_that_is_given_back_lets_a_waiting_call_go() -> None:
     server = Server(tokens_out=1)
     meter = metered(server, caps=Caps(tokens=60))  # one reservation at a time

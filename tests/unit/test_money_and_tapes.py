@@ -143,6 +143,15 @@ async def test_an_unknown_request_fails_and_names_the_difference(
         await Player(tmp_path / "a.jsonl").complete(changed)
 
 
+async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> None:
+    await recorded(tmp_path / "a.jsonl", "one")
+    with pytest.raises(UsageError, match="this judge request: no such request was recorded"):
+        await Player(tmp_path / "a.jsonl").complete(request("one", stage="judge"))
+    await recorded(tmp_path / "empty.jsonl")
+    with pytest.raises(UsageError, match="no request at all"):
+        await Player(tmp_path / "empty.jsonl").complete(request("one"))
+
+
 async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     for text in ("", "{}", '{"cassette": 99, "model": "m"}', '{"cassette": 1, "model": "m"}\n[]'):
         (tmp_path / "a.jsonl").write_text(text)

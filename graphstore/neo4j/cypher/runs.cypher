@@ -102,6 +102,12 @@ MATCH (r:Reply {ns: $ns, key: key})
   USING INDEX SEEK r:Reply(ns, key)
 RETURN coalesce(r.full, r.key), r.value, r.segments
 
+// :: drop_kept
+UNWIND $rows AS key
+MATCH (r:Reply {ns: $ns, key: key})
+  USING INDEX SEEK r:Reply(ns, key)
+DELETE r
+
 // :: drop_cached
 MATCH (r:Reply)
   USING INDEX SEEK r:Reply(ns, key)

@@ -1,0 +1,100 @@
+"""The commands that plan, sum up, prune, and write a settings file."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from qrmem.cli import cost_lines, output
+from qrmem.errors import NotFound, UsageError
+
+
+async def plan(arguments: Namespace) -> int:
+    """Say what an `add` or an `ask` would use; no call is made and nothing is written."""
+    from qrmem.cli.commands import ask_options, settings_of, sources_of
+
+    settings = settings_of(arguments)
+    if arguments.run == "add":
+        chosen: dict[str, Any] = {
+            "source": sources_of(arguments),
+            "update": arguments.update,
+            "rebuild": arguments.rebuild,
+            "glob": arguments.glob,
+            "question": arguments.question or "",
+        }
+    else:
+        chosen = {"ask": arguments.question, **ask_options(arguments)}
+    async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
+        found = await memory.plan(**chosen)
+    if arguments.json:
+        output.print_json(found)
+    else:
+        output.show("\n".join(cost_lines.plan_lines(found)))
+    return 1 if found.problems else 0
+
+
+async def _memory(settings: Any, *, may_be_new: bool) -> Any:
+    """Open the memory; where there is none yet, an empty one that is never written."""
+    from qrmem.app import open
+
+    try:
+        return await open(settings=settings, create=False)
+    except NotFound:
+        if not may_be_new:
+            raise
+        return await open(settings=settings, memory="memory://")
+
+
+async def usage(arguments: Namespace) -> int:
+    """Sum up what all runs used."""
+    from qrmem.app import open
+    from qrmem.cli.commands import settings_of
+
+    async with open(settings=settings_of(arguments), create=False) as memory:
+        rows = await memory.usage(arguments.by)
+    if arguments.json:
+        output.print_json(rows)
+    else:
+        output.show("\n".join(cost_lines.usage_lines(rows, arguments.by)))
+    return 0
+
+
+async def prune(arguments: Namespace) -> int:
+    """Forget the replies that are kept."""
+    from qrmem.app import open
+    from qrmem.cli.commands import settings_of
+
+    async with open(settings=settings_of(arguments), create=False) as memory:
+        count = await memory.prune()
+    if arguments.json:
+        output.print_json({"forgotten": count})
+    else:
+        output.show(f"{count:,} kept replies forgotten; what was made of them stays")
+    return 0
+
+
+async def init(arguments: Namespace) -> int:
+    """Write a settings file in which every setting stands, commented out."""
+    path = Path(arguments.path)
+    _write(path, replace=arguments.force)
+    if arguments.json:
+        output.print_json({"written": str(path)})
+    else:
+        shown = output.safe(str(path))
+        output.show(f"written {shown}: take the # away where you want another value")
+    return 0
+
+
+def _write(path: Path, *, replace: bool) -> None:
+    from qrmem.cli.settings_file import written
+
+    try:
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(written())
+        path.chmod(0o600)  # a key may be filled in
+    except FileExistsError as exc:
+        raise UsageError(f"{path} is there already; --force replaces it") from exc
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+__all__ = ["init", "plan", "prune", "usage"]
