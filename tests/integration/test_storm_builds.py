@@ -70,7 +70,7 @@ async def build(
             base_url=server.url,
             embedder="none",
             concurrency=16,
-            **{"segment_tokens": 60, "timeout": 0.7, **settings},
+            **{"segment_tokens": 60, "timeout": 1.5, **settings},
         )
         async with qrmem.open(str(path), settings=chosen, listener=events.append) as memory:
             report = await memory.add(source)
