@@ -251,6 +251,7 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     if waiting:
         run.deps.listener(Event("phase", {"phase": "summarising", "documents": len(waiting)}))
         await each(waiting, run.summarise, concurrency=run.deps.concurrency)
+        run.reader.was_answered = True
 
 
 async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:

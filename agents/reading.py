@@ -34,12 +34,14 @@ class Reader:
         rows: what the ledger says, by segment id.
         read: ids of segments whose first reading was made.
         shared: for each segment that shares a call the ids of all that do.
+        was_answered: whether a chat model has answered in this run.
     """
 
     deps: BuildDeps
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    was_answered: bool = False
     _tried: list[bool] = field(default_factory=list)
     _warned: set[str] = field(default_factory=set)
 
@@ -50,8 +52,7 @@ class Reader:
             for batch in _batches(tasks, size):
                 await self._commit(await self._locally(self._extracted, batch))
         else:
-            work = partial(self._read, self._extracted)
-            await each(calls(tasks, self.shared), work, concurrency=self.deps.concurrency)
+            await self._each(calls(tasks, self.shared), partial(self._read, self._extracted))
 
     async def supplement(self, tasks: Sequence[Task], questioned: Collection[str]) -> None:
         """Read segments again with their accepted questions; each ends `ok` or `partial`.
@@ -68,8 +69,12 @@ class Reader:
                 await self._commit(await self._locally(self._supplemented, batch))
         else:
             todo = calls(asked, self.shared, questioned)
-            work = partial(self._read, self._supplemented)
-            await each(todo, work, concurrency=self.deps.concurrency)
+            await self._each(todo, partial(self._read, self._supplemented))
+
+    async def _each(self, todo: Sequence[Call], work: Callable[[Call], Awaitable[None]]) -> None:
+        concurrency = self.deps.concurrency
+        await each(todo, work, concurrency=concurrency, was_answered=self.was_answered)
+        self.was_answered |= bool(todo)
 
     async def _locally(self, one: "_One", tasks: Sequence[Task]) -> "list[_Outcome]":
         """Read segments without a model; a tagger works on several of them at once."""

@@ -1,13 +1,17 @@
-"""What the model layer adds to a chat model of fixed latency.
+"""What qrmem adds to a chat model of fixed latency: in a whole build, and in the layer alone.
 
-Run: `python benchmarks/model_layer.py [--latency 1.0] [--concurrency 1 8 32]`. For each concurrency
-it prints wall time over calls x latency / concurrency, and processor time per call. The model is
-the test server in a process of its own; its latency is what the ratio is measured against.
+    PYTHONPATH=tests python -m benchmarks.model_layer [--latency 1.0] [--concurrency 1 8 32]
+
+For each concurrency a document is built into a memory by `add`, with two calls a segment and one
+for its summary; printed are wall time over calls x latency / concurrency, and processor time per
+call, all of `add` included. Then processor time of the model layer alone, and what stays allocated
+after so many calls. The model is the test server in a process of its own.
 """
 
 import argparse
 import asyncio
 import os
+import random
 import subprocess
 import sys
 import time
@@ -16,24 +20,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import BaseModel
-
-from qrmem.config import Settings
+import qrmem
+from qrmem.memory.segmenting import cut
 from qrmem.models.chat import open_chat
 from qrmem.models.meter import Meter
 from qrmem.models.structured import ask
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import ChatRequest, Message
+from qrmem.ports import CallRecord, ChatRequest, Message
+from qrmem.prompts.replies import EntitiesReply
 
 ROOT = Path(__file__).resolve().parent.parent
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
 SENTENCE = "Ahab met Captain Bildad on the quay at Nantucket and spoke of the white whale. "
-
-
-class Names(BaseModel):
-    """The reply."""
-
-    entities: list[str]
+PEOPLE = ("Ilse Brandt", "Jonas Vey", "Mara Holt", "Old Tobias", "Captain Reed", "Nell Ashby")
 
 
 @contextmanager
@@ -49,42 +48,87 @@ def server(latency: float) -> Iterator[str]:
             process.terminate()
 
 
+def story(segments: int) -> qrmem.Document:
+    """Return a text of so many segments, of about 550 tokens each, none like another."""
+    dice = random.Random(segments)
+    letters = "aeioubdfgklmnprstv"
+    words = ["".join(dice.choices(letters, k=dice.randrange(3, 9))) for _ in range(3000)]
+    chapters = []
+    for n in range(segments):
+        lines = [
+            f"In the {' '.join(dice.sample(words, 4))} {PEOPLE[dice.randrange(6)]} met "
+            f"{PEOPLE[dice.randrange(6)]} of {dice.choice(words[:150]).title()} and "
+            f"{' '.join(dice.sample(words, 6))}."
+            for _ in range(11)
+        ]
+        chapters.append(f"# Chapter {n}\n\n" + " ".join(lines))
+    while True:
+        made = qrmem.Document("\n\n".join(chapters), "The Ledger", "ledger")
+        if len(cut("ledger", made, open_tokenizer("builtin"), 600)) <= segments:
+            return made
+        chapters.pop()
+
+
+async def build(url: str, latency: float, concurrency: int, rounds: int) -> None:
+    """Print ratio and processor time of a build."""
+    settings = qrmem.Settings(
+        model="test", base_url=url, concurrency=concurrency, embedder="none", shared_tokens=0
+    )
+    segments = max(1, concurrency * rounds // 2)
+    async with qrmem.open("memory://", settings=settings) as memory:
+        await memory.add(qrmem.Document("Ann Lee met Bob Hale.", "Warm", "warm"))
+        began, used = time.perf_counter(), time.process_time()
+        report = await memory.add(story(segments))
+        wall, busy = time.perf_counter() - began, time.process_time() - used
+    assert report.is_complete, report.problems[:3]
+    calls = report.usage.calls
+    ratio = wall / (calls * latency / concurrency)
+    print(
+        f"build, concurrency {concurrency:>2}: {report.read} segments, {calls} calls, "
+        f"wall / (calls x latency / concurrency) = {ratio:.3f}, "
+        f"{1000 * busy / calls:.2f} ms of processor a call",
+        flush=True,
+    )
+
+
 def request(n: int) -> ChatRequest:
     """Return a request of the size of a segment's, each another one."""
     text = f"Passage:\n<text>\n{n}. {SENTENCE * 30}\n</text>"
     return ChatRequest((Message("system", SYSTEM), Message("user", text)), stage="read")
 
 
-async def measure(url: str, latency: float, concurrency: int, rounds: int) -> None:
-    """Print ratio, processor time and memory for one concurrency."""
-    settings = Settings(model="test", base_url=url, concurrency=concurrency)
-    async with open_chat(settings) as chat:
-        tokenizer = open_tokenizer("builtin")
-        meter = Meter(chat, run="r", phase="construction", tokenizer=tokenizer)
-        await ask(meter, request(0), Names)  # imports and the first connection
-        calls = rounds * concurrency
-        began, used = time.perf_counter(), time.process_time()
-        await asyncio.gather(*(ask(meter, request(n), Names) for n in range(1, calls + 1)))
-        wall, busy = time.perf_counter() - began, time.process_time() - used
-    ratio = wall / (calls * latency / concurrency)
-    print(
-        f"concurrency {concurrency:>2}: {calls} calls, wall / (calls x latency / concurrency) = "
-        f"{ratio:.3f}, {1000 * busy / calls:.2f} ms of processor a call"
-    )
+async def layer(url: str, calls: int) -> tuple[float, int]:
+    """Return processor seconds per call of the layer alone, and what stays allocated."""
+    settings = qrmem.Settings(model="test", base_url=url, concurrency=8)
 
+    def nowhere(record: CallRecord) -> None:
+        """Take a record as a store does."""
 
-async def grown(url: str, calls: int) -> int:
-    """Return the bytes that stay allocated after so many calls, records left out."""
-    settings = Settings(model="test", base_url=url, concurrency=8)
     async with open_chat(settings) as chat:
-        await asyncio.gather(*(ask(chat, request(n), Names) for n in range(16)))
+        meter = Meter(
+            chat,
+            run="r",
+            phase="construction",
+            tokenizer=open_tokenizer("builtin"),
+            sink=nowhere,
+            keeps_records=False,
+        )
+        await asyncio.gather(*(ask(meter, request(n), EntitiesReply) for n in range(16)))
+        used = time.process_time()
+        for start in range(0, calls, 100):
+            await asyncio.gather(
+                *(ask(meter, request(start + n), EntitiesReply) for n in range(100))
+            )
+        busy = (time.process_time() - used) / calls
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         for start in range(0, calls, 100):
-            await asyncio.gather(*(ask(chat, request(start + n), Names) for n in range(100)))
+            await asyncio.gather(
+                *(ask(meter, request(start + n), EntitiesReply) for n in range(100))
+            )
         after = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
-    return after - before
+    return busy, after - before
 
 
 def main() -> None:
@@ -92,15 +136,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=20, help="calls of each worker")
     options = parser.parse_args()
     with server(options.latency) as url:
         for concurrency in options.concurrency:
-            asyncio.run(measure(url, options.latency, concurrency, options.rounds))
+            asyncio.run(build(url, options.latency, concurrency, options.rounds))
     with server(0.0) as url:
-        for calls in (200, 800):
-            kept = asyncio.run(grown(url, calls))
-            print(f"memory kept after {calls} calls: {kept / 1000:.0f} kB")
+        for calls in (400, 1600):
+            busy, kept = asyncio.run(layer(url, calls))
+            print(
+                f"layer alone, {calls} calls: {1000 * busy:.2f} ms of processor a call, "
+                f"{kept / 1000:.0f} kB stay allocated"
+            )
 
 
 if __name__ == "__main__":

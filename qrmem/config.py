@@ -88,8 +88,8 @@ class Settings:
         window: L in tokens, a hard bound on every call.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
-        timeout: seconds for one whole reply; a connection has 4. A server that was never heard of
-            is given up after one, one that fell silent after two.
+        timeout: seconds for one whole reply; a connection has 4. A server that never answers is
+            given up after two of them.
         retries: how often a call is sent again after a failure that may pass.
         requests_per_minute: what the server allows; 0 leaves it to its refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.

@@ -13,7 +13,7 @@ from qrmem.models.account import Account, Phase
 from qrmem.models.caps import CapOptions, Caps
 from qrmem.models.embedders import default_embedder, open_embedder
 from qrmem.models.prices import prices_of
-from qrmem.models.tokenizers import open_tokenizer
+from qrmem.models.tokenizers import Remembering, open_tokenizer
 from qrmem.ports import (
     CallRecord,
     ChatModel,
@@ -130,6 +130,9 @@ def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
 class Tools:
     """The parts that stay the same while a memory is open."""
 
+    keeps_records = False
+    """Whether a run keeps its records beside those that it commits; a long one has many."""
+
     def __init__(
         self,
         store: GraphStore,
@@ -149,7 +152,7 @@ class Tools:
         self.info = info
         self.embedder = embedder
         self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
-        self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
+        self.counter: Tokenizer = Remembering(open_tokenizer(settings.tokenizer))
         self._store = store
         self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
         self._prices = prices_of(settings)
@@ -214,6 +217,7 @@ class Tools:
             "caps": caps or caps_of(self.settings),
             "sink": calls.append,
             "listener": listener,
+            "keeps_records": self.keeps_records,
         }
         if self._chat is None:
             account = Account(price_of=self._prices.of, **books)

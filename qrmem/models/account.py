@@ -6,7 +6,7 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.models.caps import Amount, Caps, Price, Purse
-from qrmem.models.sums import Phase, usage
+from qrmem.models.sums import Phase, Sums, usage
 from qrmem.ports import CallRecord, Event, Listener
 from qrmem.records import Usage
 
@@ -30,6 +30,7 @@ class Account:
         price_of: PriceOf = lambda model: None,
         sink: Callable[[CallRecord], None] | None = None,
         listener: Listener | None = None,
+        keeps_records: bool = True,
     ) -> None:
         """Open an account.
 
@@ -37,6 +38,7 @@ class Account:
             price_of: money of an unknown model is not counted.
             sink: takes each record as it is made.
             listener: hears of each call.
+            keeps_records: `False` where a run may be long, and `sink` takes care of them.
         """
         self.purse = Purse(caps or Caps())
         self._caps = caps or Caps()
@@ -45,11 +47,13 @@ class Account:
         self._price_of = price_of
         self._sink = sink
         self._listener = listener
+        self._keeps_records = keeps_records
         self._records: list[CallRecord] = []
+        self._sums = Sums()
 
     @property
     def records(self) -> tuple[CallRecord, ...]:
-        """All records, in the order in which the calls ended."""
+        """All records, in the order in which the calls ended; none where they are not kept."""
         return tuple(self._records)
 
     @property
@@ -59,7 +63,7 @@ class Account:
 
     def usage(self) -> Usage:
         """Return the sums by stage; replies from the cache cost nothing."""
-        return usage(self._records)
+        return self._sums.usage
 
     def require_prices(self, models: Iterable[str]) -> None:
         """Refuse to cap money that cannot be counted.
@@ -104,7 +108,9 @@ class Account:
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             **fields,
         )
-        self._records.append(record)
+        self._sums.add(record)
+        if self._keeps_records:
+            self._records.append(record)
         if self._sink:
             self._sink(record)
         if self._listener:

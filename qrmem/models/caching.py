@@ -24,6 +24,7 @@ class CachedChat:
 
     def __init__(self, chat: ChatModel, get: Get, put: Put) -> None:
         self._chat = chat
+        self._dialect = chat if isinstance(chat, Dialect) else None
         self._get = get
         self._put = put
 
@@ -39,37 +40,40 @@ class CachedChat:
     async def send(self, exchange: Exchange) -> ChatReply:
         """Return the kept reply, else send onward and keep what comes back."""
         request = exchange.request
-        for form in self._forms(request):
-            if (kept := await self._get(self._key(request, form))) is not None:
+        forms = self._forms(request)
+        keys = dict(zip(forms, self._keys(request, forms), strict=True))
+        for key in keys.values():
+            if (kept := await self._get(key)) is not None:
                 return _restored(kept)
         reply = await send(self._chat, exchange)
         if outcome_of(reply, request) != "unparsable":
-            form = exchange.options.form if self._has_forms(request) else ""
+            key = keys.get(exchange.options.form) or keys[forms[0]]
             about = (request.segment_id, *request.shared_with) if request.segment_id else ()
-            await self._put(self._key(request, form), asdict(reply), about)
+            await self._put(key, asdict(reply), about)
         return reply
-
-    def _has_forms(self, request: ChatRequest) -> bool:
-        return request.schema is not None and isinstance(self._chat, Dialect)
 
     def _forms(self, request: ChatRequest) -> tuple[Form | str, ...]:
         """Return the forms that a kept reply may have been asked for in, the present one first."""
-        if not self._has_forms(request) or not isinstance(self._chat, Dialect):
+        if request.schema is None or self._dialect is None:
             return ("",)
-        now = self._chat.form
+        now = self._dialect.form
         return (now, *(form for form in FORMS if form != now))
 
-    def _key(self, request: ChatRequest, form: Form | str) -> str:
-        where = self._chat.address if isinstance(self._chat, Dialect) else ""
-        return cache_key(request, model=self._chat.name, address=where, form=form)
+    def _keys(self, request: ChatRequest, forms: Sequence[str]) -> list[str]:
+        where = self._dialect.address if self._dialect else ""
+        return cache_keys(request, model=self._chat.name, address=where, forms=forms)
 
 
-def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> str:
-    """Return the hash under which a reply is kept; stage and segment do not shape a reply."""
+def cache_keys(
+    request: ChatRequest, *, model: str, address: str, forms: Sequence[str]
+) -> list[str]:
+    """Return the hashes under which a reply is kept, by the form that it was asked for in.
+
+    Stage and segment do not shape a reply.
+    """
     shaping = {
         "model": model,
         "address": address,
-        "form": form,
         "messages": [[message.role, message.content] for message in request.messages],
         "schema": request.schema,
         "schema_name": request.schema_name,
@@ -81,7 +85,13 @@ def cache_key(request: ChatRequest, *, model: str, address: str, form: str) -> s
     if request.log_probs:
         shaping["log_probs"] = True
     text = json.dumps(shaping, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    common = hashlib.sha256(text.encode())
+    found = []
+    for form in forms:
+        one = common.copy()
+        one.update(form.encode())
+        found.append(one.hexdigest())
+    return found
 
 
 def is_reply_key(key: str) -> bool:
@@ -96,4 +106,4 @@ def _restored(kept: Mapping[str, Any]) -> ChatReply:
     return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
 
 
-__all__ = ["CachedChat", "Get", "Put", "cache_key", "is_reply_key"]
+__all__ = ["CachedChat", "Get", "Put", "cache_keys", "is_reply_key"]

@@ -1,7 +1,7 @@
 """What travels through the layers of a chat call."""
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, Protocol, TypeGuard, get_args, runtime_checkable
 
 from qrmem.errors import ModelUnavailable, QrmemError
 from qrmem.ports import ChatModel, ChatReply, ChatRequest, Listener
@@ -141,9 +141,14 @@ class Direct:
 
 async def send(chat: ChatModel, exchange: Exchange) -> ChatReply:
     """Send an exchange through a chat model, whether it has layers of ours or not."""
-    if isinstance(chat, Sender):
+    if _sends(chat):
         return await chat.send(exchange)
     return await Gauge(Direct(chat)).send(exchange)
+
+
+def _sends(chat: ChatModel) -> TypeGuard[Sender]:
+    """Whether a chat model has layers of ours; `isinstance` would look this up on every call."""
+    return hasattr(chat, "send")
 
 
 Cause = Literal["connection", "timeout", "busy", "server", "body"]

@@ -40,6 +40,7 @@ class Meter:
         price: Price | PriceOf | None = None,
         sink: Callable[[CallRecord], None] | None = None,
         listener: Listener | None = None,
+        keeps_records: bool = True,
     ) -> None:
         """Wrap a chat model for one run.
 
@@ -47,6 +48,7 @@ class Meter:
             tokenizer: counts where the server does not, and before a request is sent.
             price: of the model, or what knows the prices of all; `None` leaves money uncounted.
             sink: takes each record as it is made.
+            keeps_records: see `Account`.
 
         Raises:
             UsageError: money is capped and the price is not known.
@@ -55,7 +57,13 @@ class Meter:
         self._chat = chat
         self._tokenizer = tokenizer
         self.account = Account(
-            run=run, phase=phase, caps=caps, price_of=price_of, sink=sink, listener=listener
+            run=run,
+            phase=phase,
+            caps=caps,
+            price_of=price_of,
+            sink=sink,
+            listener=listener,
+            keeps_records=keeps_records,
         )
         self.account.require_prices(models_of(chat))
         self._retries = 0

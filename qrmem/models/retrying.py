@@ -36,7 +36,7 @@ A server in a storm refuses quickly and means it; a time-out costs the user the 
 
 @dataclass(slots=True)
 class Reached:
-    """How often a server has answered anyone; while it never has, trying again helps nobody."""
+    """How often a server has answered anyone; one that nobody has reached is not tried again."""
 
     answers: int = 0
 
@@ -49,8 +49,8 @@ class Reached:
 class Retries:
     """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`).
 
-    A server that is silent costs a whole time-out with every try. One that never answered is not
-    tried again, one that did is tried once more, and further only while it answers others.
+    A server that is silent costs a whole time-out with every try: it is tried once more, for one
+    request in a storm may go astray, and further only while it answers others.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Retries:
             raise ModelUnavailable(f"{exc}{tried}") from exc
 
     def _is_worth_it(self, exc: Transient) -> bool:
-        if exc.cause in {"connection", "timeout"} and not self._reached.answers:
+        if exc.cause == "connection" and not self._reached.answers:
             return False
         return exc.retry_after is None or exc.retry_after <= LONGEST_ASKED
 

@@ -26,13 +26,29 @@ def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
     Args:
         with_cached: count replies from the cache as if they had been paid for.
     """
-    sums: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+    sums = Sums(with_cached=with_cached)
     for record in records:
-        if record.outcome == "cached" and not with_cached:
-            continue
-        stages = sums[record.phase]
-        stages[record.stage] = _added(stages.get(record.stage, StageUsage()), record)
-    return Usage(construction=sums["construction"], online=sums["online"])
+        sums.add(record)
+    return sums.usage
+
+
+class Sums:
+    """Sums by stage that are kept while the records come; the records themselves are not."""
+
+    def __init__(self, *, with_cached: bool = False) -> None:
+        self._with_cached = with_cached
+        self._stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+
+    def add(self, record: CallRecord) -> None:
+        """Count one record; a reply from the cache cost nothing."""
+        if record.outcome != "cached" or self._with_cached:
+            stages = self._stages[record.phase]
+            stages[record.stage] = _added(stages.get(record.stage, StageUsage()), record)
+
+    @property
+    def usage(self) -> Usage:
+        """What was counted so far."""
+        return Usage(**{phase: dict(stages) for phase, stages in self._stages.items()})
 
 
 def _added(so_far: StageUsage, record: CallRecord) -> StageUsage:

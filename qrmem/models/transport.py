@@ -59,7 +59,7 @@ class OpenAITransport:
     async def _post(self, arguments: dict[str, Any]) -> str:
         create = (await self._opened()).chat.completions.with_raw_response.create
         return await requested(
-            lambda: create(**arguments), self._endpoint, self._model, self._timeout
+            lambda: create(**_unchecked(arguments)), self._endpoint, self._model, self._timeout
         )
 
     async def _stream(
@@ -78,7 +78,7 @@ class OpenAITransport:
                 listener(Event("words", {**about, "field": field, "text": text}))
 
         return await streamed(
-            lambda: create(**arguments, stream=True),
+            lambda: create(**_unchecked(arguments), stream=True),
             self._endpoint,
             self._model,
             self._timeout,
@@ -107,6 +107,14 @@ class OpenAITransport:
             seconds=seconds,
             log_probs=_log_probs(choice.get("logprobs")),
         )
+
+
+def _unchecked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments in a way in which the client sends them as they are.
+
+    It looks at each value of a schema against its own types, which takes a millisecond a call.
+    """
+    return {"model": arguments["model"], "messages": (), "extra_body": arguments}
 
 
 def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def on_stage(settings: Settings) -> Settings:
 class RehearsalTools(Tools):
     """Tools whose runs rehearse: real prompts, local replies, vectors of nothing."""
 
+    keeps_records = True
+
     def __init__(
         self,
         store: GraphStore,

@@ -18,6 +18,7 @@ __all__ = [
     "is_alias",
     "name_key",
     "normalise_name",
+    "occurrences",
     "occurs_in",
     "split_key",
 ]
@@ -54,6 +55,46 @@ def occurs_in(name: str, text: str) -> bool:
     if not words or _APOSTROPHE.split(words[0])[0].lower() not in text.lower():
         return False
     return _pattern(name).search(text) is not None
+
+
+def occurrences(name: str, text: str) -> list[str]:
+    """Return how a text writes a name, once for each time, on one line; see `occurs_in`."""
+    if not name.split():
+        return []
+    if name.isascii() and text.isascii() and not _APOSTROPHE.search(name):
+        return _plain_occurrences(" ".join(name.split()), text)
+    return [" ".join(match.group().split()) for match in _pattern(name).finditer(text)]
+
+
+def _plain_occurrences(name: str, text: str) -> list[str]:
+    """Do the same without a pattern, whose making takes longer than a text's reading."""
+    text, low = _unbroken(text)
+    wanted, found, at = name.lower(), list[str](), 0
+    while (at := low.find(wanted, at)) >= 0:
+        end = at + len(wanted)
+        if _is_whole(low, at, end):
+            found.append(text[at:end])
+            at = end
+        else:
+            at += 1
+    return found
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    begins = not text[start].isalnum() or not _is_of_word(text[start - 1 : start])
+    ends = not text[end - 1].isalnum() or not _is_of_word(text[end : end + 1])
+    return begins and ends
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+@lru_cache(maxsize=16)
+def _unbroken(text: str) -> tuple[str, str]:
+    """Return a text on one line, and the same in lower case."""
+    text = " ".join(text.split())
+    return text, text.lower()
 
 
 @lru_cache(maxsize=20_000)

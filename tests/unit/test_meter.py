@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from qrmem.errors import CapReached, ModelUnavailable, UsageError
-from qrmem.models.caching import CachedChat, cache_key
+from qrmem.models.caching import CachedChat, cache_keys
 from qrmem.models.caps import Amount, Caps, Price, Purse
 from qrmem.models.exchange import Exchange, Transient
 from qrmem.models.limiter import Limiter
@@ -328,13 +328,15 @@ CHANGES: list[dict[str, Any]] = [
     {"top_p": 0.9},
     {"max_tokens": 21},
     {"attempt": 1},
+    {"log_probs": True},
 ]
 
 
 def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None:
     def key(changed: ChatRequest, **where: str) -> str:
         given = {"model": "m", "address": "http://a/v1", "form": "text"} | where
-        return cache_key(changed, **given)
+        (made,) = cache_keys(changed, forms=[given.pop("form")], **given)
+        return made
 
     def changed(change: dict[str, Any]) -> ChatRequest:
         base: dict[str, Any] = {"messages": (Message("user", "one two three"),), "max_tokens": 20}

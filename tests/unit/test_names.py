@@ -12,6 +12,7 @@ from qrmem.text.names import (
     is_alias,
     name_key,
     normalise_name,
+    occurrences,
     occurs_in,
     split_key,
 )
@@ -259,3 +260,28 @@ def test_a_name_that_occurs(name: str, text: str) -> None:
 )
 def test_a_name_that_does_not_occur(name: str, text: str) -> None:
     assert not occurs_in(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("Ann Lee", "ANN LEE met Ann\n  Lee, not Anna Leeds or Joann Lee.", ["ANN LEE", "Ann Lee"]),
+        ("Ann", "Ann_1, Ann2, (Ann) Ann.", ["Ann", "Ann"]),
+        ("O'Brien", "O’Brien and O'BRIEN", ["O’Brien", "O'BRIEN"]),
+        ("東京", "東京都は東京です", ["東京", "東京"]),
+        ("U.S.", "the U.S. and U.S.A.", ["U.S.", "U.S."]),
+        ("", "text", []),
+        ("Ann", "", []),
+    ],
+)
+def test_a_name_is_found_as_often_as_it_is_written(name: str, text: str, found: list[str]) -> None:
+    assert occurrences(name, text) == found
+
+
+WRITTEN = st.text("aAbB. _-1\n", max_size=12)
+
+
+@given(WRITTEN.filter(str.strip), st.lists(WRITTEN, max_size=6).map(" ".join))
+def test_plain_text_is_searched_as_any_other(name: str, text: str) -> None:
+    # A letter outside ASCII, apart from the rest, takes the way of every script.
+    assert occurrences(name, text) == occurrences(name, f"{text} | é")

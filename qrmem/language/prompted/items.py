@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from qrmem.ports import Quote
 from qrmem.records import Mention, Statement
-from qrmem.text.names import normalise_name, occurs_in
+from qrmem.text.names import normalise_name, occurrences
 
 TYPES: Mapping[str, str] = {
     **{name: name for name in ("PERSON", "PLACE", "ORGANISATION", "WORK", "EVENT")},
@@ -114,22 +114,12 @@ def mention(
     counts: dict[str, int] = {}
     named = [other for other in others if _is_name(other)]
     for form in dict.fromkeys((name, *named)):
-        for surface in surfaces(form, text):
+        for surface in occurrences(form, text):
             counts[surface] = counts.get(surface, 0) + 1
     if not any(normalise_name(surface) == normalise_name(name) for surface in counts):
         return None
     forms = tuple(counts)
     return Mention(forms[0], kind, forms, max(1, sum(counts.values())), question)
-
-
-def surfaces(name: str, text: str) -> list[str]:
-    """Return how a text writes a name, one entry per occurrence; empty if it does not."""
-    if not name or not occurs_in(name, text):
-        return []
-    words = r"\s+".join(re.escape(word) for word in name.split())
-    whole = [m.group() for m in re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)]
-    # Scripts without spaces have no borders to stand between.
-    return whole or [m.group() for m in re.finditer(words, text, re.IGNORECASE)]
 
 
 def statements(
