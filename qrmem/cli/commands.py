@@ -21,7 +21,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.ports import Listener
 from qrmem.records import Answer, Document, Step, Words
 
-DONE, PARTLY = 0, 1
+DONE, PARTLY, BAD_INPUT = 0, 1, 2
 
 OPTIONS = (
     "memory",
@@ -87,7 +87,9 @@ async def add(arguments: Namespace) -> int:
         output.show("\n".join(output.report_lines(report)))
     if report.stopped:
         output.note(f"stopped: {report.stopped}; {GO_ON}")
-    return DONE if report.is_complete else PARTLY
+    if report.is_complete:
+        return DONE
+    return PARTLY if report.states or report.stopped else BAD_INPUT
 
 
 def sources_of(arguments: Namespace) -> Any:

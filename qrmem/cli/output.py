@@ -120,12 +120,19 @@ def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
         else:
             runs.append((document, index, index, reason))
     lines = [
-        f"problem:   {safe(document + _span(first, last))}: {shortened(reason)}"
+        f"problem:   {_place(document, first, last, reason)}{shortened(reason)}"
         for document, first, last, reason in runs[:_PROBLEMS]
     ]
     if len(runs) > _PROBLEMS:
         lines.append(f"problem:   … and {len(runs) - _PROBLEMS} more lines (--json has all)")
     return lines
+
+
+def _place(document: str, first: int, last: int, reason: str) -> str:
+    """Return where a problem lies, unless its reason says so itself."""
+    if first < 0 and document in reason:
+        return ""
+    return f"{safe(document + _span(first, last))}: "
 
 
 def _span(first: int, last: int) -> str:

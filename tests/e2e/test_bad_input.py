@@ -48,6 +48,14 @@ def test_one_bad_file_in_a_folder_does_not_stop_the_others(qrmem: Shell) -> None
     assert qrmem("search", "Babbage", "--json").json
 
 
+def test_nothing_but_bad_files_is_bad_input(qrmem: Shell) -> None:
+    qrmem.write("empty.txt", b"")
+    ran = qrmem("add", "empty.txt", "nowhere.txt")
+    assert ran.code == 2
+    assert "empty.txt" in ran.out
+    assert "nowhere.txt" in ran.out
+
+
 @pytest.mark.parametrize(
     "content",
     [

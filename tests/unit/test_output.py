@@ -15,6 +15,10 @@ def test_segments_in_a_row_with_the_same_trouble_share_a_line() -> None:
     ]
 
 
+def test_a_reason_that_names_its_document_is_not_told_twice() -> None:
+    assert problem_lines([("a.txt", -1, "a.txt is empty")]) == ["problem:   a.txt is empty"]
+
+
 def test_a_long_list_of_problems_says_how_much_is_left_out() -> None:
     lines = problem_lines([("a", 2 * n, "pending") for n in range(25)])
     assert len(lines) == 21
