@@ -20,7 +20,6 @@ LONGEST_WAIT = 16.0
 LONGEST_ASKED = 120.0
 """A server that asks for a longer wait is given up: a user should hear of it at once."""
 
-
 PATIENCE: Mapping[Cause, int] = {
     "busy": 3,
     "server": 2,
@@ -44,6 +43,45 @@ class Reached:
         """Count an answer, be it a refusal; silence is none."""
         silent = isinstance(exc, Transient) and exc.cause in {"connection", "timeout"}
         self.answers += not silent
+
+
+class _Tries:
+    """The tries of one call: how many, how they failed, whether others were answered meanwhile."""
+
+    def __init__(self, most: int, reached: Reached, may_retry: Callable[[], bool]) -> None:
+        self._most = most
+        self._reached = reached
+        self._may_retry = may_retry
+        self._failures: Counter[Cause] = Counter()
+        self._heard = 0
+        self.made = 0
+
+    async def make(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call once more."""
+        self.made, self._heard = self.made + 1, self._reached.answers
+        try:
+            result = await call()
+        except QrmemError as exc:
+            self._reached.hear(exc)
+            raise
+        self._reached.hear(None)
+        return result
+
+    def may_help(self, exc: BaseException) -> bool:
+        """Whether to try again after a failure."""
+        if not isinstance(exc, Transient):
+            return False
+        self._failures[exc.cause] += 1
+        if self._failures[exc.cause] > self._most * PATIENCE[exc.cause]:
+            return False
+        return not self._is_vain(exc) and self._may_retry()
+
+    def _is_vain(self, exc: Transient) -> bool:
+        if exc.cause == "connection" and not self._reached.answers:
+            return True
+        if exc.cause == "timeout" and self._failures["timeout"] > 1:
+            return self._heard == self._reached.answers
+        return exc.retry_after is not None and exc.retry_after > LONGEST_ASKED
 
 
 class Retries:
@@ -82,36 +120,9 @@ class Retries:
         Raises:
             ModelUnavailable: it did not help; the text is that of the last failure.
         """
-        tries = heard = 0
-        failures: Counter[Cause] = Counter()
-
-        def may_help(exc: BaseException) -> bool:
-            if not isinstance(exc, Transient):
-                return False
-            failures[exc.cause] += 1
-            if failures[exc.cause] > self._most * PATIENCE[exc.cause]:
-                return False
-            if (
-                exc.cause == "timeout"
-                and failures["timeout"] > 1
-                and heard == self._reached.answers
-            ):
-                return False
-            return self._is_worth_it(exc) and may_retry()
-
-        async def attempt() -> T:
-            nonlocal tries, heard
-            tries, heard = tries + 1, self._reached.answers
-            try:
-                result = await call()
-            except QrmemError as exc:
-                self._reached.hear(exc)
-                raise
-            self._reached.hear(None)
-            return result
-
+        tries = _Tries(self._most, self._reached, may_retry)
         policy = AsyncRetrying(
-            retry=retry_if_exception(may_help),
+            retry=retry_if_exception(tries.may_help),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=lambda state: tell(
@@ -120,15 +131,10 @@ class Retries:
             reraise=True,
         )
         try:
-            return await policy(attempt)
+            return await policy(tries.make, call)
         except Transient as exc:
-            tried = f" (tried {tries} times)" if tries > 1 else ""
+            tried = f" (tried {tries.made} times)" if tries.made > 1 else ""
             raise ModelUnavailable(f"{exc}{tried}") from exc
-
-    def _is_worth_it(self, exc: Transient) -> bool:
-        if exc.cause == "connection" and not self._reached.answers:
-            return False
-        return exc.retry_after is None or exc.retry_after <= LONGEST_ASKED
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
