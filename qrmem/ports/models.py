@@ -1,0 +1,165 @@
+"""What counts, embeds and chats."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Tokenizer(Protocol):
+    """Counts tokens; never counts less than the model that it stands for."""
+
+    @property
+    def name(self) -> str:
+        """What is recorded in a namespace, e.g. `builtin-v1`, `tiktoken:cl100k_base`."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens; 0 for an empty text."""
+        ...
+
+    def cut(self, text: str, limit: int) -> str:
+        """Return the longest prefix of at most `limit` tokens that this counter can find."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """What is recorded in a namespace, e.g. `local`, `openai:text-embedding-3-small`."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def windows(self, text: str) -> Sequence[str]:
+        """Cut a text into pieces that the encoder reads whole; at least one."""
+        ...
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> "NDArray[np.float32]":
+        """Return `(len(texts), dimension)`, rows of unit length.
+
+        Raises:
+            ModelUnavailable: the server does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat request."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request to a chat model.
+
+    Attributes:
+        schema: JSON schema the reply must match, or `None` for free text.
+        schema_name: short name of the schema.
+        max_tokens: reply limit; reserved before the call is sent.
+        stage: where it is counted, e.g. `extract`, `judge`.
+        prompt: name and version of the prompt, e.g. `judge.v1`.
+        segment_id: the segment it is about, or "".
+        shared_with: more segments that it is about.
+        attempt: 0 for the first try; shapes the cache key.
+        optional: fields of the reply, at any depth, that may be missing, though a strict schema
+            demands them all.
+        is_watched: somebody reads the reply as it is written: it is streamed, where the server can,
+            and told piece by piece as events of kind `words`.
+        log_probs: ask for the tokens' log-probabilities, which not every server gives.
+    """
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None = None
+    schema_name: str = ""
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 512
+    stage: str = ""
+    prompt: str = ""
+    segment_id: str = ""
+    shared_with: tuple[str, ...] = ()
+    attempt: int = 0
+    optional: tuple[str, ...] = ()
+    is_watched: bool = False
+    log_probs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What came back, as the server counted it (0 where it did not say).
+
+    Attributes:
+        log_probs: each token of the reply with the logarithm of its probability; empty where they
+            were not asked for, or the server gives none.
+    """
+
+    text: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cached_tokens: int = 0
+    finish_reason: str = "stop"
+    model: str = ""
+    seconds: float = 0.0
+    from_cache: bool = False
+    log_probs: tuple[tuple[str, float], ...] = ()
+
+
+class ChatModel(Protocol):
+    """Any chat model."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as given."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Send one request.
+
+        Raises:
+            AccessRefused: key or model name refused.
+            ModelUnavailable: no answer after all retries.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One chat call as the ledger keeps it.
+
+    Attributes:
+        run: id of the run that paid for it.
+        segment_id: the segment it was about, the first one where several shared it, or "".
+        outcome: `ok`, `repaired`, `unparsable`, `cached` or the error's class name.
+    """
+
+    run: str
+    stage: str
+    phase: Literal["construction", "online"]
+    prompt: str
+    model: str
+    segment_id: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    attempts: int = 1
+    outcome: str = "ok"
+    created: str = ""
+
+
+# --- language work -------------------------------------------------------------------------------
