@@ -367,6 +367,13 @@ class MemoryStore:
         names = [name for kind_, name in space.vectors if kind_ == kind]
         return space.in_order(names) if kind == "segment" else sorted(names)
 
+    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
+        self._space(ns)
+
+    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
+        self._space(ns)
+        return None
+
     # --- what runs leave behind ---------------------------------------------------------------
 
     async def put_trail(self, ns: str, trail: Trail) -> None:

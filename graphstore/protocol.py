@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 VectorKind = Literal["segment", "relation"]
 
@@ -451,6 +451,21 @@ class GraphStore(Protocol):
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         """Return who has vectors, in the order of `vectors`."""
+        ...
+
+    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
+        """Keep what a search works out of a revision, in place of what was kept before.
+
+        It goes when a segment goes. Nothing is kept if the namespace has moved on, or by a store
+        that is not opened anew for every search.
+
+        Raises:
+            StoreUnavailable: another program is writing; it is not waited for.
+        """
+        ...
+
+    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
+        """Return a part that was put for this revision, or `None`."""
         ...
 
     # --- what runs leave behind -------------------------------------------------------------------

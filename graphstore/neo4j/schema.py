@@ -45,6 +45,8 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     ),
     # Namespaces may be `importing`: an older qrmem would take half of a memory for a whole one.
     (),
+    # Files keep what a search works out; here nothing is new.
+    (),
 )
 
 _AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")

@@ -199,6 +199,12 @@ class Neo4jStore:
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._db.read(vectors.owners, ns, kind)
 
+    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
+        """Keep nothing: tens of megabytes in a property would cost more than they save."""
+
+    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
+        return None
+
     # --- what runs leave behind ---------------------------------------------------------------
 
     async def put_trail(self, ns: str, trail: Trail) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.graphstore.sqlite import changes, runs, vectors
+from qrmem.graphstore.sqlite import changes, indexes, runs, vectors
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
 
@@ -22,6 +22,7 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     vectors.drop(db, ns, "segment", numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached(db, ns, segments.keys())
+    indexes.drop(db, ns)
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
     if has_trails:
         names = {word for entity in gone for word in entity}

@@ -120,6 +120,11 @@ MIGRATIONS: Sequence[str] = (
     CREATE INDEX cached_segment_cached ON cached_segment (cached);
     """,
     "ALTER TABLE namespace ADD COLUMN importing TEXT NOT NULL DEFAULT '';",
+    """
+    CREATE TABLE search_index (
+        ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, part TEXT NOT NULL,
+        revision INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (ns, part));
+    """,
 )
 
 

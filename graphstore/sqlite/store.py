@@ -17,7 +17,17 @@ from qrmem.graphstore.protocol import (
     VectorKind,
     Vectors,
 )
-from qrmem.graphstore.sqlite import changes, documents, facts, removal, runs, vectors, view, words
+from qrmem.graphstore.sqlite import (
+    changes,
+    documents,
+    facts,
+    indexes,
+    removal,
+    runs,
+    vectors,
+    view,
+    words,
+)
 from qrmem.graphstore.sqlite.connection import Opening, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.ports import CallRecord
@@ -224,6 +234,14 @@ class SqliteStore:
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._worker.read(vectors.owners, ns, kind)
+
+    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
+        if self.is_read_only:
+            raise refused_write(self.location)
+        await self._worker.write_at_once(indexes.put, ns, revision, parts)
+
+    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
+        return await self._worker.read(indexes.read, ns, revision, part)
 
     # --- what runs leave behind ---------------------------------------------------------------
 

@@ -1,46 +1,129 @@
 """A namespace as columns: what every search of one revision shares."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, overload
 
 import numpy as np
 
+from qrmem.graphstore.protocol import Catalog
 from qrmem.retrieval.bm25 import Occurrences
+from qrmem.retrieval.packing import Packed
 from qrmem.retrieval.ragged import Ragged
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import Catalog, GraphStore, NamespaceInfo
-    from qrmem.records import DocumentInfo, Scalar
+    from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+    from qrmem.records import Scalar
 
 
-@dataclass(frozen=True, slots=True)
+class Described(Protocol):
+    """What a search knows of a document."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Its title, "" if it has none."""
+        ...
+
+    @property
+    def metadata(self) -> "Mapping[str, Scalar]":
+        """What its user says about it."""
+        ...
+
+
+class _Row(NamedTuple):
+    id: str
+    title: str
+    metadata: "Mapping[str, Scalar]"
+
+
+class Documents(Sequence[Described]):
+    """Documents by id; metadata are read when they are asked for."""
+
+    def __init__(self, ids: Sequence[str], titles: Sequence[str], metadata: Sequence[str]) -> None:
+        self.ids = ids
+        self.titles = titles
+        self.metadata = metadata
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Described: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Described]: ...
+    def __getitem__(self, place: int | slice) -> Described | Sequence[Described]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        text = self.metadata[place]
+        return _Row(self.ids[place], self.titles[place], json.loads(text) if text else {})
+
+
+class TitleWords:
+    """Which titles have a term, and how often."""
+
+    def __init__(self, terms: Sequence[str], rows: Ragged, counts: "NDArray[np.int64]") -> None:
+        self.terms = terms
+        self.rows = rows
+        self.counts = counts
+        self._numbers = {term: number for number, term in enumerate(terms)}
+
+    @classmethod
+    def of(cls, titles: Sequence[str]) -> "tuple[Self, NDArray[np.int64]]":
+        """Return the terms of some titles, and how many each has."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        lengths = np.zeros(len(titles), dtype=np.int64)
+        for place, title in enumerate(titles):
+            counts = Counter(terms(title))
+            lengths[place] = counts.total()
+            for term, count in counts.items():
+                found[term].append((place, count))
+        pairs = np.array([p for of_one in found.values() for p in of_one], dtype=np.int64)
+        pairs = pairs.reshape(-1, 2)
+        starts = np.zeros(len(found) + 1, dtype=np.int64)
+        np.cumsum([len(of_one) for of_one in found.values()], out=starts[1:])
+        return cls(list(found), Ragged(starts, pairs[:, 0].copy()), pairs[:, 1].copy()), lengths
+
+    def get(self, term: str) -> Occurrences | None:
+        """Return where a term occurs: places of documents, ascending; `None` if nowhere."""
+        number = self._numbers.get(term)
+        if number is None:
+            return None
+        start, end = self.rows.starts[number : number + 2]
+        return Occurrences(self.rows.values[start:end], self.counts[start:end])
+
+
+@dataclass(frozen=True)
 class Columns:
     """All indexed segments of one revision of a namespace.
 
     Attributes:
-        row_of: segment id to its row.
         documents: those that have segments, by id.
         document_of: `(n,)`, each segment's place in `documents`.
         ranks: `(n,)`, each segment's place in (document id, index) order; breaks ties.
         rows_of_document: place in `documents` to rows, in order.
-        title_words: term to places in `documents` whose title has it, and how often.
+        title_words: which titles have a term.
         lengths: `(n,)`, length in terms, the title's included.
         matrix: vectors, a segment's windows next to each other.
         matrix_rows: `(m,)` ascending, the segment that each vector belongs to.
     """
 
-    catalog: "Catalog"
-    row_of: Mapping[str, int]
-    documents: "Sequence[DocumentInfo]"
+    catalog: Catalog
+    documents: Documents
     document_of: "NDArray[np.int64]"
     ranks: "NDArray[np.int64]"
     rows_of_document: Ragged
-    title_words: Mapping[str, Occurrences]
+    title_words: TitleWords
     lengths: "NDArray[np.int64]"
     matrix: "NDArray[np.float32]"
     matrix_rows: "NDArray[np.int64]"
@@ -50,14 +133,19 @@ class Columns:
         """Number of segments."""
         return len(self.catalog.segment_ids)
 
-    @property
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        """Segment id to its row."""
+        return {name: row for row, name in enumerate(self.catalog.segment_ids)}
+
+    @cached_property
     def embedded(self) -> int:
         """Number of segments with a vector."""
         return int(np.unique(self.matrix_rows).size)
 
     def title(self, row: int) -> str:
         """Return the title of a segment's document."""
-        return self.documents[int(self.document_of[row])].title
+        return self.documents.titles[int(self.document_of[row])]
 
     def allowed(
         self, documents: Collection[str] | None, where: "Mapping[str, Scalar] | None"
@@ -78,30 +166,99 @@ class Columns:
         ]
         return np.array(chosen, dtype=bool)[self.document_of]
 
+    def packed(self) -> Packed:
+        """Return all but the vectors, for `unpacked`."""
+        return Packed(
+            {
+                "numbers": self.catalog.numbers,
+                "indexes": self.catalog.indexes,
+                "catalog lengths": self.catalog.lengths,
+                "document_of": self.document_of,
+                "lengths": self.lengths,
+                "title starts": self.title_words.rows.starts,
+                "title rows": self.title_words.rows.values,
+                "title counts": self.title_words.counts,
+            },
+            {
+                "segments": self.catalog.segment_ids,
+                "documents": self.documents.ids,
+                "titles": self.documents.titles,
+                "metadata": self.documents.metadata,
+                "title terms": self.title_words.terms,
+            },
+        )
 
-async def load(store: "GraphStore", ns: str, info: "NamespaceInfo") -> Columns:
-    """Read a namespace's columns."""
-    catalog = await store.catalog(ns)
-    present = set(catalog.document_ids)
-    documents = [found for found in await store.documents(ns) if found.id in present]
-    place = {found.id: number for number, found in enumerate(documents)}
-    document_of = np.array([place[name] for name in catalog.document_ids], dtype=np.int64)
-    row_of = {name: row for row, name in enumerate(catalog.segment_ids)}
-    title_words, title_lengths = _title_words([found.title for found in documents])
-    matrix, matrix_rows = await _vectors(store, ns, info, row_of)
-    ranks = _ranks(document_of, catalog.indexes)
-    return Columns(
-        catalog=catalog,
-        row_of=row_of,
-        documents=documents,
-        document_of=document_of,
-        ranks=ranks,
-        rows_of_document=_rows_of_document(document_of, ranks, len(documents)),
-        title_words=title_words,
-        lengths=catalog.lengths + title_lengths[document_of] if row_of else catalog.lengths,
-        matrix=matrix,
-        matrix_rows=matrix_rows,
-    )
+    @classmethod
+    def unpacked(cls, packed: Packed, revision: int) -> Self:
+        """Return the columns that were packed, without vectors."""
+        texts, ints = packed.texts, packed.ints
+        document_of = ints("document_of")
+        documents = Documents(texts["documents"], texts["titles"], texts["metadata"])
+        catalog = Catalog(
+            revision=revision,
+            numbers=ints("numbers"),
+            segment_ids=texts["segments"],
+            document_ids=[documents.ids[place] for place in document_of.tolist()],
+            indexes=ints("indexes"),
+            lengths=ints("catalog lengths"),
+        )
+        words = TitleWords(
+            texts["title terms"],
+            Ragged(ints("title starts"), ints("title rows")),
+            ints("title counts"),
+        )
+        return cls._of(catalog, documents, document_of, words, ints("lengths"))
+
+    @classmethod
+    def _of(
+        cls,
+        catalog: Catalog,
+        documents: Documents,
+        document_of: "NDArray[np.int64]",
+        title_words: TitleWords,
+        lengths: "NDArray[np.int64]",
+    ) -> Self:
+        ranks = _ranks(document_of, catalog.indexes)
+        return cls(
+            catalog=catalog,
+            documents=documents,
+            document_of=document_of,
+            ranks=ranks,
+            rows_of_document=_rows_of_document(document_of, ranks, len(documents)),
+            title_words=title_words,
+            lengths=lengths,
+            matrix=np.zeros((0, 0), dtype=np.float32),
+            matrix_rows=np.zeros(0, dtype=np.int64),
+        )
+
+    @classmethod
+    async def read(cls, store: "GraphStore", ns: str) -> Self:
+        """Read a namespace's columns, without vectors."""
+        catalog = await store.catalog(ns)
+        present = set(catalog.document_ids)
+        found = [info for info in await store.documents(ns) if info.id in present]
+        documents = Documents(
+            [info.id for info in found],
+            [info.title for info in found],
+            [json.dumps(dict(info.metadata)) if info.metadata else "" for info in found],
+        )
+        place = {name: number for number, name in enumerate(documents.ids)}
+        document_of = np.array([place[name] for name in catalog.document_ids], dtype=np.int64)
+        words, of_titles = TitleWords.of(documents.titles)
+        lengths = catalog.lengths + of_titles[document_of] if present else catalog.lengths
+        return cls._of(catalog, documents, document_of, words, lengths)
+
+    async def with_vectors(self, store: "GraphStore", ns: str, info: "NamespaceInfo") -> Self:
+        """Return them with the vectors that there are now."""
+        if not info.dimension:
+            return self
+        found = await store.vectors(ns, "segment")
+        rows = np.array([self.row_of.get(owner, -1) for owner in found.owners], dtype=np.int64)
+        order = np.argsort(rows, kind="stable")
+        order = order[rows[order] >= 0]
+        if np.array_equal(order, np.arange(rows.size)):
+            return replace(self, matrix=found.matrix, matrix_rows=rows)
+        return replace(self, matrix=found.matrix[order], matrix_rows=rows[order])
 
 
 def _ranks(document_of: "NDArray[np.int64]", indexes: "NDArray[np.int64]") -> "NDArray[np.int64]":
@@ -115,29 +272,3 @@ def _rows_of_document(
 ) -> Ragged:
     ordered = np.argsort(ranks)
     return Ragged.group(document_of[ordered], ordered, size)
-
-
-def _title_words(titles: Sequence[str]) -> "tuple[dict[str, Occurrences], NDArray[np.int64]]":
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    lengths = np.zeros(len(titles), dtype=np.int64)
-    for number, title in enumerate(titles):
-        counts = Counter(terms(title))
-        lengths[number] = counts.total()
-        for term, count in counts.items():
-            found[term].append((number, count))
-    columns = {term: np.array(pairs, dtype=np.int64) for term, pairs in found.items()}
-    return {term: Occurrences(pair[:, 0], pair[:, 1]) for term, pair in columns.items()}, lengths
-
-
-async def _vectors(
-    store: "GraphStore", ns: str, info: "NamespaceInfo", row_of: Mapping[str, int]
-) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-    if not info.dimension:
-        return np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=np.int64)
-    found = await store.vectors(ns, "segment")
-    rows = np.array([row_of.get(owner, -1) for owner in found.owners], dtype=np.int64)
-    order = np.argsort(rows, kind="stable")
-    order = order[rows[order] >= 0]
-    if np.array_equal(order, np.arange(rows.size)):
-        return found.matrix, rows
-    return found.matrix[order], rows[order]

@@ -136,15 +136,15 @@ def _named(
     words = words_of(question)
     names = dict.fromkeys(
         name
-        for known in (graph.titled, graph.entities_of_name)
+        for known in graph.kinds
         for name in graph.table.spots(words, needs_capital=False, skip=STOP_WORDS, only=known)
     )
     result = np.zeros(size)
     for name in names:
-        meant = graph.titled.get(name, {})
+        meant = graph.titled.by(name)
         if len(meant) > _COMMON:
             continue
-        for document, sure in meant.items():
+        for document, sure in meant:
             rows = graph.rows_of_document[document][:FIRST_SEGMENTS]
             result[rows] = np.maximum(result[rows], sure / math.sqrt(len(meant)))
     return result, frozenset(names)

@@ -1,13 +1,13 @@
 """The links of a namespace as columns: which names mean which documents and which segments."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from qrmem.retrieval.packing import Packed
 from qrmem.retrieval.ragged import Ragged
 from qrmem.retrieval.spotting import NameTable, plain, title_forms, words_of
 from qrmem.text.words import terms
@@ -47,31 +47,61 @@ NOWHERE = Targets(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bo
 
 
 @dataclass(frozen=True, slots=True)
+class Titled:
+    """The documents that names are titles of.
+
+    Attributes:
+        documents: number of a name to places of documents, surest first where it matters.
+        sure: how surely each is meant, along `documents.values`.
+    """
+
+    documents: Ragged
+    sure: "NDArray[np.float64]"
+
+    @classmethod
+    def of(cls, found: "dict[int, dict[int, float]]", size: int) -> Self:
+        """Return them for `size` names, given as name to documents with how surely each."""
+        pairs = [(name, document) for name, meant in found.items() for document in meant]
+        sure = np.array([share for meant in found.values() for share in meant.values()])
+        names, documents = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        order = np.argsort(names, kind="stable")
+        return cls(Ragged.group(names, documents, size), sure[order])
+
+    def by(self, name: int) -> list[tuple[int, float]]:
+        """Return the documents that a name may mean, with how surely it does."""
+        start, end = self.documents.starts[name : name + 2].tolist()
+        documents = self.documents.values[start:end].tolist()
+        return list(zip(documents, self.sure[start:end].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Names, what they mean, and where they stand.
 
     Attributes:
         table: all names: titles with their short forms, and entities' names.
-        titled: name to places of documents, with how surely it means each.
+        titled: the documents that they are titles of.
         entities_of_name: name to numbers of entities.
-        entity_keys: keys of the entities, by number.
-        entity_names: their names.
         mentions: row of a segment to the numbers of its entities.
         mentioned: number of an entity to the rows of its segments.
         rows_of_document: place of a document to the rows of its segments, in order.
+        kinds: which names are a title, and which are an entity's: `kinds[0][name]`.
     """
 
     table: NameTable
-    titled: Mapping[int, Mapping[int, float]]
-    entities_of_name: Mapping[int, Sequence[int]]
-    entity_keys: Sequence[str]
-    entity_names: Sequence[str]
+    titled: Titled
+    entities_of_name: Ragged
     mentions: Ragged
     mentioned: Ragged
     rows_of_document: Ragged
-    _reached: dict[int, Targets]
-    _terms: dict[int, tuple[str, ...]]
-    _in_titles: "dict[int, NDArray[np.int64]]"
+    kinds: tuple[bytes, bytes] = field(init=False)
+    _reached: dict[int, Targets] = field(default_factory=dict)
+    _terms: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    _in_titles: "dict[int, NDArray[np.int64]]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        of_titles, of_entities = self.titled.documents.sizes > 0, self.entities_of_name.sizes > 0
+        object.__setattr__(self, "kinds", (of_titles.tobytes(), of_entities.tobytes()))
 
     def terms(self, name: int) -> tuple[str, ...]:
         """Return a name's words as BM25 counts them; worked out when first needed."""
@@ -102,12 +132,12 @@ class Graph:
         return found
 
     def _leads_to(self, name: int) -> Targets:
-        meant = self.titled.get(name, {})
+        meant = self.titled.by(name)
         parts = [
             (self.rows_of_document[document][:FIRST_SEGMENTS], sure / math.sqrt(len(meant)), True)
-            for document, sure in islice(meant.items(), HOMONYMS)
+            for document, sure in meant[:HOMONYMS]
         ]
-        for entity in self.entities_of_name.get(name, ()):
+        for entity in self.entities_of_name[name].tolist():
             rows = self.mentioned[entity]
             if 2 <= rows.size <= RARE:
                 parts.append((rows, 1 / math.log2(1 + rows.size), False))
@@ -119,46 +149,77 @@ class Graph:
             np.concatenate([np.full(rows.size, entitled) for rows, _, entitled in parts]),
         )
 
+    def packed(self) -> Packed:
+        """Return it for `unpacked`."""
+        firsts, lengths = self.table.packed()
+        return Packed(
+            {
+                "lengths": lengths,
+                "titled starts": self.titled.documents.starts,
+                "titled": self.titled.documents.values,
+                "sure": self.titled.sure,
+                "entities starts": self.entities_of_name.starts,
+                "entities": self.entities_of_name.values,
+                "mentions starts": self.mentions.starts,
+                "mentions": self.mentions.values,
+                "mentioned starts": self.mentioned.starts,
+                "mentioned": self.mentioned.values,
+            },
+            {"names": self.table.names, "firsts": firsts},
+        )
 
-async def load(store: "GraphStore", ns: str, columns: "Columns") -> Graph:
-    """Read a namespace's names and mentions."""
-    table = NameTable()
-    titled = _titles(table, [found.title for found in columns.documents])
-    await _leads(store, ns, columns, table, titled)
-    keys: dict[str, int] = {}
-    names: list[str] = []
-    entities_of_name: dict[int, list[int]] = {}
-    for row in await store.names(ns):
-        number = keys.setdefault(row.entity, len(keys))
-        if number == len(names):
-            names.append(row.surface)
-        name = table.add(plain(row.surface))
-        if name >= 0 and number not in entities_of_name.setdefault(name, []):
-            entities_of_name[name].append(number)
-    found = await store.entities_in(ns, columns.catalog.segment_ids)
-    pairs = np.array(
-        [
-            (columns.row_of[segment], keys[entity])
-            for segment, entities in found.items()
+    @classmethod
+    def unpacked(cls, packed: Packed, columns: "Columns") -> Self:
+        """Return the graph that was packed, over the columns that it was made for."""
+
+        def lists(name: str) -> Ragged:
+            return Ragged(packed.ints(f"{name} starts"), packed.ints(name))
+
+        texts = packed.texts
+        return cls(
+            table=NameTable.unpacked(texts["names"], texts["firsts"], packed.ints("lengths")),
+            titled=Titled(lists("titled"), packed.floats("sure")),
+            entities_of_name=lists("entities"),
+            mentions=lists("mentions"),
+            mentioned=lists("mentioned"),
+            rows_of_document=columns.rows_of_document,
+        )
+
+    @classmethod
+    async def read(cls, store: "GraphStore", ns: str, columns: "Columns") -> Self:
+        """Read a namespace's names and mentions."""
+        table = NameTable()
+        titled = _titles(table, columns.documents.titles)
+        await _leads(store, ns, columns, table, titled)
+        entities: dict[str, int] = {}
+        meant: dict[tuple[int, int], None] = {}
+        for row in await store.names(ns):
+            number = entities.setdefault(row.entity, len(entities))
+            name = table.add(plain(row.surface))
+            if name >= 0:
+                meant[name, number] = None
+        found = await store.entities_in(ns, columns.catalog.segment_ids)
+        by_name = _pairs(meant)
+        rows, numbers = _pairs(
+            (columns.row_of[segment], entities[entity])
+            for segment, keys in found.items()
             if segment in columns.row_of
-            for entity in entities
-            if entity in keys
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    return Graph(
-        table=table,
-        titled=titled,
-        entities_of_name=entities_of_name,
-        entity_keys=list(keys),
-        entity_names=names,
-        mentions=Ragged.group(pairs[:, 0], pairs[:, 1], columns.size),
-        mentioned=Ragged.group(pairs[:, 1], pairs[:, 0], len(keys)),
-        rows_of_document=columns.rows_of_document,
-        _reached={},
-        _terms={},
-        _in_titles={},
-    )
+            for entity in keys
+            if entity in entities
+        )
+        return cls(
+            table=table,
+            titled=Titled.of(titled, len(table)),
+            entities_of_name=Ragged.group(by_name[0], by_name[1], len(table)),
+            mentions=Ragged.group(rows, numbers, columns.size),
+            mentioned=Ragged.group(numbers, rows, len(entities)),
+            rows_of_document=columns.rows_of_document,
+        )
+
+
+def _pairs(found: Iterable[tuple[int, int]]) -> "NDArray[np.int64]":
+    """Return pairs as two columns."""
+    return np.array(list(found), dtype=np.int64).reshape(-1, 2).T.copy()
 
 
 def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, dict[int, float]]:
@@ -194,7 +255,7 @@ async def _leads(
     place = {name: document for document, name in enumerate(ids)}
     for segment in await store.segments(ns, ids):
         document = place[segment.id]
-        form = lead_name(segment.text, columns.documents[document].title)
+        form = lead_name(segment.text, columns.documents.titles[document])
         if form:
             _entitle(table, titled, form, document, 0.7)
 
@@ -217,7 +278,7 @@ def lead_name(text: str, title: str) -> str:
     words = list(opening.words[:end])
     if words and words[0] in {"the", "a", "an"}:
         words = words[1:]
-    own = set(words_of(title).words)
+    own = set(plain(title).split(" "))
     return " ".join(words) if own & set(words) - _JOINING else ""
 
 

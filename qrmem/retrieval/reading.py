@@ -36,7 +36,7 @@ def _sentence(text: str, graph: "Graph") -> Sentence:
     words = words_of(text)
     names = dict.fromkeys(
         name
-        for known in (graph.titled, graph.entities_of_name)
+        for known in graph.kinds
         for name in graph.table.spots(words, needs_capital=True, skip=STOP_WORDS, only=known)
     )
     return Sentence(text, frozenset(terms(text)), tuple(names))

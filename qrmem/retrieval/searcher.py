@@ -10,12 +10,11 @@ import numpy as np
 
 from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.records import Hit, Scalar
-from qrmem.retrieval import columns as columns_of
 from qrmem.retrieval import direct as direct_of
 from qrmem.retrieval import fusion
-from qrmem.retrieval import graph as graph_of
 from qrmem.retrieval.exploring import Memory, explore
 from qrmem.retrieval.features import Evidence, combined
+from qrmem.retrieval.keeping import Keeper
 from qrmem.retrieval.reasons import reason
 from qrmem.retrieval.settings import SearchSettings
 from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
@@ -64,6 +63,7 @@ class Searcher:
         self._settings = settings or SearchSettings()
         self._columns: Columns | None = None
         self._memory: Memory | None = None
+        self._keeper = Keeper(store, ns)
         self._loading = asyncio.Lock()
         self._loaded: tuple[int, str] = (-1, "")
 
@@ -188,7 +188,7 @@ class Searcher:
                 return None
             columns = await self._current(info)
             if self._memory is None or self._memory.columns is not columns:
-                graph = await graph_of.load(self._store, self._ns, columns)
+                graph = await self._keeper.graph(columns)
                 self._memory = Memory(self._store, self._ns, columns, graph)
             return self._memory
 
@@ -198,7 +198,8 @@ class Searcher:
         seen = (info.revision, info.embedder)
         known = self._columns
         if known is None or self._loaded != seen or await self._has_new_vectors(info, known):
-            known = self._columns = await columns_of.load(self._store, self._ns, info)
+            bare = await self._keeper.columns(info.revision)
+            known = self._columns = await bare.with_vectors(self._store, self._ns, info)
             self._loaded = seen
         return known
 

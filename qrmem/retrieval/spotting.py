@@ -2,8 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W_]+")
 _BRACKET = re.compile(r"\s*[(\[（][^)\]）]*[)\]）]\s*")
@@ -52,6 +59,8 @@ def _folded(word: str) -> str:
 
 def plain(name: str) -> str:
     """Return a name as it is looked up: its lower-cased words."""
+    if name.isascii() and "'" not in name:  # most names: nothing to fold, nothing to leave out
+        return " ".join(_WORD.findall(name.lower()))
     return " ".join(words_of(name).words)
 
 
@@ -81,13 +90,34 @@ def title_forms(title: str) -> Iterator[tuple[str, float]]:
                 yield form.removeprefix(article), 0.6
 
 
+@cache
+def _descending(bits: int) -> tuple[int, ...]:
+    """Return the lengths that bits stand for, longest first."""
+    return tuple(length for length in range(LONGEST, 0, -1) if bits >> length & 1)
+
+
 class NameTable:
     """Known names by their words, in numbered order."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._lengths: dict[str, tuple[int, ...]] = {}
         self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._lengths: dict[str, int] = {}
+
+    @classmethod
+    def unpacked(
+        cls, names: Sequence[str], firsts: Sequence[str], lengths: "NDArray[np.int64]"
+    ) -> Self:
+        """Return a table that was packed."""
+        table = cls()
+        table.names = list(names)
+        table._numbers = dict(zip(names, range(len(names)), strict=True))
+        table._lengths = dict(zip(firsts, lengths.tolist(), strict=True))
+        return table
+
+    def packed(self) -> "tuple[Sequence[str], NDArray[np.int64]]":
+        """Return the words that names start with, and the lengths of such names, as bits."""
+        return list(self._lengths), np.array(list(self._lengths.values()), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -97,14 +127,13 @@ class NameTable:
         number = self._numbers.get(name)
         if number is not None:
             return number
-        words = name.split(" ")
-        if not name or len(words) > LONGEST:
+        length = name.count(" ") + 1
+        if not name or length > LONGEST:
             return -1
-        self._numbers[name] = number = len(self.names)
+        number = self._numbers[name] = len(self._numbers)
         self.names.append(name)
-        known = self._lengths.get(words[0], ())
-        if len(words) not in known:
-            self._lengths[words[0]] = tuple(sorted({*known, len(words)}, reverse=True))
+        first = name.partition(" ")[0]
+        self._lengths[first] = self._lengths.get(first, 0) | 1 << length
         return number
 
     def spots(
@@ -113,7 +142,7 @@ class NameTable:
         *,
         needs_capital: bool,
         skip: Collection[str] = (),
-        only: Container[int] | None = None,
+        only: bytes | None = None,
     ) -> Iterator[int]:
         """Yield the names in a text from left to right, the longest at each place.
 
@@ -122,17 +151,17 @@ class NameTable:
             needs_capital: whether a name's first and last word must start with a capital; without
                 it, only a name of one word needs one.
             skip: words that are no name when they stand alone (stop words).
-            only: look for these names only.
+            only: by a name's number, whether it is looked for; `None`: all are.
         """
         words, place = text.words, -1
         while (place := place + 1) < len(words):
             if needs_capital and not text.marked[place]:  # most words; nothing else is looked at
                 continue
-            for length in self._lengths.get(words[place], ()):
+            for length in _descending(self._lengths.get(words[place], 0)):
                 last = place + length - 1
                 if self._may_be(text, place, last, needs_capital=needs_capital, skip=skip):
                     found = self._numbers.get(" ".join(words[place : last + 1]), -1)
-                    if found >= 0 and (only is None or found in only):
+                    if found >= 0 and (only is None or only[found]):
                         yield found
                         place = last
                         break

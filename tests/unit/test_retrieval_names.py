@@ -5,7 +5,7 @@ import pytest
 
 from qrmem.retrieval import pagerank, weights
 from qrmem.retrieval.features import FEATURES, by_rank
-from qrmem.retrieval.graph import Graph, lead_name
+from qrmem.retrieval.graph import Graph, Titled, lead_name
 from qrmem.retrieval.links import Links
 from qrmem.retrieval.ragged import Ragged
 from qrmem.retrieval.spotting import NameTable, plain, title_forms, words_of
@@ -104,25 +104,23 @@ def test_ragged_columns_group_and_gather() -> None:
     assert lists.gathered(np.zeros(0, dtype=np.int64))[0].size == 0
 
 
+NO_ROWS = np.zeros(0, dtype=np.int64)
+NO_LISTS = Ragged.group(NO_ROWS, NO_ROWS, 0)
+
+
 def graph_of(mentions: list[list[int]], names: int) -> Graph:
     pairs = [(row, name) for row, found in enumerate(mentions) for name in found]
     rows, entities = (np.array([pair[n] for pair in pairs], dtype=np.int64) for n in (0, 1))
     return Graph(
         table=NameTable(),
-        titled={},
-        entities_of_name={},
-        entity_keys=[],
-        entity_names=[],
+        titled=Titled.of({}, 0),
+        entities_of_name=NO_LISTS,
         mentions=Ragged.group(rows, entities, len(mentions)),
         mentioned=Ragged.group(entities, rows, names),
         rows_of_document=Ragged.group(rows, rows, len(mentions)),
-        _reached={},
-        _terms={},
-        _in_titles={},
     )
 
 
-NO_ROWS = np.zeros(0, dtype=np.int64)
 NO_LINKS = Links(NO_ROWS, NO_ROWS, NO_ROWS, NO_ROWS, np.zeros(0), np.zeros(0, dtype=bool))
 
 

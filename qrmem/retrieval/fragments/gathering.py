@@ -12,8 +12,8 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.records import DocumentInfo, Scalar, Segment
-    from qrmem.retrieval.columns import Columns
+    from qrmem.records import Scalar, Segment
+    from qrmem.retrieval.columns import Columns, Described
     from qrmem.retrieval.fragments.settings import FragmentSettings
 
 CHAT_KEY = "chat"
@@ -40,7 +40,7 @@ class Fragments:
 
     rows: "NDArray[np.int64]"
     ids: Sequence[str]
-    documents: "Sequence[DocumentInfo]"
+    documents: "Sequence[Described]"
     document_of: "NDArray[np.int64]"
     sequences: "NDArray[np.int64]"
     places: "NDArray[np.int64]"
@@ -79,7 +79,7 @@ def is_turn(metadata: Mapping[str, "Scalar"]) -> bool:
     return CHAT_KEY in metadata and isinstance(metadata.get(TURN_KEY), int)
 
 
-def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
+def _sequences(documents: "Sequence[Described]") -> "tuple[NDArray[np.int64], ...]":
     """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
     numbers: dict[tuple[str, str], int] = {}
     sequence_of, turn_of = [], []
