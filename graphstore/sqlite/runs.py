@@ -109,17 +109,20 @@ def kept_keys(db: sqlite3.Connection, ns: str) -> list[str]:
 
 def kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Kept]:
     """Return what is kept under some keys, in their order."""
+    number = namespace_number(db, ns)
+    # Values and ties apart: joined, a value would be read once for each of its segments.
+    sql = "SELECT key, value, num FROM cached WHERE ns = ? AND key IN ({})"
+    values = {key: (value, num) for key, value, num in rows_in(db, sql, set(keys), number)}
     sql = (
-        "SELECT c.key, c.value, s.segment FROM cached c LEFT JOIN cached_segment s"
-        " ON s.cached = c.num WHERE c.ns = ? AND c.key IN ({}) ORDER BY c.key, s.segment"
+        "SELECT s.cached, s.segment FROM cached c JOIN cached_segment s ON s.cached = c.num"
+        " WHERE c.ns = ? AND c.key IN ({})"
     )
-    values: dict[str, str] = {}
-    ties: dict[str, list[str]] = {}
-    for key, value, segment in rows_in(db, sql, set(keys), namespace_number(db, ns)):
-        values[key] = value
-        ties.setdefault(key, []).extend([] if segment is None else [segment])
+    ties: dict[int, list[str]] = {}
+    for num, segment in rows_in(db, sql, set(keys), number):
+        ties.setdefault(num, []).append(segment)
     found = {
-        key: Kept(key, json.loads(value), tuple(sorted(ties[key]))) for key, value in values.items()
+        key: Kept(key, json.loads(value), tuple(sorted(ties.get(num, ()))))
+        for key, (value, num) in values.items()
     }
     return in_order(keys, found)
 
