@@ -5,7 +5,7 @@ Names and entities that would vanish at the end are never written.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
@@ -40,15 +40,24 @@ class Plan:
     overwritten: set[tuple[str, str]] = field(default_factory=set)
 
 
-async def apply(work: Work, revision: int, change: Change) -> int:
-    """Apply a change if nobody else did since; return the new revision."""
+async def apply(
+    work: Work, revision: int, change: Change, known: Mapping[str, Tally]
+) -> tuple[int, dict[str, Tally]]:
+    """Apply a change if nobody else did since.
+
+    Args:
+        known: names, by short key, as the change before this one left them; they are not read.
+
+    Returns:
+        The new revision, and the names of this change as it leaves them.
+    """
     await work.lock()
     (*_, found, _), *_ = await work.rows("namespaces.get")
     if found != revision:
         raise StoreConflict(
             f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else did it"
         )
-    plan = await _planned(work, change)
+    plan = await _planned(work, change, known)
     await _clear_rows(work, plan.cleared)
     await _write_entities(work, change, plan)
     await _write_names(work, plan)
@@ -62,7 +71,7 @@ async def apply(work: Work, revision: int, change: Change) -> int:
     await _settle_entities(work, plan)
     row = await work.row("namespaces.raise_revision")
     assert row is not None
-    return int(row[0])
+    return int(row[0]), {key: tally.settled for key, tally in plan.names.items() if tally.is_living}
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
@@ -73,7 +82,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     """
     plan, tallies = Plan(cleared=set(segments)), Tallies()
     await _uncount(work, plan, tallies)
-    plan.names = tallies.settled(await _names(work, tallies.mentions), {})
+    plan.names = tallies.settled(await _names(work, tallies.mentions, {}), {})
     plan.touched = set(tallies.mentions)
     await _clear_rows(work, plan.cleared)
     await _write_names(work, plan)
@@ -84,7 +93,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
 # --- reading -------------------------------------------------------------------------------------
 
 
-async def _planned(work: Work, change: Change) -> Plan:
+async def _planned(work: Work, change: Change, before: Mapping[str, Tally]) -> Plan:
     segments = shortened(written_segments(change).union(change.clear))
     known = set(await work.gathered("facts.known_segments", sorted(segments)))
     plan = Plan(cleared=known & set(map(short, change.clear)))
@@ -92,7 +101,7 @@ async def _planned(work: Work, change: Change) -> Plan:
     tallies = Tallies()
     await _uncount(work, plan, tallies, change.mentions)
     keys = shortened(used_names(change).union(change.names))
-    found = await _names(work, {*tallies.mentions, *keys})
+    found = await _names(work, {*tallies.mentions, *keys}, before)
     targets = set(map(short, {*change.names.values(), *(e.key for e in change.entities)}))
     plan.entities = set(await work.gathered("changes.known_entities", sorted(targets)))
     check_change(
@@ -118,11 +127,12 @@ def _assign(plan: Plan, names: Mapping[str, str], found: dict[str, Tally]) -> No
         tally.key, tally.entity = key, entity
 
 
-async def _names(work: Work, keys: Collection[str]) -> dict[str, Tally]:
-    return {
-        key: Tally("", short(entity), entity, mentions=mentions, kept=kept)
-        for key, entity, kept, mentions in await work.gathered("changes.names", sorted(keys))
-    }
+async def _names(work: Work, keys: Collection[str], known: Mapping[str, Tally]) -> dict[str, Tally]:
+    found = {key: replace(known[key]) for key in keys if key in known}
+    missing = sorted(key for key in keys if key not in known)
+    for key, entity, kept, mentions in await work.gathered("changes.names", missing):
+        found[key] = Tally("", short(entity), entity, mentions=mentions, kept=kept)
+    return found
 
 
 async def _uncount(
@@ -130,7 +140,8 @@ async def _uncount(
 ) -> None:
     """Count out the mentions that go, and in those that come."""
     latest = {(short(row.segment_id), short(row.name)): row for row in rows}
-    kept = await work.gathered("changes.mentions", sorted(plan.cleared | plan.segments))
+    written = {segment for segment, _ in latest} & plan.segments
+    kept = await work.gathered("changes.mentions", sorted(plan.cleared | written))
     for segment, name, forms in kept:
         is_overwritten = (segment, name) in latest and segment not in plan.cleared
         if is_overwritten:

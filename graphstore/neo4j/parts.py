@@ -2,9 +2,9 @@
 
 A server keeps all that a transaction writes in memory. What is new can be written in parts: each
 raises the revision, so that nobody comes in between unseen, and each brings the digests of its own
-segments, so that whoever stops half-way leaves a memory that the next merge completes. A change
-that clears anything is left whole: a name may lose its last mention in one part and find one in
-the next.
+segments, so that whoever stops half-way leaves a memory that the next merge completes. Facts that
+speak of a name which a later part brings come last, in parts of their own. A change that clears
+anything is left whole: a name may lose its last mention in one part and find one in the next.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,10 +53,10 @@ def parts(change: Change, rows: int = PART_ROWS) -> Sequence[Change]:
         made[place[question.segment_id]].questions.append(question)
     for row in change.index:
         made[place[row.segment_id]].index.append(row)
-    late = _put_facts(change, place, first, made)
-    for segment, digest in change.merged.items():
-        made[-1 if segment in late else place[segment]].merged[segment] = digest
     _put_names(change, first, made)
+    late = _put_facts(change, place, first, made, rows)
+    for segment, digest in change.merged.items():
+        made[late.get(segment, place[segment])].merged[segment] = digest
     return [part.change() for part in made]
 
 
@@ -90,20 +90,22 @@ def _first_parts(change: Change, place: dict[str, int]) -> dict[str, int]:
 
 
 def _put_facts(
-    change: Change, place: dict[str, int], first: dict[str, int], made: list[_Part]
-) -> set[str]:
-    """Put facts into their segments' parts, or where both names are mentioned first.
+    change: Change, place: dict[str, int], first: dict[str, int], made: list[_Part], rows: int
+) -> dict[str, int]:
+    """Put facts into their segments' parts, or into further ones if a name comes too late.
 
     Returns:
-        Segments with a fact in a later part: their digest has to wait.
+        Segments with a fact in a further part, and the last of these: their digest has to wait.
     """
-    late = set()
+    late, full = {}, 0
     for fact in change.facts:
-        own = place[fact.segment_id]
-        at = max(own, first.get(fact.head, 0), first.get(fact.tail, 0))
+        at = place[fact.segment_id]
+        if max(first.get(fact.head, 0), first.get(fact.tail, 0)) > at:
+            if full % rows == 0:
+                made.append(_Part())
+            full += 1
+            at = late[fact.segment_id] = len(made) - 1
         made[at].facts.append(fact)
-        if at > own:
-            late.add(fact.segment_id)
     return late
 
 

@@ -137,9 +137,13 @@ async def cached(work: Work, key: str) -> Mapping[str, Any] | None:
 
 
 async def put_cached(
-    work: Work, key: str, value: Mapping[str, Any], segments: Collection[str]
+    work: Work,
+    key: str,
+    value: Mapping[str, Any],
+    segments: Collection[str],
+    calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value until one of the segments goes."""
+    """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
     await work.run(
         "runs.put_cached",
@@ -148,6 +152,7 @@ async def put_cached(
         value=dumps(value),
         segments=sorted(segments),
     )
+    await add_calls(work, calls)
 
 
 async def kept_keys(work: Work) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.neo4j.parts import parts
+from qrmem.graphstore.neo4j.tallies import Tally
 from qrmem.graphstore.protocol import (
     Catalog,
     Change,
@@ -142,8 +143,10 @@ class Neo4jStore:
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
+        known: dict[str, Tally] = {}
         for part in parts(change):
-            revision = await self._db.write(changes.apply, ns, revision, part)
+            revision, left = await self._db.write(changes.apply, ns, revision, part, known)
+            known |= left
         return revision
 
     async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
@@ -233,9 +236,10 @@ class Neo4jStore:
         *,
         segment_id: str = "",
         segments: Sequence[str] = (),
+        calls: Sequence[CallRecord] = (),
     ) -> None:
         ties = {*segments, segment_id} - {""}
-        await self._db.write(runs.put_cached, ns, key, value, ties)
+        await self._db.write(runs.put_cached, ns, key, value, ties, calls)
 
     async def kept_keys(self, ns: str) -> Sequence[str]:
         return await self._db.read(runs.kept_keys, ns)

@@ -48,6 +48,12 @@ class Tally:
         pairs = [(form, count) for form, count in self.forms.items() if count > 0]
         return sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
 
+    @property
+    def settled(self) -> "Tally":
+        """The name as the next change finds it."""
+        kept = packed(self.ranked) if self.forms else self.kept
+        return Tally("", short(self.entity), self.entity, mentions=self.mentions, kept=kept)
+
 
 class Tallies:
     """All names that a change touches."""
