@@ -19,6 +19,7 @@ from qrmem.ports import Event, Listener, Reading
 from qrmem.records import AddReport, Document, DocumentInfo, LedgerRow, Segment
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.gathering import is_turn
+from qrmem.retrieval.keeping import Keeper
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, outline
 from qrmem.text.code.languages import CODE_KEY
@@ -107,6 +108,7 @@ class Adder:
                     await self._build()
             await self._build()
             await self._relate_code()
+            await Keeper(self._store, self._ns).renew(self._tally.read)
         except CapReached as exc:
             await self._stop(str(exc))
         finally:

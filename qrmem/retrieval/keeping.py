@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LEAST = 2000
 """Segments of the smallest memory for which anything is kept: a smaller one is read in a moment."""
+GROWN = 0.1
+"""Share of a memory that a run reads for it to be kept at its end; else the next search does it."""
 _COLUMNS, _GRAPH = "columns", "graph"
 
 
@@ -21,6 +23,15 @@ class Keeper:
     def __init__(self, store: "GraphStore", ns: str) -> None:
         self._store = store
         self._ns = ns
+
+    async def renew(self, read: int) -> None:
+        """Keep what the next search needs, after a run that read so many segments."""
+        info = await self._store.namespace(self._ns)
+        if info is None or self._store.is_read_only or read < LEAST * GROWN:
+            return
+        size = (await self._store.counts(self._ns))["segments"]
+        if size >= LEAST and read >= GROWN * size:
+            await self.graph(await self.columns(info.revision))
 
     async def columns(self, revision: int) -> Columns:
         """Return the columns of the present revision, without vectors."""

@@ -195,3 +195,26 @@ async def test_a_small_memory_keeps_nothing(path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(keeping, "LEAST", 6)
     await searched(path)
     assert rows(path) == []
+
+
+async def test_what_a_large_add_leaves_is_ready_for_the_first_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "b.db"
+
+    async def add(count: int, prefix: str) -> None:
+        async with qrmem.open(str(path), namespace="n", model="", embedder="none") as memory:
+            await memory.add(
+                Document(f"Kay {prefix}{n} sang.", id=f"{prefix}{n}") for n in range(count)
+            )
+
+    await add(20, "x")
+    whole = rows(path)
+    assert whole
+    await add(1, "y")
+    assert rows(path) == whole  # too little has changed for making it again
+    await add(5, "z")
+    assert rows(path) != whole
+    forbid(monkeypatch)
+    async with qrmem.open(str(path), namespace="n", model="", embedder="none") as memory:
+        assert [hit.document_id for hit in await memory.search("z3", k=1)] == ["z3"]
