@@ -180,7 +180,8 @@ async def build_documents(
     Raises:
         AccessRefused: at once; what was read is kept, and the rest is still pending.
         ModelUnavailable: as above; what was read is merged, so that it can be asked.
-        CapReached: as `ModelUnavailable`.
+        ModelUnusable: as above.
+        CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
     """
     run = BuildRun(deps, Reader(deps))
@@ -234,7 +235,9 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
             found = await deps.store.contributions(deps.ns, document_id, kinds=("extraction",))
             run.lossy.update({made.segment_id: made for made in found if made.losses})
     await run.share(state["source"])
-    return {"unread": [id for id in run.segments if run.is_unread(id)]}
+    unread = [id for id in run.segments if run.is_unread(id)]
+    # What failed before comes last: a run that stops at it has read all that can be read.
+    return {"unread": sorted(unread, key=lambda id: run.state_of(id) == "failed")}
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from qrmem.errors import CapReached, ModelUnavailable
+from qrmem.errors import CapReached, ModelUnavailable, ModelUnusable
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ async def each(
 
     Raises:
         CapReached: raised by the work; what was in flight is finished first, as it is paid for.
+        ModelUnusable: in the same way.
         Exception: what else the work raised first; everything in flight is cancelled.
     """
     pool = _Pool(items, work, was_answered)
@@ -39,8 +40,8 @@ async def each(
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-    if pool.cap is not None:
-        raise pool.cap
+    if pool.stop is not None:
+        raise pool.stop
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +56,7 @@ class _Pool(Generic[T]):
     """What the workers share.
 
     Attributes:
-        cap: the cap that was reached, if one was; nothing new is started then.
+        stop: why nothing new is started, if that is so.
     """
 
     def __init__(
@@ -68,15 +69,15 @@ class _Pool(Generic[T]):
         self._is_silent = False
         self._busy = 0
         self._changed = asyncio.Condition()
-        self.cap: CapReached | None = None
+        self.stop: CapReached | ModelUnusable | None = None
 
     async def run(self) -> None:
         """Work until nothing is left."""
         while (turn := await self._next()) is not None:
             try:
                 await self._work(turn.item)
-            except CapReached as exc:
-                self.cap = exc
+            except (CapReached, ModelUnusable) as exc:
+                self.stop = exc
             except ModelUnavailable:
                 if turn.answers == self._answers or not self._answers:
                     raise
@@ -93,7 +94,7 @@ class _Pool(Generic[T]):
     async def _next(self) -> _Turn[T] | None:
         """Return what to do next: something new if all is well, else what has failed."""
         async with self._changed:
-            while self.cap is None:
+            while self.stop is None:
                 turn = None if self._is_silent else next((_Turn(i) for i in self._new), None)
                 # While the server is silent, whoever is still waiting for it may hear from it.
                 if turn is None and self._again and not (self._is_silent and self._busy):

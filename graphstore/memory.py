@@ -407,9 +407,11 @@ class MemoryStore:
         *,
         segment_id: str = "",
         segments: Sequence[str] = (),
+        calls: Sequence[CallRecord] = (),
     ) -> None:
         ties = frozenset({*segments, segment_id} - {""})
         self._existing(ns).cached[key] = (to_plain(value), ties)
+        self._existing(ns).calls.extend(calls)
 
     async def kept_keys(self, ns: str) -> Sequence[str]:
         return sorted(self._space(ns).cached)

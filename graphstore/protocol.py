@@ -502,6 +502,7 @@ class GraphStore(Protocol):
         *,
         segment_id: str = "",
         segments: Sequence[str] = (),
+        calls: Sequence[CallRecord] = (),
     ) -> None:
         """Keep a JSON value; it goes when one of its segments goes.
 
@@ -510,6 +511,7 @@ class GraphStore(Protocol):
         Args:
             segment_id: the segment that it is about, or "".
             segments: more of them.
+            calls: what it cost; they are appended to the ledger of calls in the same transaction.
         """
         ...
 

@@ -163,6 +163,7 @@ class Adder:
                 return
             else:
                 self._tally.resumed.append(name)
+                self._trust(await self._states(name))
         elif before == digest:
             await self._put(document, self._tally.updated, anew=True)
         else:
@@ -182,6 +183,11 @@ class Adder:
         await self._store.put_document(self._ns, document, segments, anew=anew)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
+
+    def _trust(self, states: Counter[str]) -> None:
+        """Have more patience with a model if some of a document was read before."""
+        if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
+            self._run.meter.trust.prove()
 
     def _cut(self, name: str, document: Document) -> list[Segment]:
         settings, cutter = self._tools.settings, self._tools.cutter

@@ -13,6 +13,7 @@ QrmemError                    catch this to catch everything of ours
 │   └── AccessRefused         a key, a password or a model name was refused
 ├── OutOfReach                store or model does not answer: retry later      (exit 4)
 │   ├── ModelUnavailable      the chat or embedding server failed
+│   ├── ModelUnusable         the chat model answers, and nothing that can be read
 │   ├── TaggerUnavailable     an entity tagger does not answer; a segment goes on without it
 │   └── StoreUnavailable      the database failed, is locked or read-only
 ├── StoreConflict             somebody else changed the namespace; retried inside
@@ -80,6 +81,10 @@ class OutOfReach(QrmemError):
 
 class ModelUnavailable(OutOfReach):
     """The chat or embedding server failed after all retries."""
+
+
+class ModelUnusable(OutOfReach):
+    """A chat model gives no reply that can be read; another may, or the same one set up rightly."""
 
 
 class TaggerUnavailable(OutOfReach):

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
@@ -257,19 +258,22 @@ class Tools:
         """Return what keeps the replies of a chat model in the store."""
         from qrmem.models.caching import CachedChat
 
-        async def keep(key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
+        async def keep(
+            key: str,
+            value: Mapping[str, Any],
+            segments: Sequence[str],
+            calls: Sequence[CallRecord],
+        ) -> None:
+            work = partial(self._store.put_cached, self.info.name, key, value)
             if aside is None:
-                await self._keep(key, value, segments)
+                await work(segments=segments, calls=calls)
             else:
-                await aside.write(lambda: self._keep(key, value, segments))
+                await aside.write(lambda: work(segments=segments, calls=calls))
 
         return lambda chat: CachedChat(chat, self._kept, keep)
 
     async def _kept(self, key: str) -> Mapping[str, Any] | None:
         return await self._store.cached(self.info.name, key)
-
-    async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
-        await self._store.put_cached(self.info.name, key, value, segments=segments)
 
 
 def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -> Embedder:

@@ -87,9 +87,14 @@ def cached(db: sqlite3.Connection, ns: str, key: str) -> Mapping[str, Any] | Non
 
 
 def put_cached(
-    db: sqlite3.Connection, ns: str, key: str, value: Mapping[str, Any], segments: Collection[str]
+    db: sqlite3.Connection,
+    ns: str,
+    key: str,
+    value: Mapping[str, Any],
+    segments: Collection[str],
+    calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value until one of the segments goes."""
+    """Keep a value until one of the segments goes, and append what it cost."""
     number = required_namespace(db, ns)
     db.execute("DELETE FROM cached WHERE ns = ? AND key = ?", (number, key))
     row = db.execute(
@@ -99,6 +104,7 @@ def put_cached(
         "INSERT INTO cached_segment VALUES (?, ?, ?)",
         ((number, segment, row.lastrowid) for segment in segments),
     )
+    add_calls(db, number, calls)
 
 
 def kept_keys(db: sqlite3.Connection, ns: str) -> list[str]:

@@ -271,9 +271,10 @@ class SqliteStore:
         *,
         segment_id: str = "",
         segments: Sequence[str] = (),
+        calls: Sequence[CallRecord] = (),
     ) -> None:
         ties = {*segments, segment_id} - {""}
-        await self._write(runs.put_cached, ns, key, value, ties)
+        await self._write(runs.put_cached, ns, key, value, ties, calls)
 
     async def kept_keys(self, ns: str) -> Sequence[str]:
         return await self._worker.read(runs.kept_keys, ns)

@@ -53,6 +53,13 @@ class RunsContract(Contract):
         await store.put_calls("n", calls[3:])
         assert list(await store.calls("n")) == calls
 
+    async def test_a_value_is_kept_together_with_what_it_cost(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        calls = [CallRecord(f"r{n}", "judge", "online", "p", "m", tokens_in=n) for n in range(3)]
+        await store.put_calls("n", calls[:1])
+        await store.put_cached("n", "k", {"x": 1}, calls=calls[1:])
+        assert list(await store.calls("n")) == calls
+
     async def test_what_is_kept_under_a_key_is_replaced_whole(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         assert await store.cached("n", "k") is None

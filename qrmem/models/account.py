@@ -36,7 +36,7 @@ class Account:
 
         Args:
             price_of: money of an unknown model is not counted.
-            sink: takes each record as it is made.
+            sink: takes each record that is not in a store yet.
             listener: hears of each call.
             keeps_records: `False` where a run may be long, and `sink` takes care of them.
         """
@@ -99,7 +99,11 @@ class Account:
         self.purse.check()
 
     def record(self, *, cost: float | None, seconds: float, **fields: Any) -> None:
-        """Add a record of one call; `fields` are those of `CallRecord`."""
+        """Count one call and hand its record over; `fields` are those of `CallRecord`."""
+        self.write([self.count(cost=cost, seconds=seconds, **fields)])
+
+    def count(self, *, cost: float | None, seconds: float, **fields: Any) -> CallRecord:
+        """Count one call and return its record, which is still to be written."""
         record = CallRecord(
             run=self._run,
             phase=self._phase,
@@ -111,10 +115,15 @@ class Account:
         self._sums.add(record)
         if self._keeps_records:
             self._records.append(record)
-        if self._sink:
-            self._sink(record)
         if self._listener:
             self._listener(Event("call", _shown(record)))
+        return record
+
+    def write(self, records: Iterable[CallRecord]) -> None:
+        """Hand records to whoever takes care of them."""
+        if self._sink:
+            for record in records:
+                self._sink(record)
 
     def warn(self, message: str, **data: Any) -> None:
         """Tell the listener of something that a user should know."""

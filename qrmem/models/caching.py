@@ -1,19 +1,23 @@
 """Replies that were paid for are kept, by a hash of everything that shapes them."""
 
+import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
+from qrmem.errors import QrmemError
 from qrmem.models.exchange import FORMS, Dialect, Exchange, Form, send
 from qrmem.models.outcomes import outcome_of
-from qrmem.ports import ChatModel, ChatReply, ChatRequest
+from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest
 
 Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-Put = Callable[[str, Mapping[str, Any], Sequence[str]], Awaitable[None]]
-"""Takes key, value and the ids of the segments that the reply goes with."""
+Put = Callable[
+    [str, Mapping[str, Any], Sequence[str], Sequence[CallRecord]], Coroutine[Any, Any, None]
+]
+"""Takes key, value, the ids of the segments that the reply goes with, and what it cost."""
 
 
 class CachedChat:
@@ -46,11 +50,24 @@ class CachedChat:
             if (kept := await self._get(key)) is not None:
                 return _restored(kept)
         reply = await send(self._chat, exchange)
-        if outcome_of(reply, request) != "unparsable":
+        outcome = outcome_of(reply, request)
+        if exchange.gate:
+            exchange.gate.book(exchange, reply, outcome)
+        if outcome != "unparsable":
             key = keys.get(exchange.options.form) or keys[forms[0]]
-            about = (request.segment_id, *request.shared_with) if request.segment_id else ()
-            await self._put(key, asdict(reply), about)
+            await self._keep(key, reply, exchange)
         return reply
+
+    async def _keep(self, key: str, reply: ChatReply, exchange: Exchange) -> None:
+        """Keep a reply together with its record, or neither."""
+        request = exchange.request
+        about = (request.segment_id, *request.shared_with) if request.segment_id else ()
+        calls, exchange.unwritten = exchange.unwritten, []
+        try:
+            await _finished(self._put(key, asdict(reply), about, calls))
+        except QrmemError:
+            exchange.unwritten = calls
+            raise
 
     def _forms(self, request: ChatRequest) -> tuple[Form | str, ...]:
         """Return the forms that a kept reply may have been asked for in, the present one first."""
@@ -92,6 +109,16 @@ def cache_keys(
         one.update(form.encode())
         found.append(one.hexdigest())
     return found
+
+
+async def _finished(work: Coroutine[Any, Any, None]) -> None:
+    """Do some work to its end, even where the run is given up meanwhile: the reply is paid for."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def is_reply_key(key: str) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeGuard, get_args, runtime_checkable
 
 from qrmem.errors import ModelUnavailable, QrmemError
-from qrmem.ports import ChatModel, ChatReply, ChatRequest, Listener
+from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest, Listener
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
 """How a structured reply is asked for; the second one is the dialect of llama.cpp and its kin."""
@@ -61,6 +61,10 @@ class Gate(Protocol):
         """Whether the run's budget of retries allows one more."""
         ...
 
+    def book(self, exchange: "Exchange", reply: ChatReply, outcome: str) -> None:
+        """Count a call to which a reply came; its record is in `exchange.unwritten` then."""
+        ...
+
 
 @dataclass(slots=True)
 class Exchange:
@@ -71,6 +75,10 @@ class Exchange:
         sent: requests that went to the server.
         gate: who counts them, or `None`.
         listener: of the run that it belongs to, or `None`.
+        began: when, by the event loop's clock.
+        is_booked: whether the gate has counted it.
+        unwritten: its record, once it is booked, until it is in a store: whoever keeps the reply
+            there writes it in the same transaction, so that nothing is kept that was not paid for.
     """
 
     request: ChatRequest
@@ -78,6 +86,9 @@ class Exchange:
     sent: int = 0
     gate: Gate | None = None
     listener: Listener | None = None
+    began: float = 0.0
+    is_booked: bool = False
+    unwritten: list[CallRecord] = field(default_factory=list)
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from qrmem.models.caps import Amount, Caps, Price
 from qrmem.models.exchange import Exchange, send
 from qrmem.models.outcomes import outcome_of
 from qrmem.models.staged import model_for, models_of
+from qrmem.models.trust import Trust
 from qrmem.ports import CallRecord, ChatModel, ChatReply, ChatRequest, Listener, Tokenizer
 from qrmem.records import Usage
 
@@ -27,6 +28,7 @@ class Meter:
 
     Attributes:
         account: of the run; others that cost something may share it.
+        trust: stops a build whose model gives nothing that can be read; a question is short.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Meter:
         price_of: PriceOf = price if callable(price) else lambda model: price
         self._chat = chat
         self._tokenizer = tokenizer
+        self._is_building = phase == "construction"
         self.account = Account(
             run=run,
             phase=phase,
@@ -66,6 +69,7 @@ class Meter:
             keeps_records=keeps_records,
         )
         self.account.require_prices(models_of(chat))
+        self.trust = Trust()
         self._retries = 0
         self._successes = 0
         self._open = 0
@@ -94,13 +98,16 @@ class Meter:
 
         Raises:
             CapReached: it might exceed a cap; nothing was sent.
+            ModelUnusable: a build has been given nothing but replies that cannot be read.
         """
         return await self.send(Exchange(request))
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send an exchange onward with this meter as its gate."""
+        if self._is_building:
+            self.trust.check(self._model(exchange.request))
         exchange.gate, exchange.listener = self, self.account.listener
-        began = asyncio.get_running_loop().time()
+        exchange.began = asyncio.get_running_loop().time()
         self._open += 1
         try:
             async with asyncio.timeout(self.account.purse.seconds_left()) as bound:
@@ -109,16 +116,21 @@ class Meter:
             error = exc
             if isinstance(exc, TimeoutError) and bound.expired():
                 error = self.account.purse.stop("the cap on seconds is reached")
-            seconds = asyncio.get_running_loop().time() - began
-            self._record(exchange, None, type(error).__name__, seconds)
+            # Where nothing was sent a cap held it back: it is no call.
+            if exchange.sent and not exchange.is_booked:
+                self._count(exchange, ChatReply(""), type(error).__name__)
             if error is exc:
                 raise
             raise error from exc
+        else:
+            if not exchange.is_booked:
+                is_cached = reply.from_cache
+                outcome = "cached" if is_cached else outcome_of(reply, exchange.request)
+                self.book(exchange, reply, outcome)
+            return reply
         finally:
             self._open -= 1
-        outcome = "cached" if reply.from_cache else outcome_of(reply, exchange.request)
-        self._record(exchange, reply, outcome, asyncio.get_running_loop().time() - began)
-        return reply
+            self.account.write(exchange.unwritten)
 
     # --- the gate --------------------------------------------------------------------------------
 
@@ -153,6 +165,12 @@ class Meter:
         self._retries += 1
         return self._retries <= _FREE_RETRIES + self._successes + self._open
 
+    def book(self, exchange: Exchange, reply: ChatReply, outcome: str) -> None:
+        """Count a call to which a reply came."""
+        if outcome != "cached":
+            self.trust.hear(self._model(exchange.request), reply, outcome)
+        self._count(exchange, self._counted(reply, exchange.request), outcome)
+
     # --- counting --------------------------------------------------------------------------------
 
     def prompt_tokens(self, request: ChatRequest) -> int:
@@ -184,15 +202,9 @@ class Meter:
         model = self._model(request)
         return self.account.cost(model, reply.tokens_in, reply.tokens_out, reply.cached_tokens)
 
-    def _record(
-        self, exchange: Exchange, reply: ChatReply | None, outcome: str, seconds: float
-    ) -> None:
-        request = exchange.request
-        if reply is None and not exchange.sent:
-            return  # a cap held it back: it is no call
-        counted = self._counted(reply, request) if reply else ChatReply("")
-        cost = self._cost(request, counted)
-        self.account.record(
+    def _count(self, exchange: Exchange, counted: ChatReply, outcome: str) -> None:
+        request, cost = exchange.request, self._cost(exchange.request, counted)
+        record = self.account.count(
             stage=request.stage,
             prompt=request.prompt,
             model=self._model(request),
@@ -201,10 +213,12 @@ class Meter:
             tokens_out=counted.tokens_out,
             cached_tokens=counted.cached_tokens,
             cost=0.0 if outcome == "cached" and cost is not None else cost,
-            seconds=seconds,
+            seconds=asyncio.get_running_loop().time() - exchange.began,
             attempts=exchange.sent,
             outcome=outcome,
         )
+        exchange.is_booked = True
+        exchange.unwritten.append(record)
 
 
 __all__ = ["Meter", "Phase", "usage"]

@@ -16,6 +16,8 @@ from servers.nursery import Nursery
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 import qrmem
+from qrmem.graphstore import open_store
+from qrmem.models.caching import is_reply_key
 
 CONCURRENCY = 4
 KILLS = 15
@@ -88,6 +90,19 @@ async def _graph(path: Path) -> dict[str, Any]:
         }
 
 
+async def books(path: Path) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
+    """Return the tokens of the replies that are kept, and those that the ledger says were paid."""
+    store = await open_store(str(path), qrmem.Settings())
+    keys = [key for key in await store.kept_keys("default") if is_reply_key(key)]
+    kept = [reply.value for reply in await store.kept("default", keys)]
+    paid = [c for c in await store.calls("default") if c.outcome in {"ok", "repaired"}]
+    await store.close()
+    return (
+        Counter((reply["tokens_in"], reply["tokens_out"]) for reply in kept),
+        Counter((call.tokens_in, call.tokens_out) for call in paid),
+    )
+
+
 @pytest.mark.parametrize("source", ["book.md", "notes"])
 def test_a_build_that_is_killed_anywhere_ends_where_an_undisturbed_one_does(
     tmp_path: Path, server: Watched, source: str
@@ -123,3 +138,5 @@ def test_a_build_that_is_killed_anywhere_ends_where_an_undisturbed_one_does(
             assert graph(shell.folder / f"{memories}.db") == expected
             requests = (server.stats.contents - before).total()
             assert requests <= asked.total() + killed * CONCURRENCY
+            kept, paid = asyncio.run(books(shell.folder / f"{memories}.db"))
+            assert paid == kept, "a reply is kept that the ledger does not know, or the reverse"

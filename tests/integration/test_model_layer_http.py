@@ -26,7 +26,7 @@ from qrmem.models.negotiation import forget
 from qrmem.models.probe import probe
 from qrmem.models.structured import ask
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import ChatModel, ChatRequest, Event, Message
+from qrmem.ports import CallRecord, ChatModel, ChatRequest, Event, Message
 
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
 TESTS = Path(__file__).parent.parent
@@ -118,7 +118,9 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
     async def get(key: str) -> Mapping[str, Any] | None:
         return kept.get(key)
 
-    async def put(key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
+    async def put(
+        key: str, value: Mapping[str, Any], segments: Sequence[str], calls: Sequence[CallRecord]
+    ) -> None:
         kept[key] = json.loads(json.dumps(value))
 
     async with serving(forms=["json_object", "text"]) as server:

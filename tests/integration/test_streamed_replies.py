@@ -171,7 +171,7 @@ async def test_log_probabilities_come_out_of_the_cache_as_they_went_in() -> None
     async def get(key: str) -> Any:
         return kept.get(key)
 
-    async def put(key: str, value: Mapping[str, Any], segments: Any) -> None:
+    async def put(key: str, value: Mapping[str, Any], segments: Any, calls: Any) -> None:
         kept[key] = json.loads(json.dumps(value))
 
     async with serving() as server, chatting(server) as chat:

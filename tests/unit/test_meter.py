@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from qrmem.errors import CapReached, ModelUnavailable, UsageError
+from qrmem.errors import (
+    CapReached,
+    ModelUnavailable,
+    ModelUnusable,
+    StoreUnavailable,
+    UsageError,
+)
 from qrmem.models.caching import CachedChat, cache_keys
 from qrmem.models.caps import Amount, Caps, Price, Purse
 from qrmem.models.exchange import Exchange, Transient
 from qrmem.models.limiter import Limiter
 from qrmem.models.meter import Meter, usage
 from qrmem.models.structured import ask
+from qrmem.models.trust import PROVEN, UNKNOWN
 from qrmem.ports import CallRecord, ChatReply, ChatRequest, Event, Message
 
 SCHEMA = {
@@ -284,13 +291,25 @@ class Kept:
     def __init__(self) -> None:
         self.values: dict[str, Mapping[str, Any]] = {}
         self.segments: list[str] = []
+        self.calls: list[CallRecord] = []
+        self.is_open = True
 
     async def get(self, key: str) -> Mapping[str, Any] | None:
         return self.values.get(key)
 
-    async def put(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
+    async def put(
+        self,
+        key: str,
+        value: Mapping[str, Any],
+        segments: Sequence[str],
+        calls: Sequence[CallRecord],
+    ) -> None:
+        await asyncio.sleep(0.01)
+        if not self.is_open:
+            raise StoreUnavailable("locked")
         self.values[key] = value
         self.segments += segments
+        self.calls += calls
 
 
 async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
@@ -307,6 +326,73 @@ async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
     assert meter.records[1].cost == 0.0
     assert meter.usage().calls == 1
     assert kept.segments == ["s1"]
+
+
+async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written_twice() -> None:
+    kept, sunk = Kept(), list[CallRecord]()
+    chat = CachedChat(ScriptedModel("fine", "", "good"), kept.get, kept.put)
+    meter = metered(chat, sink=sunk.append)
+    for text in ("one", "two"):
+        await meter.complete(request(text))
+    assert [record.outcome for record in kept.calls] == ["ok"]
+    assert [record.outcome for record in sunk] == ["unparsable"]
+    kept.is_open = False
+    with pytest.raises(StoreUnavailable):
+        await meter.complete(request("three"))
+    assert [record.outcome for record in sunk] == ["unparsable", "ok"]
+    assert list(meter.records) == [*kept.calls, *sunk]
+
+
+async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_meanwhile() -> None:
+    kept, sunk = Kept(), list[CallRecord]()
+    meter = metered(
+        CachedChat(ScriptedModel("fine"), kept.get, kept.put),
+        sink=sunk.append,
+        caps=Caps(seconds=0.005),
+    )
+    with pytest.raises(CapReached):
+        await meter.complete(request())
+    assert len(kept.values) == len(kept.calls) == 1
+    assert [record.outcome for record in (*kept.calls, *sunk)] == ["ok"]
+
+
+# --- replies that cannot be read -----------------------------------------------------------------
+
+
+async def answered(meter: Meter, times: int, **changes: Any) -> int:
+    """Ask until the meter stops it, and return how many replies came."""
+    for n in range(times):
+        try:
+            await meter.complete(request(schema=SCHEMA, attempt=n, **changes))
+        except ModelUnusable:
+            return n
+    return times
+
+
+async def test_a_model_that_gives_nothing_to_read_is_not_asked_on_for_ever() -> None:
+    meter = metered(ScriptedModel(*["I would rather not."] * 100))
+    assert await answered(meter, 100) == UNKNOWN
+    with pytest.raises(ModelUnusable, match=r"20 in a row.*I would rather not.*doctor --model"):
+        await meter.complete(request())
+    assert len(meter.records) == UNKNOWN
+
+
+async def test_one_good_reply_buys_patience_and_starts_the_count_anew() -> None:
+    replies = [*["no"] * 19, '{"names": []}', *["no"] * 59, '{"names": []}', *["no"] * 100]
+    meter = metered(ScriptedModel(*replies))
+    assert await answered(meter, 200) == 80 + PROVEN
+
+
+async def test_a_model_that_was_of_use_in_an_earlier_run_is_given_more_patience() -> None:
+    meter = metered(ScriptedModel(*["no"] * 100))
+    meter.trust.prove()
+    assert await answered(meter, 100) == PROVEN
+
+
+async def test_refusals_of_a_text_and_questions_are_not_held_against_a_model() -> None:
+    refusal = ChatReply("I can't help with that.", finish_reason="refusal")
+    assert await answered(metered(ScriptedModel(*[refusal] * 50)), 50) == 50
+    assert await answered(metered(ScriptedModel(*["no"] * 50), phase="online"), 50) == 50
 
 
 async def test_a_reply_that_cannot_be_read_is_not_kept() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qrmem.errors import CapReached, ModelOutputError
+from qrmem.errors import CapReached, ModelOutputError, ModelUnusable
 from qrmem.language.prompted.caller import Caller
 from qrmem.prompts import Prompt, catalogue, fenced
 from qrmem.records import Segment
@@ -65,7 +65,7 @@ class Summariser:
         tasks = [asyncio.create_task(one(text)) for text in texts]
         try:
             return await asyncio.gather(*tasks)
-        except CapReached:
+        except (CapReached, ModelUnusable):
             # What is in flight is paid for, and its replies are kept.
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
