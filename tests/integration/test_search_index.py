@@ -39,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
-    """A memory with vectors."""
+    """A memory with vectors that was never searched."""
     path = tmp_path / "a.db"
     async with qrmem.open(str(path), namespace="n", model="", embedder="none") as memory:
         await memory.add(
@@ -54,7 +54,16 @@ async def path(tmp_path: Path) -> Path:
     owners, matrix = await embed_segments(embedder, segments, [""] * len(segments))
     await store.put_vectors("n", "segment", owners, matrix)
     await store.close()
+    forget(path)
     return path
+
+
+def forget(path: Path) -> None:
+    """Leave the file as one that was never searched."""
+    db = sqlite3.connect(path)
+    db.execute("DELETE FROM search_index")
+    db.commit()
+    db.close()
 
 
 async def found(store: GraphStore) -> list[list[Hit]]:
@@ -102,10 +111,7 @@ async def test_a_second_process_finds_the_same_without_working_it_out(
 async def test_a_file_and_a_memory_that_keeps_nothing_find_the_same(path: Path) -> None:
     await searched(path)
     read_only = await searched(path, Opening(read_only=True))
-    db = sqlite3.connect(path)
-    db.execute("DELETE FROM search_index")
-    db.commit()
-    db.close()
+    forget(path)
     assert await searched(path, Opening(read_only=True)) == read_only
     assert rows(path) == []
 
