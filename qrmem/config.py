@@ -91,7 +91,7 @@ class Settings:
         timeout: seconds for one whole reply; a connection has 4. A server that never answers is
             given up after two of them.
         retries: how often a call is sent again after a failure that may pass.
-        requests_per_minute: what the server allows; 0 leaves it to its refusals.
+        requests_per_minute: what the server allows; 0 leaves it to its headers and refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.
         max_calls: requests that one run sends to servers at most, failed ones included; `None`, as
             in the others: no cap. What a request may use is reserved before it is sent.

@@ -94,15 +94,13 @@ def open_chat(
     where = endpoint(settings)
     known = abilities(where.address, settings.model)
     transport = OpenAITransport(where, settings.model, settings.timeout)
-    limited: Sender = Limiter(Gauge(transport), most=settings.concurrency)
-    if settings.requests_per_minute or settings.tokens_per_minute:
-        limited = Pace(
-            limited,
-            requests=settings.requests_per_minute,
-            tokens=settings.tokens_per_minute,
-            sleep=sleep,
-        )
-    retrying = Retrying(limited, Retries(settings.retries, sleep=sleep), listener)
+    paced = Pace(
+        Limiter(Gauge(transport), most=settings.concurrency),
+        requests=settings.requests_per_minute,
+        tokens=settings.tokens_per_minute,
+        sleep=sleep,
+    )
+    retrying = Retrying(paced, Retries(settings.retries, sleep=sleep), listener)
     layers = Negotiation(retrying, known)
     return Chat(settings.model, where, layers, known, transport)
 

@@ -73,6 +73,7 @@ class Exchange:
     Attributes:
         options: the dialect of the next request; `Negotiation` sets it.
         sent: requests that went to the server.
+        allowed: requests and tokens a minute that the server says it allows; 0 where it does not.
         gate: who counts them, or `None`.
         listener: of the run that it belongs to, or `None`.
         began: when, by the event loop's clock.
@@ -84,6 +85,7 @@ class Exchange:
     request: ChatRequest
     options: Options = field(default_factory=Options)
     sent: int = 0
+    allowed: tuple[int, int] = (0, 0)
     gate: Gate | None = None
     listener: Listener | None = None
     began: float = 0.0

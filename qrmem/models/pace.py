@@ -25,8 +25,9 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Set the allowance for a minute; 0 is no limit."""
+        """Set the allowance for a minute; 0: what the server says in its answers, if it does."""
         self._inner = inner
+        self._chosen = requests, tokens
         self._requests = requests
         self._tokens = tokens
         self._clock = clock
@@ -35,11 +36,16 @@ class Pace:
         self._tokens_due = float("-inf")
 
     async def send(self, exchange: Exchange) -> ChatReply:
-        """Wait for a turn and send."""
-        wait = self.reserve(_size(exchange.request))
-        if wait > 0:
-            await self._sleep(wait)
-        return await self._inner.send(exchange)
+        """Wait for a turn, send, and learn what the server allows."""
+        if self._requests or self._tokens:
+            wait = self.reserve(_size(exchange.request))
+            if wait > 0:
+                await self._sleep(wait)
+        reply = await self._inner.send(exchange)
+        chosen, allowed = self._chosen, exchange.allowed
+        self._requests = chosen[0] or allowed[0] or self._requests
+        self._tokens = chosen[1] or allowed[1] or self._tokens
+        return reply
 
     def reserve(self, tokens: int) -> float:
         """Take a turn for so many tokens and return the seconds until it comes."""

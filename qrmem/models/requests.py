@@ -1,7 +1,7 @@
 """One request through the `openai` client: the whole answer in time, or one of our errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+Hear = Callable[[Mapping[str, str]], None]
 
 CONNECT_SECONDS = 4.0
 """Time to get a connection; a command with no route to its server ends within 5 seconds."""
@@ -39,13 +41,19 @@ async def open_client(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
 
 
 async def requested(
-    create: Callable[[], Awaitable[Any]], endpoint: Endpoint, model: str, seconds: float
+    create: Callable[[], Awaitable[Any]],
+    endpoint: Endpoint,
+    model: str,
+    seconds: float,
+    *,
+    hear: Hear = lambda headers: None,
 ) -> str:
     """Return the body of an answer.
 
     Args:
         create: sends the request, by one of the client's `with_raw_response` methods.
         seconds: for the whole of it.
+        hear: takes the headers.
 
     Raises:
         AccessRefused: key or model name refused.
@@ -55,7 +63,9 @@ async def requested(
         ModelUnavailable: anything else.
     """
     async with _translated(endpoint, model, seconds), asyncio.timeout(seconds):
-        return str((await create()).text)
+        answer = await create()
+        hear(answer.headers)
+        return str(answer.text)
 
 
 async def streamed(
@@ -64,6 +74,8 @@ async def streamed(
     model: str,
     seconds: float,
     take: Callable[[str], None],
+    *,
+    hear: Hear = lambda headers: None,
 ) -> str:
     """Return the body of a streamed answer as if it had come in one piece.
 
@@ -73,6 +85,7 @@ async def streamed(
         create: sends the request, by one of the client's `with_streaming_response` methods.
         seconds: for the whole of it.
         take: hears each piece of the reply as it comes.
+        hear: takes the headers.
 
     Raises:
         QrmemError: as `requested`.
@@ -82,6 +95,7 @@ async def streamed(
         asyncio.timeout(seconds),
         create() as answer,
     ):
+        hear(answer.headers)
         if "event-stream" not in answer.headers.get("content-type", ""):
             return str(await answer.text())
         try:

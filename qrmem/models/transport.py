@@ -3,6 +3,8 @@
 import asyncio
 import json
 import time
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.models.endpoint import Endpoint
@@ -41,7 +43,7 @@ class OpenAITransport:
         if is_streamed and exchange.listener is not None:
             body = await self._stream(arguments, exchange, exchange.listener)
         else:
-            body = await self._post(arguments)
+            body = await self._post(arguments, exchange)
         return self._reply(body, time.monotonic() - began)
 
     async def aclose(self) -> None:
@@ -56,10 +58,14 @@ class OpenAITransport:
                 self._client = await open_client(self._endpoint, self._timeout)
             return self._client
 
-    async def _post(self, arguments: dict[str, Any]) -> str:
+    async def _post(self, arguments: dict[str, Any], exchange: Exchange) -> str:
         create = (await self._opened()).chat.completions.with_raw_response.create
         return await requested(
-            lambda: create(**_unchecked(arguments)), self._endpoint, self._model, self._timeout
+            lambda: create(**_unchecked(arguments)),
+            self._endpoint,
+            self._model,
+            self._timeout,
+            hear=partial(_note_limits, exchange),
         )
 
     async def _stream(
@@ -83,6 +89,7 @@ class OpenAITransport:
             self._model,
             self._timeout,
             take,
+            hear=partial(_note_limits, exchange),
         )
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
@@ -107,6 +114,13 @@ class OpenAITransport:
             seconds=seconds,
             log_probs=_log_probs(choice.get("logprobs")),
         )
+
+
+def _note_limits(exchange: Exchange, headers: Mapping[str, str]) -> None:
+    """Note what a server says it allows in a minute, in the headers that most services send."""
+    said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
+    requests, tokens = (int(text) if text.isdecimal() else 0 for text in said)
+    exchange.allowed = requests, tokens
 
 
 def _unchecked(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -387,3 +387,28 @@ async def test_no_more_calls_are_in_flight_than_were_allowed() -> None:
     async with serving(latency=0.02) as server, chatting(server, concurrency=3) as chat:
         await asyncio.gather(*(chat.complete(request(str(n))) for n in range(12)))
         assert server.stats.most_in_flight == 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "settings", "longest"),
+    [
+        ({}, {}, 0),
+        ({"x-ratelimit-limit-requests": "60"}, {}, 5),
+        ({"x-ratelimit-limit-tokens": "1000"}, {}, 280),
+        ({"x-ratelimit-limit-requests": "60"}, {"requests_per_minute": 6000}, 0),
+        ({"x-ratelimit-limit-requests": "many"}, {}, 0),
+    ],
+    ids=["none", "requests", "tokens", "the settings count more", "no number"],
+)
+async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
+    headers: dict[str, str], settings: dict[str, int], longest: float
+) -> None:
+    async with serving(headers=headers) as server, chatting(server, **settings) as chat:
+        await chat.complete(request())
+        texts = [f"Ahab {n}" for n in range(10)]
+        await asyncio.gather(*(chat.complete(request(t, max_tokens=500)) for t in texts))
+        waits: list[float] = chat.waits  # type: ignore[attr-defined]
+    if longest:
+        assert max(waits) == pytest.approx(longest, rel=0.3)
+    else:
+        assert not waits

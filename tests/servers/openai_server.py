@@ -45,6 +45,7 @@ class Behaviour:
         gives_log_probs: whether it gives them where they are asked for.
         streams: whether it streams where it is asked to; else it answers in one piece.
         dimension: of its vectors.
+        headers: sent with each chat reply.
     """
 
     latency: float = 0.0
@@ -62,6 +63,7 @@ class Behaviour:
     gives_log_probs: bool = True
     streams: bool = True
     dimension: int = 32
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -349,7 +351,7 @@ class OpenAIServer:
                 await writer.drain()
                 await asyncio.sleep(0.05)
             return True
-        return await self._send(writer, 200, text)
+        return await self._send(writer, 200, text, self.behaviour.headers)
 
     # --- embeddings ------------------------------------------------------------------------------
 
