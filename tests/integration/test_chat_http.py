@@ -401,7 +401,7 @@ async def test_no_more_calls_are_in_flight_than_were_allowed() -> None:
     ids=["none", "requests", "tokens", "the settings count more", "no number"],
 )
 async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
-    headers: dict[str, str], settings: dict[str, int], longest: float
+    headers: dict[str, str], settings: dict[str, Any], longest: float
 ) -> None:
     async with serving(headers=headers) as server, chatting(server, **settings) as chat:
         await chat.complete(request())
