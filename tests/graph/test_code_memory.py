@@ -1,12 +1,14 @@
 """A source tree as a memory: what is read, what is passed over, how an answer cites it."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import qrmem
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
+from qrmem.retrieval.fragments.code_graph import CodeGraph
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.searcher import Searcher
 from qrmem.text.code.passing_over import LARGEST
@@ -200,6 +202,57 @@ async def test_after_a_change_relations_are_those_of_a_fresh_memory(
     after = await rows(store)
     assert after == await rows(fresh)
     assert after != before
+
+
+def scribbled(random: Random, names: list[str]) -> str:
+    """A file of functions that call any of some names."""
+    lines = []
+    for n in range(random.randint(1, 4)):
+        lines += [f"def {random.choice(names)}(x):", f"    y = x + {n}"]
+        lines += [f"    {random.choice(names)}({random.choice(names)}(y))"] * random.randint(0, 2)
+        lines += ["    return (y,", "            x)", ""]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_after_any_changes_relations_are_those_of_a_fresh_memory(
+    tmp_path: Path, seed: int
+) -> None:
+    random, names = Random(seed), [f"f{n}" for n in range(14)]
+    paths = [tmp_path / folder / f"m{n}.py" for folder in ("a", "b") for n in range(4)]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(scribbled(random, names))
+    store, settings = MemoryStore(), qrmem.Settings(embedder="none", code_fragments="definitions")
+    memory = qrmem.Memory(store, settings)
+    await memory.add(str(tmp_path))
+    for _ in range(5):
+        for path in random.sample(paths, random.choice([1, 1, 2])):
+            text = path.read_text()
+            longer = text.replace("    return", "    x = x * 2\n    return", 1)
+            path.write_text(random.choice([longer, longer, scribbled(random, names)]))
+        await memory.add(str(tmp_path), update=True)
+        fresh = MemoryStore()
+        await qrmem.Memory(fresh, settings).add(str(tmp_path))
+        assert await rows(store) == await rows(fresh)
+
+
+async def test_a_change_within_a_function_makes_one_row_anew(tree: Path) -> None:
+    store = MemoryStore()
+    memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
+    await memory.add(str(tree))
+    (tree / "pkg" / "store.py").write_text(STORE.replace("file.read()", "file.read()  # all"))
+    made: list[str] = []
+    plain_row = CodeGraph.row
+
+    def counted(graph: CodeGraph, path: str) -> object:
+        made.append(path)
+        return plain_row(graph, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CodeGraph, "row", counted)
+        await memory.add(str(tree), update=True)
+    assert made == ["pkg/store.py"]
 
 
 async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> None:

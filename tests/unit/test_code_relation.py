@@ -14,6 +14,7 @@ from qrmem.retrieval.fragments.code_graph import CodeGraph, folder_strength
 from qrmem.retrieval.fragments.code_relation import Code, Folders
 from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
 from qrmem.text.code import outline
+from qrmem.text.code.outline import Cover
 
 REPOSITORY = {
     "app/main.py": (
@@ -30,19 +31,27 @@ REPOSITORY = {
 }
 
 
-def files(texts: Mapping[str, str], size: int = 3) -> dict[str, SourceFile]:
+def spans(text: str, size: int) -> list[tuple[int, int]]:
     """Fragments of `size` lines without overlap."""
-    found = {}
-    for path, text in texts.items():
-        lines = text.splitlines(keepends=True)
-        ends = [sum(map(len, lines[:n])) for n in range(0, len(lines), size)]
-        spans = list(zip(ends, [*ends[1:], len(text)], strict=True))
-        found[path] = SourceFile.of(path, text, outline(text, "python"), spans)
-    return found
+    lines = text.splitlines(keepends=True)
+    ends = [sum(map(len, lines[:n])) for n in range(0, len(lines), size)]
+    return list(zip(ends, [*ends[1:], len(text)], strict=True))
+
+
+def covers_of(text: str, size: int) -> list[dict[int, int]]:
+    cover = Cover(outline(text, "python"), text)
+    return [cover.of(start, end) or {0: 1} for start, end in spans(text, size)]
+
+
+def files(texts: Mapping[str, str], size: int = 3) -> dict[str, SourceFile]:
+    return {
+        path: SourceFile.of(path, text, outline(text, "python"), spans(text, size))
+        for path, text in texts.items()
+    }
 
 
 def oracle(
-    given: Mapping[str, SourceFile], edges: Mapping[str, list[Edge]]
+    texts: Mapping[str, str], size: int, edges: Mapping[str, list[Edge]]
 ) -> "NDArray[np.float64]":
     """Equation 8 as it stands: every node, every pair, Dijkstra from each."""
     graph: dict[object, list[tuple[object, float]]] = defaultdict(list)
@@ -51,8 +60,8 @@ def oracle(
         graph[one].append((other, weight))
         graph[other].append((one, weight))
 
-    for path, file in given.items():
-        for node, parent in enumerate(file.parents):
+    for path, text in sorted(texts.items()):
+        for node, parent in enumerate(outline(text, "python").parents):
             if parent >= 0:
                 join((path, node), (path, parent), 0.5)
         join((path, 0), path, 1.0)
@@ -79,8 +88,8 @@ def oracle(
 
     covers = [
         {(path, node): size for node, size in cover.items()}
-        for path, file in given.items()
-        for cover in file.covers
+        for path, text in sorted(texts.items())
+        for cover in covers_of(text, size)
     ]
     result = np.zeros((len(covers), len(covers)))
     for i, mine in enumerate(covers):
@@ -96,7 +105,7 @@ def oracle(
 def relation(given: Mapping[str, SourceFile], cutoff: float) -> Code:
     edges = resolved(given)
     graph = CodeGraph(given, edges, cutoff)
-    counts = [len(file.covers) for file in given.values()]
+    counts = [file.shape.fragments for file in given.values()]
     of = np.repeat(np.arange(len(counts)), counts)
     places = np.concatenate([np.arange(count) for count in counts])
     infos = [DocumentInfo(path, path, {"code": "python"}, 0, 0, {}) for path in given]
@@ -109,7 +118,7 @@ def relation(given: Mapping[str, SourceFile], cutoff: float) -> Code:
 @pytest.mark.parametrize("size", [1, 3, 20])
 def test_all_pairs_agree_with_plain_python(size: int) -> None:
     given = dict(sorted(files(REPOSITORY, size).items()))
-    whole = oracle(given, resolved(given))
+    whole = oracle(REPOSITORY, size, resolved(given))
     found = relation(given, 1e-9).rows(0, whole.shape[0])
     assert np.allclose(found, whole, rtol=0, atol=1e-6)
     assert np.allclose(found, found.T)
@@ -117,7 +126,7 @@ def test_all_pairs_agree_with_plain_python(size: int) -> None:
 
 def test_a_cutoff_only_takes_away_and_no_more_than_itself() -> None:
     given = dict(sorted(files(REPOSITORY).items()))
-    whole = oracle(given, resolved(given))
+    whole = oracle(REPOSITORY, 3, resolved(given))
     found = relation(given, 0.1).rows(0, whole.shape[0])
     assert (found <= whole + 1e-6).all()
     assert (whole - found <= 0.1).all()
@@ -197,4 +206,4 @@ def test_what_everybody_calls_relates_nobody() -> None:
 
 def test_a_file_survives_being_packed() -> None:
     for path, file in files(REPOSITORY).items():
-        assert SourceFile.unpacked(path, file.packed()) == file
+        assert SourceFile.unpacked(path, file.packed()).packed() == file.packed()

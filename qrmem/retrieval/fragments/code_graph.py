@@ -2,21 +2,18 @@
 
 Nodes are directories, files and syntax nodes; a file is the root of its own syntax tree, which the
 paper ties to it by a weight of 1. The strength of two nodes is the product along the best path.
-
-Four nodes of five are leaves without a call: every path from one goes through its parent. So paths
-are sought between parents only, and a leaf takes its parent's times the weight of one edge; just
-with itself it has a strength of 1.
+Paths are sought between the nodes of the files' shapes, which have no leaves.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.retrieval.fragments.row import Row
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile
 
 if TYPE_CHECKING:
@@ -32,61 +29,6 @@ _MIXED = DIRECTORY**2 * SYNTAX * CALL
 the search: without calls their way is known."""
 _LEAST = 0.1
 """Share of the cut-off below which a weight is not kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the fragments of one file are related to, beyond the tree of directories.
-
-    Attributes:
-        reach: how strongly each fragment is tied to its file, mean over its nodes.
-        heads: fragments of the file.
-        paths: of the files related, in order.
-        files: places in `paths`.
-        tails: fragments of those.
-        weights: what Equation 8 gives more than the way over the directories.
-    """
-
-    reach: "NDArray[np.float32]"
-    heads: "NDArray[np.int32]"
-    paths: Sequence[str]
-    files: "NDArray[np.int32]"
-    tails: "NDArray[np.int32]"
-    weights: "NDArray[np.float32]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Trunk:
-    """A file's nodes without its leaves.
-
-    Attributes:
-        parents: of the nodes that stay, by their new numbers.
-        depths: below the root.
-        anchors: for every old node, the new number of what stays of it: itself or its parent.
-        is_leaf: for every old node.
-    """
-
-    parents: "NDArray[np.int64]"
-    depths: "NDArray[np.int64]"
-    anchors: "NDArray[np.int64]"
-    is_leaf: "NDArray[np.bool_]"
-
-    @classmethod
-    def of(cls, file: SourceFile) -> "_Trunk":
-        parents = np.asarray(file.parents, dtype=np.int64)
-        stays = np.zeros(parents.size, dtype=bool)
-        stays[parents[1:]] = True
-        stays[[0, *(d.node for d in file.definitions), *(c.node for c in file.calls)]] = True
-        numbers = np.cumsum(stays) - 1
-        depths = [0]
-        for parent in file.parents[1:]:
-            depths.append(depths[parent] + 1)
-        return cls(
-            parents=numbers[parents[stays]],
-            depths=np.array(depths, dtype=np.int64)[stays],
-            anchors=numbers[np.where(stays, np.arange(parents.size), parents)],
-            is_leaf=~stays,
-        )
 
 
 class CodeGraph:
@@ -110,8 +52,8 @@ class CodeGraph:
         self._limit = -math.log(cutoff) + 1e-9
         self._paths = list(files)
         self._number = {path: n for n, path in enumerate(self._paths)}
-        self._trunks = {path: _Trunk.of(file) for path, file in files.items()}
-        sizes = [trunk.parents.size for trunk in self._trunks.values()]
+        self._shapes = {path: file.shape for path, file in files.items()}
+        sizes = [shape.size for shape in self._shapes.values()]
         self._starts = dict(zip(self._paths, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         self._count = sum(sizes)
         self._graph = self._joined(edges)
@@ -138,18 +80,25 @@ class CodeGraph:
         if not paths:
             return set()
         nodes = np.concatenate(
-            [self._starts[path] + np.arange(self._trunks[path].parents.size) for path in paths]
+            [self._starts[path] + np.arange(self._shapes[path].size) for path in paths]
         )
         return self._files_at(self._near(nodes))
+
+    def inside(self, path: str, nodes: Sequence[int]) -> "NDArray[np.float64]":
+        """Return how strongly some nodes of a file, as its outline calls them, are tied within."""
+        shape = self._shapes[path]
+        places = np.array([shape.place(node) for node in nodes], dtype=np.int64)
+        mine = self._starts[path] + np.arange(shape.size)
+        return self._strengths(self._starts[path] + places, mine)[:, places]
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _joined(self, edges: Mapping[str, Sequence[Edge]]) -> "csr_array":
         heads, tails, costs = [], [], []
-        for path, trunk in self._trunks.items():
-            heads.append(self._starts[path] + np.arange(1, trunk.parents.size))
-            tails.append(self._starts[path] + trunk.parents[1:])
-            costs.append(np.full(trunk.parents.size - 1, -math.log(SYNTAX)))
+        for path, shape in self._shapes.items():
+            heads.append(self._starts[path] + np.arange(1, shape.size))
+            tails.append(self._starts[path] + shape.parents[1:])
+            costs.append(np.full(shape.size - 1, -math.log(SYNTAX)))
         calls = list(self._calls(edges))
         folders, count = self._folders() if self._cutoff <= _MIXED else ([], self._count)
         for pairs, weight in ((calls, 1.0), (folders, DIRECTORY)):
@@ -162,13 +111,16 @@ class CodeGraph:
         )
 
     def _calls(self, edges: Mapping[str, Sequence[Edge]]) -> Iterator[tuple[int, int, float]]:
+        places = {
+            path: dict(zip(shape.numbers.tolist(), range(start, start + shape.size), strict=True))
+            for (path, shape), start in zip(
+                self._shapes.items(), self._starts.values(), strict=True
+            )
+        }
         for path, found in edges.items():
-            for edge in found:
-                target = self._place(edge.path, edge.target)
-                yield self._place(path, edge.node), target, CALL * SYNTAX**edge.hops
-
-    def _place(self, path: str, node: int) -> int:
-        return int(self._starts[path] + self._trunks[path].anchors[node])
+            own = places[path]
+            for node, hops, other, target in found:
+                yield own[node], places[other][target], CALL * SYNTAX**hops
 
     def _folders(self) -> tuple[list[tuple[int, int, float]], int]:
         numbers: dict[str, int] = {}
@@ -192,31 +144,31 @@ class CodeGraph:
         """
         from scipy.sparse import csr_array
 
-        counts, nodes, lengths, leaves, owner = [], [], [], [], []
-        ids = np.cumsum([0, *(len(file.parents) for file in self._files.values())])
-        for number, (path, file) in enumerate(self._files.items()):
-            trunk = self._trunks[path]
-            own = np.array([node for cover in file.covers for node in cover], dtype=np.int64)
-            sizes = [np.array(list(cover.values()), dtype=np.float64) for cover in file.covers]
-            lengths += [size / size.sum() for size in sizes]
-            counts += [size.size for size in sizes]
-            nodes.append(np.stack([self._starts[path] + trunk.anchors[own], ids[number] + own]))
-            leaves.append(trunk.is_leaf[own])
-            owner += [number] * len(sizes)
-        rows, (at, old) = np.repeat(np.arange(len(owner)), counts), np.concatenate(nodes, axis=1)
-        share, is_leaf = np.concatenate(lengths), np.concatenate(leaves)
+        shapes = list(self._shapes.values())
+        counts = np.concatenate([shape.counts for shape in shapes])
+        owner = np.repeat(np.arange(len(shapes)), [shape.fragments for shape in shapes])
+        rows = np.repeat(np.arange(owner.size), counts)
+        share = np.concatenate([shape.shares() for shape in shapes])
+        is_leaf = np.concatenate([shape.leaves for shape in shapes])
+        sizes = [int(shape.nodes.max(initial=0)) + 1 for shape in shapes]
+        firsts = np.cumsum([0, *sizes])
+        at = np.concatenate(
+            [self._starts[path] + shape.anchors for path, shape in self._shapes.items()]
+        )
+        old = np.concatenate(
+            [first + shape.nodes for first, shape in zip(firsts[:-1], shapes, strict=True)]
+        )
         cover = csr_array(
             (share * np.where(is_leaf, SYNTAX, 1.0), (rows, at)),
-            shape=(len(owner), self._graph.shape[0]),
+            shape=(owner.size, self._graph.shape[0]),
         )
         alone = share[is_leaf] * math.sqrt(1 - SYNTAX**2)
-        twins = csr_array((alone, (rows[is_leaf], old[is_leaf])), shape=(len(owner), int(ids[-1])))
-        return cover, twins, np.array(owner, dtype=np.int64)
+        twins = csr_array((alone, (rows[is_leaf], old[is_leaf])), shape=(owner.size, firsts[-1]))
+        return cover, twins, owner
 
     def _reaches(self) -> "NDArray[np.float64]":
         depths = np.zeros(self._graph.shape[0])
-        for path, trunk in self._trunks.items():
-            depths[self._starts[path] : self._starts[path] + trunk.depths.size] = trunk.depths
+        depths[: self._count] = np.concatenate([shape.depths for shape in self._shapes.values()])
         reaches: NDArray[np.float64] = self._cover @ SYNTAX**depths
         return reaches
 

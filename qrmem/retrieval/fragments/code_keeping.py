@@ -1,44 +1,28 @@
 """The code relation as the store keeps it, file by file, and how it is brought up to date."""
 
 import asyncio
-import base64
 import hashlib
 import json
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from qrmem.errors import MissingError
-from qrmem.retrieval.fragments.code_graph import CodeGraph, Row
-from qrmem.retrieval.fragments.source_files import Edge, SourceFile, resolved
+from qrmem.retrieval.fragments.change import Change, KeptRow
+from qrmem.retrieval.fragments.code_graph import CodeGraph
+from qrmem.retrieval.fragments.row import Row
+from qrmem.retrieval.fragments.source_files import Edge, SourceFile, labels, resolved
+from qrmem.retrieval.fragments.transit import Transits
 from qrmem.text.code import outline
 from qrmem.text.code.languages import CODE_KEY
 
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore
 
-VERSION = 1
+VERSION = 2
 """Of what is kept; another number makes everything again."""
 CUTOFF = 0.05
 _BATCH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A row with what it was made from.
-
-    Attributes:
-        made_of: digest of the file's outline and of where its calls lead.
-        within: files that a path within the cut-off leads to.
-        packed: the row; unpacked only where it is asked for.
-    """
-
-    made_of: str
-    within: frozenset[str]
-    packed: str
 
 
 @dataclass(slots=True)
@@ -52,7 +36,7 @@ class CodeIndex:
     ns: str
     cutoff: float = CUTOFF
     _files: dict[str, tuple[str, SourceFile]] = field(default_factory=dict)
-    _rows: dict[str, _Kept] = field(default_factory=dict)
+    _rows: dict[str, KeptRow] = field(default_factory=dict)
     _seen: str = ""
 
     async def rows(self) -> Mapping[str, Row]:
@@ -62,7 +46,7 @@ class CodeIndex:
             MissingError: the extra `code` is not installed.
         """
         await self.refresh()
-        return {path: _row(kept.packed) for path, kept in self._rows.items()}
+        return {path: Row.unpacked(kept.packed) for path, kept in self._rows.items()}
 
     async def refresh(self) -> None:
         """Bring the rows up to date; what had to be made is kept.
@@ -85,41 +69,43 @@ class CodeIndex:
 
     async def _update(self, digests: Mapping[str, str]) -> None:
         files = await self._outlines(digests)
-        edges = await asyncio.to_thread(resolved, files)
-        made_of = {path: _made_of(digests[path], edges[path]) for path in files}
-        gone = self._rows.keys() - files.keys()
-        changed = {
-            path
-            for path, digest in made_of.items()
-            if path not in self._rows or self._rows[path].made_of != digest
-        }
-        if not changed and not gone:
-            return
-        graph = await asyncio.to_thread(CodeGraph, files, edges, self.cutoff)
-        stale = set(changed) | await asyncio.to_thread(graph.within, sorted(changed))
-        moved = changed | gone
-        stale |= {path for path, kept in self._rows.items() if kept.within & moved}
-        for path in gone:
+        change = await asyncio.to_thread(self._change, files, digests)
+        for path in change.gone:
             del self._rows[path]
-        for path in sorted(stale & files.keys()):
-            row, within = await asyncio.to_thread(graph.row, path)
-            self._rows[path] = kept = _Kept(made_of[path], within, _packed(row))
-            value = {**asdict(kept), "within": sorted(within)}
-            await self._keep(self._key(path), value, await self._segments(path))
+        for path in sorted(change.stale):
+            row, near = await asyncio.to_thread(change.graph.row, path)
+            within = {other: change.digest(other) for other in sorted(near)}
+            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed()))
+        for path, others in sorted(change.mirrors(self._rows).items()):
+            kept = self._rows[path]
+            row, within = Row.unpacked(kept.packed), dict(kept.within)
+            for other in others:
+                row = row.mirrored(path, other, Row.unpacked(self._rows[other].packed))
+                within[other] = change.digest(other)
+            await self._keep_row(path, KeptRow(kept.made_of, within, row.packed()))
+
+    def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
+        edges, named = resolved(files), labels(files)
+        made_of = {path: _made_of(digests[path], edges[path], named) for path in files}
+        graph = CodeGraph(files, edges, self.cutoff)
+        return Change.between(self._rows, made_of, graph, Transits(graph, edges, named))
+
+    async def _keep_row(self, path: str, kept: KeptRow) -> None:
+        self._rows[path] = kept
+        await self._keep(self._key(path), asdict(kept), await self._segments(path))
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
         for path, value in (await self._values("code:file:", wanted)).items():
             if value["digest"] == digests[path]:
-                file = SourceFile.unpacked(path, json.loads(_unzipped(value["packed"])))
+                file = SourceFile.unpacked(path, value["packed"])
                 self._files[path] = digests[path], file
         for path in wanted:
             if self._known(path) != digests[path]:
                 file = await self._outline(path)
                 self._files[path] = digests[path], file
-                packed = _zipped(json.dumps(file.packed(), separators=(",", ":")).encode())
-                value = {"digest": digests[path], "packed": packed}
+                value = {"digest": digests[path], "packed": file.packed()}
                 await self._keep(f"code:file:{path}", value, await self._segments(path))
         return {path: self._files[path][1] for path in sorted(digests)}
 
@@ -154,10 +140,10 @@ class CodeIndex:
     def _key(self, path: str) -> str:
         return f"code:row:{self.cutoff:g}:{path}"
 
-    async def _kept_rows(self, paths: Collection[str]) -> dict[str, _Kept]:
+    async def _kept_rows(self, paths: Collection[str]) -> dict[str, KeptRow]:
         found = await self._values(self._key(""), sorted(paths))
         return {
-            path: _Kept(value["made_of"], frozenset(value["within"]), value["packed"])
+            path: KeptRow(value["made_of"], value["within"], value["packed"])
             for path, value in found.items()
         }
 
@@ -181,44 +167,9 @@ def _require_scipy() -> None:
         raise MissingError("relation 'code' needs SciPy: pip install 'qrmem[code]'")
 
 
-def _made_of(digest: str, edges: Sequence[Edge]) -> str:
-    return _digest([digest, [[e.node, e.hops, e.path, e.target] for e in edges]])
+def _made_of(digest: str, edges: Sequence[Edge], named: Mapping[tuple[str, int], str]) -> str:
+    return _digest([digest, [[e.node, e.hops, e.path, named[e.path, e.target]] for e in edges]])
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:32]
-
-
-def _zipped(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 1)).decode()
-
-
-def _unzipped(packed: str) -> bytes:
-    return zlib.decompress(base64.b64decode(packed))
-
-
-_ARRAYS: Mapping[str, type[np.generic]] = {
-    "reach": np.float32,
-    "heads": np.int32,
-    "files": np.int32,
-    "tails": np.int32,
-    "weights": np.float32,
-}
-
-
-def _packed(row: Row) -> str:
-    """Return a row as text: the names of its files and the sizes of its arrays, then these."""
-    arrays = [getattr(row, name) for name in _ARRAYS]
-    head = json.dumps([list(row.paths), [array.size for array in arrays]]).encode()
-    return _zipped(head + b"\n" + b"".join(array.tobytes() for array in arrays))
-
-
-def _row(packed: str) -> Row:
-    head, _, data = _unzipped(packed).partition(b"\n")
-    paths, sizes = json.loads(head)
-    arrays: dict[str, Any] = {}
-    at = 0
-    for (name, kind), size in zip(_ARRAYS.items(), sizes, strict=True):
-        arrays[name] = np.frombuffer(data, dtype=kind, count=size, offset=at)
-        at += arrays[name].nbytes
-    return Row(paths=paths, **arrays)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.retrieval.fragments.code_graph import DIRECTORY, Row
+from qrmem.retrieval.fragments.code_graph import DIRECTORY
 from qrmem.retrieval.fragments.relations import Links
+from qrmem.retrieval.fragments.row import Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

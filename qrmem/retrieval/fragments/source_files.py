@@ -2,10 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
+import numpy as np
+
+from qrmem.retrieval.fragments.packing import pack, unpack
+from qrmem.retrieval.fragments.shape import Shape
 from qrmem.text.code.outline import Call, Cover, Definition, Import, Outline
 
 HUB = 50
@@ -23,15 +27,14 @@ class SourceFile:
 
     Attributes:
         path: relative to what was added; the document's id.
-        covers: for each fragment in order, the nodes that stand for it, with their lengths.
+        shape: of its syntax tree; definitions and calls name nodes as the outline does.
     """
 
     path: str
-    parents: Sequence[int]
+    shape: Shape
     definitions: Sequence[Definition]
     calls: Sequence[Call]
     imports: Sequence[Import]
-    covers: Sequence[Mapping[int, int]]
 
     @classmethod
     def of(
@@ -41,35 +44,33 @@ class SourceFile:
         cover = Cover(outline, text)
         # A fragment without any text in it belongs to the file as a whole.
         covers = [cover.of(start, end) or {0: 1} for start, end in fragments]
-        return cls(
-            path, outline.parents, outline.definitions, outline.calls, outline.imports, covers
-        )
+        stay = {d.node for d in outline.definitions} | {c.node for c in outline.calls}
+        shape = Shape.of(outline.parents, stay, covers)
+        return cls(path, shape, outline.definitions, outline.calls, outline.imports)
 
-    def packed(self) -> dict[str, Any]:
-        """Return it as JSON can hold it; `unpacked` makes it again."""
-        return {
-            "parents": list(self.parents),
-            "definitions": [[d.name, d.node, d.kind, d.owner] for d in self.definitions],
-            "calls": [[c.node, c.hops, c.name, c.base] for c in self.calls],
-            "imports": [[i.name, list(i.module), i.original] for i in self.imports],
-            "covers": [[n for pair in cover.items() for n in pair] for cover in self.covers],
-        }
+    def packed(self) -> str:
+        """Return it as text; `unpacked` makes it again."""
+        names = [
+            [[d.name, d.node, d.kind, d.owner] for d in self.definitions],
+            [[c.node, c.hops, c.name, c.base] for c in self.calls],
+            [[i.name, list(i.module), i.original] for i in self.imports],
+        ]
+        return pack(names, self.shape.arrays)
 
     @classmethod
-    def unpacked(cls, path: str, packed: Mapping[str, Any]) -> "SourceFile":
+    def unpacked(cls, path: str, packed: str) -> "SourceFile":
         """Return what was packed."""
+        (definitions, calls, imports), arrays = unpack(packed, [np.int32] * len(fields(Shape)))
         return cls(
             path,
-            packed["parents"],
-            [Definition(*found) for found in packed["definitions"]],
-            [Call(*found) for found in packed["calls"]],
-            [Import(name, tuple(module), own) for name, module, own in packed["imports"]],
-            [dict(zip(flat[::2], flat[1::2], strict=True)) for flat in packed["covers"]],
+            Shape(*arrays),
+            [Definition(*found) for found in definitions],
+            [Call(*found) for found in calls],
+            [Import(name, tuple(module), own) for name, module, own in imports],
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A call to a definition: from a node of one file, so many edges above the call, to another."""
 
     node: int
@@ -87,6 +88,17 @@ def resolved(files: Mapping[str, SourceFile]) -> dict[str, list[Edge]]:
         path: [edge for edge in found if called[edge.path, edge.target] <= HUB]
         for path, found in edges.items()
     }
+
+
+def labels(files: Mapping[str, SourceFile]) -> dict[tuple[str, int], str]:
+    """Return what a definition is called beside its file: a name that stays where lines move."""
+    found: dict[tuple[str, int], str] = {}
+    for path, file in files.items():
+        seen: Counter[str] = Counter()
+        for definition in file.definitions:
+            seen[definition.name] += 1
+            found[path, definition.node] = f"{definition.name} {seen[definition.name]}"
+    return found
 
 
 class Resolver:
@@ -108,12 +120,15 @@ class Resolver:
     def edges(self, file: SourceFile) -> list[Edge]:
         """Return where a file's calls lead, without repeats, in order."""
         imported = {found.name: found for found in file.imports}
-        edges = {
-            Edge(call.node, call.hops, path, target): None
-            for call in file.calls
-            for path, target in self._meant(call, file.path, imported)
-            if (path, target) != (file.path, call.node)
-        }
+        meant: dict[tuple[str, str], Sequence[tuple[str, int]]] = {}
+        edges: dict[Edge, None] = {}
+        for call in file.calls:
+            said = call.base, call.name
+            if said not in meant:
+                meant[said] = self._meant(call, file.path, imported)
+            for path, target in meant[said]:
+                if target != call.node or path != file.path:
+                    edges[Edge(call.node, call.hops, path, target)] = None
         return list(edges)
 
     def _meant(

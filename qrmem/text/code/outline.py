@@ -3,10 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """A name that can be called, and the node that defines it; `owner` is its class, or ""."""
 
     name: str
@@ -15,8 +15,7 @@ class Definition:
     owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call: how far below a node of the outline it stands, and what it calls.
 
     Attributes:
@@ -30,8 +29,7 @@ class Call:
     base: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(NamedTuple):
     """A name from elsewhere: how it is called here, where it is from, and how it is called there.
 
     Attributes:
