@@ -1,7 +1,7 @@
 """The one short-answer step that every system goes through; raw answers are kept and scored too.
 
 Exact match and F1 measure an answer's form first: a right answer in a sentence scores near zero.
-With a chat model one prompt shortens every answer; without, one rule does.
+With a chat model one prompt shortens every answer; without, the local reasoner points at the span.
 """
 
 from dataclasses import replace
@@ -9,7 +9,6 @@ from dataclasses import replace
 from qrmem.errors import ModelOutputError
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Found, Item
-from qrmem.eval.spans import best_span
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
 from qrmem.prompts import catalogue, fenced
@@ -26,7 +25,7 @@ async def shortened(bench: Bench, item: Item, found: Found) -> tuple[Found, str]
     if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
         return found, text
     if bench.model is None:
-        return found, best_span(item.question, text)
+        return found, found.span or text
     tally = Tally(bench.listener)
     short = await _by_model(bench, item, text, tally)
     online = {**found.usage.online, **tally.stages}

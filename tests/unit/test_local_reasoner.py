@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.errors import WindowTooSmall
@@ -150,6 +150,7 @@ async def test_entities_of_another_tagger_get_relations_too(reasoner: LocalReaso
     assert ("smith", "Ellen Ward") in {(s.head, s.tail) for s in made.statements}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 async def test_reading_any_text_invents_no_name(text: str) -> None:
     reasoner = LocalReasoner(BuiltinTokenizer())

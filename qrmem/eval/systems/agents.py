@@ -196,4 +196,5 @@ def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Found:
         read=tuple(read),
         steps=steps,
         usage=usage,
+        span=verdict.short,
     )

@@ -91,4 +91,5 @@ async def _found(answer: Answer, shelf: Shelf) -> Found:
         ranked=tuple(dict.fromkeys(of[id] for id in segments)),
         segments=tuple(segments),
         steps=answer.trail.steps,
+        span=answer.short,
     )

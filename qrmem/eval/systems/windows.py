@@ -54,6 +54,7 @@ class SlidingWindow:
             reason=final.reason,
             steps=tuple(steps),
             usage=tally.usage,
+            span=final.short,
         )
 
 
