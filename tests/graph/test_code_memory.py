@@ -207,30 +207,43 @@ async def test_after_a_change_relations_are_those_of_a_fresh_memory(
 def scribbled(random: Random, names: list[str]) -> str:
     """A file of functions that call any of some names."""
     lines = []
-    for n in range(random.randint(1, 4)):
+    for n in range(random.randint(6, 10)):
         lines += [f"def {random.choice(names)}(x):", f"    y = x + {n}"]
-        lines += [f"    {random.choice(names)}({random.choice(names)}(y))"] * random.randint(0, 2)
+        lines += [f"    {random.choice(names)}(y)" for _ in range(random.randint(0, 3))]
         lines += ["    return (y,", "            x)", ""]
     return "\n".join(lines) + "\n"
+
+
+def edited(random: Random, text: str, names: list[str]) -> str:
+    """A line more, a line less, or another file altogether; lines without a call the most."""
+    lines = text.splitlines(keepends=True)
+    inner = [n for n, line in enumerate(lines) if line.startswith("    y =")]
+    calls = [n for n, line in enumerate(lines) if line.startswith("    f")]
+    kind = random.randint(0, 6)
+    if kind == 0:
+        return scribbled(random, names)
+    if kind == 1 and calls:
+        del lines[random.choice(calls)]
+    else:
+        lines.insert(random.choice(inner), "    x = x * 2\n" * random.randint(1, 3))
+    return "".join(lines)
 
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_after_any_changes_relations_are_those_of_a_fresh_memory(
     tmp_path: Path, seed: int
 ) -> None:
-    random, names = Random(seed), [f"f{n}" for n in range(14)]
-    paths = [tmp_path / folder / f"m{n}.py" for folder in ("a", "b") for n in range(4)]
+    random, names = Random(seed), [f"f{n}" for n in range(40)]
+    paths = [tmp_path / folder / f"m{n}.py" for folder in ("a", "b") for n in range(3)]
     for path in paths:
         path.parent.mkdir(exist_ok=True)
         path.write_text(scribbled(random, names))
-    store, settings = MemoryStore(), qrmem.Settings(embedder="none", code_fragments="definitions")
+    store, settings = MemoryStore(), qrmem.Settings(embedder="none")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tmp_path))
-    for _ in range(5):
+    for _ in range(6):
         for path in random.sample(paths, random.choice([1, 1, 2])):
-            text = path.read_text()
-            longer = text.replace("    return", "    x = x * 2\n    return", 1)
-            path.write_text(random.choice([longer, longer, scribbled(random, names)]))
+            path.write_text(edited(random, path.read_text(), names))
         await memory.add(str(tmp_path), update=True)
         fresh = MemoryStore()
         await qrmem.Memory(fresh, settings).add(str(tmp_path))
