@@ -16,11 +16,11 @@ from qrmem.graphstore import GraphStore, open_store
 from qrmem.memory.segmenting import cut
 from qrmem.models.caps import Caps, Price
 from qrmem.models.embedders import default_embedder, open_embedder
-from qrmem.models.exchange import Form
+from qrmem.models.exchange import Exchange, Form
 from qrmem.models.meter import Meter
 from qrmem.models.prices import load_prices
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import AskContext, ChatModel, Event, Listener, Passage
+from qrmem.ports import AskContext, ChatModel, ChatReply, Event, Listener, Passage
 from qrmem.records import Segment, StageUsage, Usage
 from qrmem.wiring import Run, Tools, new_namespace
 
@@ -46,6 +46,14 @@ class SharedModel(Meter):
         )
         self._behind = chat
         self.is_priced = price is not None
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        """Send an exchange onward as one of the run's own: the item's meter counts it as well."""
+        own = replace(exchange, is_booked=False, unwritten=[])
+        try:
+            return await super().send(own)
+        finally:
+            exchange.sent, exchange.options, exchange.allowed = own.sent, own.options, own.allowed
 
     @property
     def address(self) -> str:
