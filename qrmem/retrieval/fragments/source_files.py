@@ -108,6 +108,7 @@ class Resolver:
         self._places: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._modules: dict[str, list[tuple[tuple[str, ...], str]]] = defaultdict(list)
         self._local: dict[str, dict[str, list[tuple[str, int]]]] = {}
+        self._known: dict[tuple[tuple[str, ...], str], list[str]] = {}
         for path, file in files.items():
             local: dict[str, list[tuple[str, int]]] = defaultdict(list)
             for definition in file.definitions:
@@ -157,21 +158,24 @@ class Resolver:
 
     def _files(self, module: tuple[str, ...], path: str) -> list[str]:
         """Return the files that a module is, seen from a file; none for one from elsewhere."""
-        if module and not module[0].strip("."):
-            folder = PurePosixPath(path).parent.parts
-            up = len(module[0]) - 1
-            wanted = (*folder[: len(folder) - up], *module[1:])
-            return [
-                file
-                for parts, file in self._modules.get(wanted[-1] if wanted else "", [])
-                if parts == wanted
-            ]
+        is_relative = bool(module) and not module[0].strip(".")
+        seen_from = path.rpartition("/")[0] if is_relative else ""
+        asked = module, seen_from
+        if asked not in self._known:
+            find = self._beside if is_relative else self._anywhere
+            self._known[asked] = find(module, seen_from)
+        return self._known[asked]
+
+    def _beside(self, module: tuple[str, ...], folder: str) -> list[str]:
+        above = PurePosixPath(folder).parts
+        wanted = (*above[: len(above) - (len(module[0]) - 1)], *module[1:])
+        named = self._modules.get(wanted[-1], []) if wanted else []
+        return [file for parts, file in named if parts == wanted]
+
+    def _anywhere(self, module: tuple[str, ...], _: str) -> list[str]:
         module = tuple(part for part in module if part not in _OWN_CRATE)
-        if not module:
-            return []
-        return [
-            file for parts, file in self._modules.get(module[-1], []) if _one_ends(parts, module)
-        ]
+        named = self._modules.get(module[-1], []) if module else []
+        return [file for parts, file in named if _one_ends(parts, module)]
 
 
 def _few(found: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
