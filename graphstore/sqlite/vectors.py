@@ -205,6 +205,14 @@ def _load(
     return marks, parts
 
 
+def _marks(db: sqlite3.Connection, blocks: Collection[int]) -> "list[NDArray[np.int32]]":
+    """Return the owners of the rows of some blocks, in order of the blocks."""
+    import numpy as np
+
+    found = rows_in(db, "SELECT num, owners FROM vectors WHERE num IN ({})", blocks)
+    return [np.frombuffer(owners, np.int32) for _, owners in sorted(found)]
+
+
 def read(
     db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str] | None
 ) -> Vectors:
@@ -214,16 +222,19 @@ def read(
     number = namespace_number(db, ns)
     ordered = _ordered(db, number, kind, owners)
     blocks = _blocks_of(db, number, kind, None if owners is None else [n for n, _ in ordered])
-    marks, parts = _load(db, blocks)
-    if not parts:
-        return Vectors((), np.empty((0, _dimension(db, number)), dtype=np.float32))
+    marks = _marks(db, blocks)
+    dimension = _dimension(db, number)
+    if not marks:
+        return Vectors((), np.empty((0, dimension), dtype=np.float32))
     rank = np.full(max(int(part.max()) for part in marks) + 1, -1, dtype=np.int64)
     rank[[num for num, _ in ordered]] = np.arange(len(ordered))
     ranks = rank[np.concatenate(marks)]
     place = _places(ranks)
-    matrix = np.empty((int((ranks >= 0).sum()), parts[0].shape[1]), dtype=np.float32)
+    matrix = np.empty((int((ranks >= 0).sum()), dimension), dtype=np.float32)
     start = 0
-    for part in parts:
+    for block in sorted(blocks):  # one after the other: all at once would take the space twice
+        (data,) = db.execute("SELECT data FROM vectors WHERE num = ?", (block,)).fetchone()
+        part = np.frombuffer(data, np.float32).reshape(-1, dimension)
         target = place[start : start + len(part)]
         kept = target >= 0
         matrix[target[kept]] = part if kept.all() else part[kept]

@@ -33,10 +33,14 @@ def occurrences(catalog: "Catalog", postings: "Mapping[str, Postings]") -> dict[
 
 
 def _located(numbers: "NDArray[np.int64]", found: "Postings") -> Occurrences:
-    rows = np.searchsorted(numbers, found.numbers)
     if not numbers.size:
-        return Occurrences(rows[:0], found.counts[:0])
-    inside = numbers[np.minimum(rows, numbers.size - 1)] == found.numbers
+        return Occurrences(found.numbers[:0], found.counts[:0])
+    if numbers[-1] - numbers[0] + 1 == numbers.size:  # nothing was ever deleted or read again
+        rows = found.numbers - numbers[0]
+        inside = (rows >= 0) & (rows < numbers.size)
+    else:
+        rows = np.searchsorted(numbers, found.numbers)
+        inside = numbers[np.minimum(rows, numbers.size - 1)] == found.numbers
     return Occurrences(rows[inside], found.counts[inside])
 
 

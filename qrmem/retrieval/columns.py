@@ -115,7 +115,7 @@ class Columns:
         title_words: which titles have a term.
         lengths: `(n,)`, length in terms, the title's included.
         matrix: vectors, a segment's windows next to each other.
-        matrix_rows: `(m,)` ascending, the segment that each vector belongs to.
+        matrix_rows: `(m,)`, the segment that each vector belongs to.
     """
 
     catalog: Catalog
@@ -254,11 +254,10 @@ class Columns:
             return self
         found = await store.vectors(ns, "segment")
         rows = np.array([self.row_of.get(owner, -1) for owner in found.owners], dtype=np.int64)
-        order = np.argsort(rows, kind="stable")
-        order = order[rows[order] >= 0]
-        if np.array_equal(order, np.arange(rows.size)):
+        known = rows >= 0
+        if known.all():
             return replace(self, matrix=found.matrix, matrix_rows=rows)
-        return replace(self, matrix=found.matrix[order], matrix_rows=rows[order])
+        return replace(self, matrix=found.matrix[known], matrix_rows=rows[known])
 
 
 def _ranks(document_of: "NDArray[np.int64]", indexes: "NDArray[np.int64]") -> "NDArray[np.int64]":

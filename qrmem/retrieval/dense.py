@@ -24,7 +24,7 @@ def cosines(
 
     Args:
         matrix: `(m, dimension)`, unit rows, a segment's windows next to each other.
-        rows: `(m,)` ascending, the segment that each row belongs to.
+        rows: `(m,)`, the segment that each row belongs to.
         query: `(dimension,)`, unit length.
         size: number of segments.
 

@@ -76,7 +76,7 @@ def _shared_names(
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]":
     entities, sizes = graph.mentions.gathered(rows)
     ours = np.repeat(np.arange(rows.size), sizes)
-    spread = graph.mentioned.sizes[entities]
+    spread = graph.mentioned.sizes_of(entities)
     inside = (spread >= 2) & (spread <= _COMMON)
     ours, entities, spread = ours[inside], entities[inside], spread[inside]
     _, number, count = np.unique(entities, return_inverse=True, return_counts=True)

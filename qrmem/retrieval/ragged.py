@@ -23,10 +23,15 @@ class Ragged:
         self, places: "NDArray[np.int64]"
     ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
         """Return the values of some lists end to end, and how many each list has."""
-        sizes = self.sizes[places]
+        sizes = self.sizes_of(places)
         ends = np.cumsum(sizes)
         steps = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - sizes, sizes)
         return self.values[np.repeat(self.starts[places], sizes) + steps], sizes
+
+    def sizes_of(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """Return the lengths of some lists."""
+        lengths: NDArray[np.int64] = self.starts[places + 1] - self.starts[places]
+        return lengths
 
     @property
     def sizes(self) -> "NDArray[np.int64]":
