@@ -223,6 +223,26 @@ async def test_what_is_missing_is_said(reasoner: LocalReasoner) -> None:
     assert "names found: Tobias Hale" in verdict.reason
 
 
+async def test_a_reason_names_only_words_that_the_quoted_sentences_hold(
+    reasoner: LocalReasoner,
+) -> None:
+    text = "The mill of Otterby was old. It was born of need."
+    verdict = await ask(reasoner, "Was the mill of Otterby born of need?", text)
+    assert verdict.answer == "It was born of need."
+    assert "'born'" in verdict.reason
+    assert "Otterby" not in verdict.reason
+
+
+@pytest.mark.parametrize(("index", "is_there"), [(0, True), (60, False)])
+async def test_a_title_is_the_subject_of_a_short_document_only(
+    reasoner: LocalReasoner, index: int, *, is_there: bool
+) -> None:
+    place = segment("He was born in Geneva in the year 1770.", index)
+    passage = Passage("S1", place, title="Victor Frankenstein")
+    verdict = await reasoner.judge(AskContext("Where was Frankenstein born?"), [passage])
+    assert verdict.is_answerable == is_there
+
+
 async def test_words_about_another_person_are_no_answer(reasoner: LocalReasoner) -> None:
     text = (
         "Captain Brandreth was forty-six and spoke to the ground. Captain Thorne was in high "

@@ -16,6 +16,10 @@ from qrmem.records import Mention
 BEFORE, AFTER, TITLE = 0.3, 0.15, 0.6
 """What a question's word is worth in the sentence before, in that after, in the passage's title."""
 
+TITLE_REACH = 4
+"""Segments into a document at which its title is worth half: the farther on, the less a sentence
+that does not name the title's subject is about it. A short document is about it throughout."""
+
 BEFORE_PRONOUN = 0.8
 """The same for the sentence before one that opens with a pronoun."""
 
@@ -180,15 +184,18 @@ class Evidence:
         return self.share(covered) * self._total / self._rarity(1)
 
     def _clue(self, order: int, passage: Passage, at: int, own: Sequence[Line]) -> Clue:
-        covered = self._covered(self._titles[passage.label], at, own)
+        title = TITLE * TITLE_REACH / (TITLE_REACH + passage.segment.index)
+        covered = self._covered(title, self._titles[passage.label], at, own)
         if own[at].asks:
             covered = {term: worth * ASKS for term, worth in covered.items()}
         return Clue(
             passage, order, own[at], covered, self.share(covered), _has_kind(own[at], self.asked)
         )
 
-    def _covered(self, title: frozenset[str], at: int, own: Sequence[Line]) -> dict[str, float]:
-        near = [(title, TITLE)]
+    def _covered(
+        self, worth_of_title: float, title: frozenset[str], at: int, own: Sequence[Line]
+    ) -> dict[str, float]:
+        near = [(title, worth_of_title)]
         if at:
             near.append((own[at - 1].terms, BEFORE_PRONOUN if own[at].goes_on else BEFORE))
         if at + 1 < len(own):

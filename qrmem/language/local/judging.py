@@ -110,8 +110,9 @@ def _what_was_found(asked: Query, evidence: Evidence, finding: Finding, is_enoug
 
 
 def _words_of(asked: Query, finding: Finding) -> list[str]:
-    covered = finding.covered
-    return [word for term, word in asked.words.items() if covered.get(term, 0) >= 0.5]
+    """Return the question's words that the sentences hold; what is said nearby is not in them."""
+    held = frozenset[str]().union(*(clue.line.terms for clue in finding.clues))
+    return [word for term, word in asked.words.items() if term in held]
 
 
 _KINDS = {"NUMBER": "how much or how many", "DATE": "when", "PERSON": "who", "PLACE": "where"}
