@@ -249,7 +249,7 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
         for document_id in state["documents"]
         if (info := run.infos[document_id]).segments > 1
         and not info.summary
-        and document_id in reading
+        and (document_id in reading or run.deps.reasoner.is_local)
     ]
     if waiting:
         run.deps.listener(Event("phase", {"phase": "summarising", "documents": len(waiting)}))

@@ -180,6 +180,9 @@ class Adder:
         if not segments:
             raise BadDocument(f"document {name!r} has nothing to read in it")
         await self._make_namespace()
+        if name in self._known and self._run.reasoner.is_local:
+            # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
+            await self._store.set_summary(self._ns, name, "")
         await self._store.put_document(self._ns, document, segments, anew=anew)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]

@@ -23,6 +23,9 @@ from qrmem.ports import Event
 from qrmem.records import Archived, Contribution, Document, LedgerRow
 
 
+SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
+
+
 def silent(event: Event) -> None:
     """Hear nothing."""
 
@@ -491,3 +494,18 @@ async def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
         assert {"Bob", "Cid", "Oslo"} <= set(ann.neighbours.values())
         assert (await memory.trail("t")).answer == "Ann"
         assert [m.reason for m in await memory.merges()] == ["user"]
+
+
+async def test_an_updated_document_leaves_nothing_of_its_old_text(tmp_path: Path) -> None:
+    """Not in the summary either, where sentences are quoted."""
+    old = SAMPLE.read_text(encoding="utf-8")
+    documents = [old, old.replace("Tam Garrick", "Wil Harper").replace("kippers", "porridge")]
+    archives = []
+    for name, texts in (("updated", documents), ("fresh", documents[1:])):
+        settings = Settings(embedder="none")
+        async with qrmem.open(str(tmp_path / f"{name}.db"), settings=settings) as memory:
+            for each in texts:
+                await memory.add({"id": "a", "title": "Harbour", "text": each}, update=True)
+            await memory.export(tmp_path / f"{name}.qrmem")
+        archives.append((tmp_path / f"{name}.qrmem").read_bytes())
+    assert archives[0] == archives[1]
