@@ -15,15 +15,21 @@ COUNTER = 0.93
 never below it."""
 SPREAD_IN = Range(0.85, 1.0, 1.25)
 """How prompts may differ: another tokenizer, what a server adds, longer notes in them."""
+SPREAD_FOUND = Range(0.5, 1.0, 1.25)
+"""The same where a prompt holds what a search finds: a query in the model's own words may find
+less."""
+FINDING = frozenset({"judge", "answer"})
 SPREAD_OUT = Range(0.4, 1.0, 2.5)
 """How replies may differ: some models are terse, others are not."""
+ASKED_AGAIN = 1.15
+"""Calls with the replies that cannot be read, and are asked for again."""
 SPREAD_CALLS: Mapping[str, Range] = {
+    "extract": Range(0.9, 1.0, 1.3),
     "fold": Range(0.2, 1.0, 5.0),
     "supplement": Range(0.6, 1.0, 1.6),
 }
-"""How often parallel relations occur, and questions are accepted, depends on the model."""
-ASKED_AGAIN = 1.15
-"""Calls with the replies that cannot be read, and are asked for again."""
+"""How often parallel relations occur, questions are accepted, and a passage of a shared call is
+read once more, depends on the model."""
 
 FIRST_TOKEN = Range(0.2, 0.8, 3.0)
 """Seconds until a reply begins, where nothing was measured."""
@@ -98,10 +104,11 @@ def stage_plans(
         )
         spread = SPREAD_CALLS.get(stage, Range(1.0, 1.0, ASKED_AGAIN))
         calls = Range(least.calls * spread.low, mean.calls, most.calls * spread.high)
+        prompts = SPREAD_FOUND if stage in FINDING else SPREAD_IN
         tokens_in = Range(
-            least.tokens_in * spread.low * SPREAD_IN.low,
+            least.tokens_in * spread.low * prompts.low,
             mean.tokens_in,
-            most.tokens_in * spread.high * SPREAD_IN.high,
+            most.tokens_in * spread.high * prompts.high,
         )
         tokens_out = Range(
             least.tokens_out * spread.low * SPREAD_OUT.low,

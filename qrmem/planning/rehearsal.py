@@ -127,7 +127,7 @@ class Rehearsing:
 
     async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
         """Rehearse the first reading of several segments."""
-        found = [_notes(await self._first(job.segment)) for job in jobs]
+        found = [_something(_notes(await self._first(j.segment)), j.segment) for j in jobs]
         with _replying(passages=[{"n": n, **notes} for n, notes in enumerate(found, 1)]):
             return await self._prompted.extract_together(jobs)
 
@@ -226,6 +226,19 @@ def _notes(made: Contribution) -> dict[str, list[str]]:
         "relations": [_relation(statement) for statement in made.statements],
         "questions": list(made.questions),
     }
+
+
+def _something(notes: dict[str, list[str]], segment: Segment) -> dict[str, list[str]]:
+    """Return notes that hold an entity: a model finds one where the local rules may not.
+
+    A passage of which nothing is noted would be read once more, alone.
+    """
+    return notes if notes["entities"] else {**notes, "entities": [_entity(_first_name(segment))]}
+
+
+def _first_name(segment: Segment) -> Mention:
+    name = max(segment.text.split(), key=len)
+    return Mention(name, forms=(name,))
 
 
 def _answers(made: Contribution, questions: Sequence[str]) -> dict[str, list[str]]:

@@ -84,7 +84,7 @@ async def test_short_documents_that_share_calls_are_planned_as_such() -> None:
         plan = await memory.plan(short)
         assert plan.calls.likely < plan.segments
         await memory.add(short)
-        assert_true(plan, spent(server.stats), server.stats.answered, within=0.2)
+        assert_true(plan, spent(server.stats), server.stats.answered)
 
 
 async def test_a_run_that_was_stopped_is_planned_for_what_is_missing() -> None:
