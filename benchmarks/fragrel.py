@@ -40,12 +40,13 @@ Vector = NDArray[np.float64]
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fragments", type=int, default=10_000)
+    parser.add_argument("--fragments", type=int, nargs="+", default=[10_000, 20_000])
     parser.add_argument("--tree", type=Path, help="a folder of Python files")
     parser.add_argument("--files", type=int, default=2_000)
     arguments = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    matrix(arguments.fragments)
+    for count in arguments.fragments:
+        matrix(count)
     if arguments.tree:
         asyncio.run(code(arguments.tree, arguments.files))
 

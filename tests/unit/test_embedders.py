@@ -13,7 +13,7 @@ from qrmem.config import Settings
 from qrmem.errors import MissingError, ModelUnavailable, UsageError
 from qrmem.models.embedders import default_embedder, open_embedder
 from qrmem.models.encoder import _spans
-from qrmem.models.vectors import unit_rows
+from qrmem.models.vectors import LONGEST, directions, product_rows, unit_rows
 
 
 def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,10 @@ def test_none_is_no_embedder() -> None:
     assert open_embedder("none", Settings()) is None
 
 
-@pytest.mark.parametrize("name", ["locale", "openai:", "sentence-transformers:", "", "openai"])
+@pytest.mark.parametrize(
+    "name",
+    ["locale", "openai:", "sentence-transformers:", "", "openai", "contriever:", "dot:openai:m"],
+)
 def test_an_unknown_embedder_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(UsageError, match="sentence-transformers:NAME"):
         open_embedder(name, Settings())
@@ -40,7 +43,7 @@ def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
 ) -> None:
     without_the_extra(monkeypatch)
     assert default_embedder() == "none"
-    for name in ("local", "sentence-transformers:some/model"):
+    for name in ("local", "sentence-transformers:some/model", "contriever", "dot:mcontriever"):
         with pytest.raises(MissingError, match=r"pip install 'qrmem\[local\]'"):
             open_embedder(name, Settings())
 
@@ -92,3 +95,24 @@ def test_windows_cover_every_piece_and_cut_no_word_that_fits(total: int, length:
     assert all(b[0] <= a[1] and a[0] < b[0] for a, b in pairwise(spans))
     if length < 10:
         assert all(words[end - 1] != words[end] for _, end in spans[:-1])
+
+
+def test_product_rows_rank_by_dot_product_and_have_unit_length() -> None:
+    random = np.random.default_rng(1)
+    passages, query = random.standard_normal((50, 8)) * 0.6, random.standard_normal((1, 8))
+    rows = product_rows(passages, count=50, dimension=8, name="m", is_query=False)
+    asked = product_rows(query, count=1, dimension=8, name="m", is_query=True)
+    assert rows.shape == (50, 9)
+    assert np.allclose(np.linalg.norm([*rows, *asked], axis=1), 1, atol=1e-6)
+    products = passages @ query[0]
+    assert np.allclose(rows @ asked[0] * LONGEST * np.linalg.norm(query), products, atol=1e-5)
+    cosines = products / np.linalg.norm(passages, axis=1)
+    assert list(np.argsort(rows @ asked[0])) == list(np.argsort(products))
+    assert list(np.argsort(products)) != list(np.argsort(cosines))
+
+
+def test_product_rows_point_where_the_vectors_do() -> None:
+    passages = np.array([[3.0, 4.0], [0.3, 0.4], [60.0, 80.0]])
+    rows = product_rows(passages, count=3, dimension=2, name="m", is_query=False)
+    assert np.allclose(directions(rows), [[0.6, 0.8]] * 3, atol=1e-6)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)

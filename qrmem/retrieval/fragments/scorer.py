@@ -1,11 +1,13 @@
 """Fragments of one memory against a question: independent, environment, relation-aware scores."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.models.embedders import BY_PRODUCT
+from qrmem.models.vectors import directions
 from qrmem.retrieval.fragments import gathering, independent, scoring
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.relating import related
@@ -92,6 +94,9 @@ class FragmentScorer:
         known = self._gathered
         if known is None or known[0] is not columns or known[1] != documents:
             found = gathering.gather(columns, columns.allowed(documents, None))
+            embedder = self._searcher.embedder
+            if embedder is not None and embedder.name.startswith(BY_PRODUCT):
+                found = replace(found, vectors=directions(found.vectors))
             self._gathered = known = columns, documents, found
         return known[2]
 
