@@ -4,7 +4,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ class Wanted:
         task: name of a task.
         data: its file or folder.
         systems: as written, with parameters.
+        skip: leave so many items of the file's beginning out, such as those that something was
+            fitted on; their passages stay in a union.
         retrieve: rank only, answer nothing.
         force: force an answer where none was found.
     """
@@ -43,6 +45,7 @@ class Wanted:
     seed: int = 0
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     arrange: Arrangement | None = None
+    skip: int = 0
     retrieve: bool = False
     force: bool = True
 
@@ -114,6 +117,10 @@ def prepared(wanted: Wanted, settings: Settings) -> Prepared:
     dataset = load(wanted.task, wanted.data, wanted.corpus)
     if wanted.arrange is not None:
         dataset = arranged(dataset, wanted.arrange)
+    if wanted.skip:
+        dataset = replace(dataset, items=dataset.items[wanted.skip :])
+    if not dataset.items:
+        raise UsageError(f"no item is left of {wanted.data} after the first {wanted.skip}")
     items = sample(dataset.items, wanted.size, wanted.seed, wanted.strata)
     return Prepared(wanted, settings, systems, dataset, items)
 
@@ -149,6 +156,7 @@ def configuration(made: Prepared) -> dict[str, Any]:
         "items": {"n": len(items), "of": len(dataset.items), "sample": sample_digest(items)},
         "size": wanted.size,
         "seed": wanted.seed,
+        **({"skip": wanted.skip} if wanted.skip else {}),
         "arrange": asdict(wanted.arrange) if wanted.arrange else None,
         "strata": {label: dict(counts) for label, counts in wanted.strata.items()},
         "answers": "none" if wanted.retrieve else "forced" if wanted.force else "may abstain",

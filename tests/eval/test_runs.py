@@ -39,6 +39,18 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
 
 
+def test_the_first_items_can_be_left_out_and_their_passages_stay(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--system", "bm25", "--corpus", "union")
+    assert run(*words, "--out", "all") == 0
+    assert run(*words, "--out", "r", "--skip", "1") == 0
+    assert {item for _, item in rows("r")} == {"h2", "h3"}
+    assert rows("r").items() <= rows("all").items()
+    assert run(*words, "--out", "none", "--skip", "3") == 2
+    assert "no item is left" in capsys.readouterr().err
+
+
 def test_a_run_goes_on_where_it_stopped() -> None:
     assert run("--system", "bm25,search", "--out", "whole") == 0
     assert run("--system", "bm25,search", "--out", "r") == 0
