@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.agents.state import AskDeps
+from qrmem.graphstore.protocol import Around
 from qrmem.memory.folding import fold
 from qrmem.memory.overlay import Overlay
 from qrmem.ports import Passage
@@ -15,6 +16,8 @@ from qrmem.text.names import split_key
 @dataclass(slots=True)
 class MemoryGraph:
     """Reads entities, relations and segments of a namespace, each one once in a run.
+
+    What a step wants to know of an entity comes in one read; see `GraphStore.around`.
 
     Attributes:
         documents: ids of the only documents that it shows; `None`: all.
@@ -27,8 +30,24 @@ class MemoryGraph:
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
     _places: dict[str, list[str]] = field(default_factory=dict)
+    _found: dict[str, Around] = field(default_factory=dict)
     _segments: dict[str, Segment] = field(default_factory=dict)
     _titles: dict[str, str] = field(default_factory=dict)
+
+    async def look(self, keys: Sequence[str], *, texts: bool = False) -> None:
+        """Read all that a step may ask about entities, at once, unless it was read before.
+
+        Args:
+            texts: their segments' texts as well; they are going to be read.
+        """
+        missing = [key for key in keys if key not in self._found]
+        if not missing:
+            return
+        found = await self.deps.store.around(self.deps.ns, missing, texts=texts)
+        self._found.update(dict.fromkeys(missing, found))
+        self._segments.update({segment.id: segment for segment in found.segments})
+        self._names.update(found.names)
+        self._names.update({key: row.name for key, row in self.overlay.entities.items()})
 
     async def segments(self, ids: Iterable[str]) -> list[Segment]:
         """Return segments in the order of `ids`."""
@@ -61,9 +80,10 @@ class MemoryGraph:
         """Return the ids of each entity's segments, in order, within the documents."""
         missing = [key for key in keys if key not in self._places]
         if missing:
-            found = await self.deps.store.segments_with(self.deps.ns, missing)
+            await self.look(missing)
             for key in missing:
-                ids = dict.fromkeys((*found.get(key, ()), *self.overlay.segments_with(key)))
+                found = self._found[key].places.get(key, ())
+                ids = dict.fromkeys((*found, *self.overlay.segments_with(key)))
                 self._places[key] = await self._within(list(ids))
         return {key: self._places[key] for key in keys}
 
@@ -71,7 +91,8 @@ class MemoryGraph:
         """Return the relations with an end in `keys` that the documents state, by key."""
         missing = [key for key in keys if key not in self._relations]
         if missing:
-            facts = [*await self.deps.store.facts(self.deps.ns, missing)]
+            await self.look(missing)
+            facts = self._facts(missing)
             facts += self.overlay.facts(missing)
             await self._fold(missing, facts)
         return {edge.key: edge for key in keys for edge in self._relations[key]}
@@ -92,6 +113,13 @@ class MemoryGraph:
     def known_names(self, edges: Iterable[Relation]) -> Mapping[str, str]:
         """Return a name for each end of some edges."""
         return {end: self.name(end) for edge in edges for end in (edge.head, edge.tail)}
+
+    def _facts(self, keys: Sequence[str]) -> list[Fact]:
+        """Return the facts with an end in `keys`; those of one relation are in order."""
+        ends = set(keys)
+        looks = {id(self._found[key]): self._found[key] for key in keys}.values()
+        facts = (fact for found in looks for fact in found.facts)
+        return [fact for fact in facts if fact.head in ends or fact.tail in ends]
 
     async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
         stated = await self._within([fact.segment_id for fact in facts])

@@ -97,6 +97,7 @@ async def _reached(
     run: AskRun, query: str, edge: Relation, node: str, score: float
 ) -> dict[str, float]:
     """Return the new node's segments with the edge's score, told apart by what they say."""
+    await run.graph.look([node], texts=True)
     ids = (await run.graph.places([node]))[node]
     near = await run.deps.scorer.score_segments(query, ids)
     stating = set(edge.segments)

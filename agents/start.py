@@ -49,6 +49,7 @@ async def _from_search(run: "AskRun") -> Begun:
     )
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
+    await run.graph.look(entities)
     return Begun(entities, important, f"{len(hits)} passages found by search")
 
 

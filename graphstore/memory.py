@@ -21,6 +21,7 @@ from qrmem.graphstore.checking import (
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.memory_space import Space
 from qrmem.graphstore.protocol import (
+    Around,
     Catalog,
     Change,
     EntityCount,
@@ -274,6 +275,17 @@ class MemoryStore:
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return self._space(ns).view().facts(keys)
+
+    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+        facts = await self.facts(ns, keys)
+        places = await self.segments_with(ns, keys)
+        ends = {end for fact in facts for end in (fact.head, fact.tail)}
+        named = await self.entities(ns, sorted(ends | places.keys()))
+        found: Sequence[Segment] = ()
+        if texts:
+            wanted = {id_ for ids in places.values() for id_ in ids}
+            found = await self.segments(ns, sorted(wanted, key=self._space(ns).place))
+        return Around({entity.key: entity.name for entity in named}, facts, places, found)
 
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None

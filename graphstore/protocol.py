@@ -194,6 +194,23 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What lies around some entities: what one step of a search asks for.
+
+    Attributes:
+        names: entity key to name, of those asked for and of the other ends of their facts.
+        facts: those with an end in them, in (document id, segment index, n) order.
+        places: key of each of them that is there to the ids of its segments, in order.
+        segments: those segments, in (document id, index) order, if their texts were asked for.
+    """
+
+    names: Mapping[str, str]
+    facts: Sequence[Fact]
+    places: Mapping[str, Sequence[str]]
+    segments: Sequence[Segment] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EntityCount:
     """An entity in a listing: how many segments it occurs in."""
 
@@ -397,6 +414,14 @@ class GraphStore(Protocol):
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
+        ...
+
+    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+        """Return some entities' facts, names and segments, in one round trip.
+
+        Args:
+            texts: return the segments themselves too, not their ids alone.
+        """
         ...
 
     async def questions(

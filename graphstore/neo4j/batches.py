@@ -1,6 +1,6 @@
 """Rows cut into batches of bounded size, for `UNWIND`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MAX_BYTES = 1 << 20
@@ -27,10 +27,11 @@ def batches(rows: Iterable[Any], max_bytes: int = MAX_BYTES) -> Iterator[list[An
 
 
 def _weight(value: Any) -> int:
-    if isinstance(value, bytes):
-        return len(value) + _CELL
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return (len(value) if value.isascii() else len(value.encode())) + _CELL
-    if isinstance(value, Sequence):
+    if kind is bytes:
+        return len(value) + _CELL
+    if kind is list or kind is tuple:
         return sum(map(_weight, value)) + _CELL
     return _CELL

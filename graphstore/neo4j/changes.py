@@ -4,15 +4,15 @@ Names and entities that would vanish at the end are never written.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
-from qrmem.graphstore.neo4j.tallies import Tallies, Tally, packed
+from qrmem.graphstore.neo4j.tallies import Known, Tallies, Tally, packed
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.records import Question
 
@@ -41,8 +41,8 @@ class Plan:
 
 
 async def apply(
-    work: Work, revision: int, change: Change, known: Mapping[str, Tally]
-) -> tuple[int, dict[str, Tally]]:
+    work: Work, revision: int, change: Change, known: Mapping[str, Known]
+) -> tuple[int, dict[str, Known]]:
     """Apply a change if nobody else did since.
 
     Args:
@@ -71,7 +71,8 @@ async def apply(
     await _settle_entities(work, plan)
     row = await work.row("namespaces.raise_revision")
     assert row is not None
-    return int(row[0]), {key: tally.settled for key, tally in plan.names.items() if tally.is_living}
+    living = {key: tally for key, tally in plan.names.items() if tally.is_living}
+    return int(row[0]), {key: (t.entity, t.kept, t.mentions) for key, t in living.items()}
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
@@ -93,7 +94,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
 # --- reading -------------------------------------------------------------------------------------
 
 
-async def _planned(work: Work, change: Change, before: Mapping[str, Tally]) -> Plan:
+async def _planned(work: Work, change: Change, before: Mapping[str, Known]) -> Plan:
     segments = shortened(written_segments(change).union(change.clear))
     known = set(await work.gathered("facts.known_segments", sorted(segments)))
     plan = Plan(cleared=known & set(map(short, change.clear)))
@@ -127,12 +128,14 @@ def _assign(plan: Plan, names: Mapping[str, str], found: dict[str, Tally]) -> No
         tally.key, tally.entity = key, entity
 
 
-async def _names(work: Work, keys: Collection[str], known: Mapping[str, Tally]) -> dict[str, Tally]:
-    found = {key: replace(known[key]) for key in keys if key in known}
+async def _names(work: Work, keys: Collection[str], known: Mapping[str, Known]) -> dict[str, Tally]:
+    found = {key: known[key] for key in keys if key in known}
     missing = sorted(key for key in keys if key not in known)
-    for key, entity, kept, mentions in await work.gathered("changes.names", missing):
-        found[key] = Tally("", short(entity), entity, mentions=mentions, kept=kept)
-    return found
+    found |= {key: rest for key, *rest in await work.gathered("changes.names", missing)}
+    return {
+        key: Tally("", short(entity), entity, mentions=mentions, kept=kept)
+        for key, (entity, kept, mentions) in found.items()
+    }
 
 
 async def _uncount(
@@ -191,18 +194,19 @@ async def _write_names(work: Work, plan: Plan) -> None:
     for part in ("names", "mentions", "heads", "tails"):
         await work.each(f"changes.move_{part}", moved)
     fresh = {key: plan.names[key] for key in sorted(plan.fresh)}
-    await work.each("changes.add_names", _name_rows(fresh))
-    await work.each("changes.update_names", _name_rows(known))
+    rows = ([*row, full(tally.key), short(tally.entity)] for row, tally in _name_rows(fresh))
+    await work.each("changes.add_names", rows)
+    await work.each("changes.update_names", ([*r, t.more] for r, t in _name_rows(known)))
 
 
-def _name_rows(names: Mapping[str, Tally]) -> Iterable[list[object]]:
+def _name_rows(names: Mapping[str, Tally]) -> Iterator[tuple[list[object], Tally]]:
+    """Yield what is kept of each name that lives, and its tally."""
     for key, tally in names.items():
         if tally.is_living:
             ranked = tally.ranked
             surface = ranked[0][0] if ranked else ""
             total = sum(count for _, count in ranked)
-            own = [key, full(tally.key), short(tally.entity)]
-            yield [*own, packed(ranked), tally.mentions, surface, total, tally.more]
+            yield [key, tally.kept, tally.mentions, surface, total], tally
 
 
 async def _write_mentions(work: Work, rows: Sequence[MentionRow], plan: Plan) -> None:

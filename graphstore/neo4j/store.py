@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.neo4j.parts import parts
-from qrmem.graphstore.neo4j.tallies import Tally
+from qrmem.graphstore.neo4j.tallies import Known
 from qrmem.graphstore.protocol import (
+    Around,
     Catalog,
     Change,
     EntityCount,
@@ -143,7 +144,7 @@ class Neo4jStore:
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
-        known: dict[str, Tally] = {}
+        known: dict[str, Known] = {}
         for part in parts(change):
             revision, left = await self._db.write(changes.apply, ns, revision, part, known)
             known |= left
@@ -169,6 +170,9 @@ class Neo4jStore:
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return await self._db.read(view.facts, ns, keys)
+
+    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+        return await self._db.read(view.around, ns, keys, texts)
 
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from qrmem.graphstore.neo4j.keys import short
 
 Forms = Iterable[tuple[str, int]]
+Known = tuple[str, str, int]
+"""A name as it lies there: its entity's key, its surface forms, how many segments mention it."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
@@ -20,7 +24,7 @@ class Tally:
         entity: key of the entity that it stands for now.
         forms: how often each surface form occurs.
         mentions: segments that mention it.
-        kept: surface forms as the database has them, unpacked where they change.
+        kept: surface forms as they are kept.
         more: occurrences that the change adds; less than 0 where it takes some away.
     """
 
@@ -47,12 +51,6 @@ class Tally:
         """Surface forms, most frequent first, then longer, then smaller."""
         pairs = [(form, count) for form, count in self.forms.items() if count > 0]
         return sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
-
-    @property
-    def settled(self) -> "Tally":
-        """The name as the next change finds it."""
-        kept = packed(self.ranked) if self.forms else self.kept
-        return Tally("", short(self.entity), self.entity, mentions=self.mentions, kept=kept)
 
 
 class Tallies:
@@ -85,6 +83,7 @@ class Tallies:
             tally = result[key]
             tally.forms = unpacked(tally.kept)
             tally.forms.update(change)
+            tally.kept = packed(tally.ranked)
             tally.mentions += self.mentions[key]
             tally.more = sum(change.values())
         return result
@@ -92,7 +91,7 @@ class Tallies:
 
 def packed(forms: Forms) -> str:
     """Return surface forms as they are kept."""
-    return json.dumps(list(forms), ensure_ascii=False, separators=(",", ":"))
+    return _encode(list(forms))
 
 
 def unpacked(forms: str) -> Counter[str]:

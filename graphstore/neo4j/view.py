@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, short
 from qrmem.graphstore.neo4j.tallies import Tally, unpacked
-from qrmem.graphstore.protocol import EntityCount, NameRow
-from qrmem.records import Entity, Fact, Question
+from qrmem.graphstore.protocol import Around, EntityCount, NameRow
+from qrmem.records import Entity, Fact, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
@@ -72,6 +72,31 @@ async def facts(work: Work, keys: Sequence[str]) -> list[Fact]:
     rows = await work.each("view.facts", sorted({short(key) for key in keys}))
     unique = {(document, index, n): rest for document, index, n, *rest in rows}
     return [Fact(*unique[place]) for place in sorted(unique)]
+
+
+async def around(work: Work, keys: Sequence[str], texts: bool) -> Around:
+    """Return some entities' facts, names and segments, out of one statement."""
+    wanted = sorted({short(key) for key in keys})
+    names: dict[str, str] = {}
+    stated: dict[tuple[str, int, int], Fact] = {}
+    places: dict[str, tuple[str, ...]] = {}
+    segments: dict[tuple[str, int], Segment] = {}
+    for (rows,) in await work.each("view.around", wanted, texts=texts):
+        for key, name, mentioned, told in rows:
+            names[key] = name
+            places[key] = tuple(id_ for _, _, id_, *_ in sorted(mentioned))
+            for document, index, id_, *rest in mentioned if texts else ():
+                segments[document, index] = Segment(id_, document, index, *rest)
+            for document, index, n, end, called, is_head, *rest in told:
+                names[end] = called
+                ends = (key, end) if is_head else (end, key)
+                stated[document, index, n] = Fact(*ends, *rest)
+    return Around(
+        names,
+        [stated[place] for place in sorted(stated)],
+        {key: places[key] for key in keys if key in places},
+        [segments[place] for place in sorted(segments)],
+    )
 
 
 async def questions(work: Work, segment_ids: Sequence[str] | None) -> list[Question]:

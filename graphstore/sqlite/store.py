@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from qrmem.graphstore.protocol import (
+    Around,
     Catalog,
     Change,
     EntityCount,
@@ -28,6 +29,7 @@ from qrmem.graphstore.sqlite import (
     view,
     words,
 )
+from qrmem.graphstore.sqlite.around import around
 from qrmem.graphstore.sqlite.connection import Opening, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.ports import CallRecord
@@ -202,6 +204,9 @@ class SqliteStore:
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return await self._worker.read(view.facts, ns, keys)
+
+    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+        return await self._worker.read(around, ns, keys, texts)
 
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None

@@ -125,6 +125,30 @@ class ViewContract(Contract):
         assert list(await store.facts("n", ["b"])) == expected[1:]
         assert list(await store.facts("n", [])) == []
 
+    async def test_what_lies_around_entities_is_found_at_once(self, store: GraphStore) -> None:
+        _, (first, second) = await self._two_segments(store)
+        mentions = [MentionRow(first.id, name, ((name, 1),)) for name in ("a", "b", "c", "d")]
+        mentions.append(MentionRow(second.id, "a", (("a", 1),)))
+        facts = [
+            FactRow(second.id, 0, "b", "a", "b after a", "q?"),
+            FactRow(first.id, 3, "a", "a", "itself"),
+            FactRow(first.id, 1, "a", "c", "to c"),
+            FactRow(first.id, 2, "b", "d", "elsewhere"),
+        ]
+        await apply(store, "n", _named(mentions, facts=facts))
+        await apply(store, "n", Change(entities=[_entity("c", "Dr C")]))
+        for keys in (["a"], ["c", "unknown", "a"], ["a", "b", "c"], []):
+            found = await store.around("n", keys)
+            assert list(found.facts) == list(await store.facts("n", keys))
+            assert found.places == await store.segments_with("n", keys)
+            assert found.segments == () or not list(found.segments)
+            ends = {end for fact in found.facts for end in (fact.head, fact.tail)}
+            known = {*ends, *keys} - {"unknown"}
+            assert found.names == {key: "Dr C" if key == "c" else key for key in known}
+        found = await store.around("n", ["c", "a"], texts=True)
+        assert list(found.segments) == [first, second]
+        assert list((await store.around("n", ["c"], texts=True)).segments) == [first]
+
     async def test_entities_are_listed_by_how_many_segments_name_them(
         self, store: GraphStore
     ) -> None:

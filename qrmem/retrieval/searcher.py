@@ -66,6 +66,7 @@ class Searcher:
         self._keeper = Keeper(store, ns)
         self._loading = asyncio.Lock()
         self._loaded: tuple[int, str] = (-1, "")
+        self._is_settled = False
 
     @property
     def store(self) -> "GraphStore":
@@ -88,16 +89,19 @@ class Searcher:
         return self._settings
 
     async def on_account(self, embedder: "Embedder | None") -> "Searcher":
-        """Return a searcher whose use of the embedder is counted, with the same memory.
+        """Return a searcher for one run: it stays with the memory as it is now.
+
+        It asks the store no more how the memory stands.
 
         Args:
-            embedder: the namespace's own, on the account of a run.
+            embedder: the namespace's own, its use counted on the account of the run.
         """
-        if self._embedder is None:
-            return self
-        await self._open()
+        memory = await self._open()
         other = copy(self)
-        other._embedder = embedder
+        other._is_settled = True
+        other._embedder = embedder if self._embedder is not None else None
+        if memory is None:
+            other._columns = other._memory = None
         return other
 
     async def search(
@@ -177,11 +181,15 @@ class Searcher:
 
     async def columns(self) -> "Columns | None":
         """Return the columns of the present revision, or `None` if there is no namespace."""
+        if self._is_settled:
+            return self._columns
         async with self._loading:
             info = await self._store.namespace(self._ns)
             return None if info is None else await self._current(info)
 
     async def _open(self) -> Memory | None:
+        if self._is_settled:
+            return self._memory
         async with self._loading:
             info = await self._store.namespace(self._ns)
             if info is None:

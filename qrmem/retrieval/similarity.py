@@ -58,6 +58,8 @@ class EdgeScorer:
         self._embedder = embedder
         self._searcher = searcher or Searcher(store, ns, embedder, settings)
         self._aside = aside or Aside(store)
+        self._places: dict[str, Occurrences | None] = {}
+        self._places_in: Columns | None = None
 
     @property
     def is_dense(self) -> bool:
@@ -103,8 +105,21 @@ class EdgeScorer:
             return dense.cosines(columns.matrix, columns.matrix_rows, vector, columns.size)
         settings = self._searcher.settings
         wanted = lexical.query_terms(query, settings.max_terms)
-        found = await lexical.find(self._store, self._ns, columns, wanted)
+        found = await self._occurrences(columns, wanted)
         return lexical.scores(columns, settings, wanted, found)
+
+    async def _occurrences(
+        self, columns: "Columns", wanted: Mapping[str, float]
+    ) -> dict[str, Occurrences]:
+        """Return where terms occur; the store is asked for those that are new."""
+        if columns is not self._places_in:
+            self._places, self._places_in = {}, columns
+        new = {term: count for term, count in wanted.items() if term not in self._places}
+        if new:
+            found = await lexical.find(self._store, self._ns, columns, new)
+            self._places |= {term: found.get(term) for term in new}
+        places = {term: self._places[term] for term in wanted}
+        return {term: place for term, place in places.items() if place is not None}
 
     async def _near(self, query: str, vectors: "NDArray[np.float32]") -> list[float]:
         assert self._embedder is not None
@@ -134,7 +149,7 @@ class EdgeScorer:
         columns = await self._searcher.columns()
         if columns is None:
             return dict.fromkeys(edges, 0.0)
-        in_memory = await lexical.find(self._store, self._ns, columns, wanted)
+        in_memory = await self._occurrences(columns, wanted)
         weighted = bm25.weights(wanted, in_memory, columns.size)
         found, lengths = _indexed(list(edges.values()), wanted)
         scores = fusion.normalised(bm25.scores(weighted, found, bm25.norms(lengths)))

@@ -72,17 +72,17 @@ SET e.name = row[2], e.type = row[3]
 
 // :: add_names
 UNWIND $rows AS row
-MATCH (e:Entity {ns: $ns, key: row[2]})
+MATCH (e:Entity {ns: $ns, key: row[6]})
   USING INDEX SEEK e:Entity(ns, key)
-CREATE (:Name {ns: $ns, key: row[0], full: row[1], forms: row[3], mentions: row[4],
-  surface: row[5], count: row[6]})-[:NAMES]->(e)
+CREATE (:Name {ns: $ns, key: row[0], full: row[5], forms: row[1], mentions: row[2],
+  surface: row[3], count: row[4]})-[:NAMES]->(e)
 
 // :: update_names
 UNWIND $rows AS row
 MATCH (n:Name {ns: $ns, key: row[0]})-[:NAMES]->(e:Entity)
   USING INDEX SEEK n:Name(ns, key)
-SET n.forms = row[3], n.mentions = row[4], n.surface = row[5], n.count = row[6],
-  e.mentions = e.mentions + row[7]
+SET n.forms = row[1], n.mentions = row[2], n.surface = row[3], n.count = row[4],
+  e.mentions = e.mentions + row[5]
 
 // :: drop_names
 UNWIND $rows AS row

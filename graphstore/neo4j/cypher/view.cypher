@@ -65,6 +65,26 @@ WITH r, s, startNode(r) AS h, endNode(r) AS t
 RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key), r.description,
   coalesce(s.full, s.key), r.question
 
+// :: around
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+  USING INDEX SEEK e:Entity(ns, key)
+CALL (e) {
+  MATCH (e)<-[:MENTIONS]-(s:Segment)
+  WITH DISTINCT s
+  RETURN collect(CASE WHEN $texts
+    THEN [s.document, s.index, coalesce(s.full, s.key), s.start, s.stop, s.text, s.tokens, s.part]
+    ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
+}
+CALL (e) {
+  MATCH (e)-[r:RELATES]-(o:Entity)
+  MATCH (s:Segment {ns: $ns, key: r.segment})
+    USING INDEX SEEK s:Segment(ns, key)
+  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key), o.name, startNode(r) = e,
+    r.description, coalesce(s.full, s.key), r.question]) AS facts
+}
+RETURN collect([coalesce(e.full, e.key), e.name, segments, facts])
+
 // :: questions
 MATCH (q:Question)
   USING INDEX SEEK q:Question(ns, key)
