@@ -12,8 +12,11 @@ ASK    ?=
 
 .PHONY: run test check lint types layers bench clean neo4j neo4j-stop
 
+# A variable's value for the shell, as it was given: `$` and quotes in it mean nothing to make or shell.
+quoted = '$(subst ','\'',$(value $1))'
+
 run: $(VENV)/.core
-	@$(BIN)/python -m qrmem.demo $(if $(FILE),--file '$(FILE)') $(if $(ASK),--ask '$(subst ','\'',$(ASK))')
+	@$(BIN)/python -m qrmem.demo $(if $(value FILE),--file $(call quoted,FILE)) $(if $(value ASK),--ask $(call quoted,ASK))
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered

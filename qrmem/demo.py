@@ -51,11 +51,14 @@ def sample_questions(path: Path) -> list[str]:
 async def _run(settings: Settings, path: Path, questions: Sequence[str]) -> int:
     with Progress(quiet=False) as progress:
         async with qrmem.open(settings=settings, listener=progress) as memory:
-            report = await memory.add(path)
+            report = await memory.add(path, update=True)
             print("\n".join(output.report_lines(report)))
+            # The memory of an earlier run may hold other documents, which are not asked.
+            given = {*report.added, *report.updated, *report.unchanged, *report.resumed}
             for question in questions:
+                answer = await memory.ask(question, documents=sorted(given))
                 print(f"\nquestion: {output.safe(question)}")
-                print("\n".join(output.answer_lines(await memory.ask(question))))
+                print("\n".join(output.answer_lines(answer)))
     return 0 if report.is_complete else 1
 
 

@@ -22,7 +22,6 @@ from qrmem.graphstore.testing.samples import add, contents, text
 from qrmem.ports import Event
 from qrmem.records import Archived, Contribution, Document, LedgerRow
 
-
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 
 
