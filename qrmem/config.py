@@ -72,8 +72,8 @@ class Settings:
         model: chat model; "" lets the local reasoner work.
         stage_models: other models for some stages, `stage=model` with commas between: `reading` and
             `answering` stand for all stages that do it; a stage's own name beats them.
-        embedder: `none`, `local`, `contriever`, `sentence-transformers:NAME|PATH`, `openai:NAME`; "" is `local`
-            where the extra is installed, else `none`, and only for a new namespace.
+        embedder: `none`, `local`, `contriever`, `sentence-transformers:NAME|PATH`, `openai:NAME`;
+            "" is `local` where the extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
         tagger: whose entities are united with the reasoner's: `rules`, `corenlp[:URL]` or
             `stanza[:FOLDER]`.

@@ -58,7 +58,7 @@ def directions(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
     found = rows[:, :-1]
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    result: NDArray[np.float32] = found / np.where(lengths > 0, lengths, 1)
+    result: NDArray[np.float32] = (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return result
 
 
