@@ -38,7 +38,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """Source files of a folder that are not read, by reason."""
+    """Files of a folder that are not read, by reason."""
 
     reasons: Mapping[str, int]
 
@@ -57,7 +57,7 @@ async def documents(
     if isinstance(source, Document | Mapping):
         yield identified(_of(source))
     elif isinstance(source, str | Path):
-        for found in _of_path(Path(source), glob):
+        for found in _of_path(_path(source), glob):
             yield found
     elif isinstance(source, AsyncIterable):
         async for item in source:
@@ -116,7 +116,7 @@ def _kept(value: Scalar) -> Scalar:
 def _each(item: object, glob: str | None) -> Iterator[Document | Refused | PassedOver]:
     try:
         if isinstance(item, str | Path):
-            yield from _of_path(Path(item), glob)
+            yield from _of_path(_path(item), glob)
         elif isinstance(item, Document | Mapping):
             yield identified(_of(item))
         else:
@@ -147,6 +147,12 @@ def _of(source: Document | Mapping[str, Any]) -> Document:
         id=None if identity is None else str(identity),
         metadata=source.get("metadata") or {},
     )
+
+
+def _path(given: str | Path) -> Path:
+    if not str(given).strip():  # which would mean the present folder, with all that is in it
+        raise UsageError("an empty path names no file and no folder; is a variable not set?")
+    return Path(given)
 
 
 def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused | PassedOver]:

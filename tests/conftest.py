@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from servers import neo4j_server
 from servers.maven import Unavailable
 from servers.neo4j_server import Server
+
+settings.register_profile("unhurried", deadline=None)  # no test asserts how long anything takes
+settings.load_profile("unhurried")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import qrmem
 from qrmem.app import Memory, open
 from qrmem.cli import costing, output
+from qrmem.cli.chatting import chat
 from qrmem.cli.cost_lines import GO_ON
 from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
@@ -99,6 +100,8 @@ def sources_of(arguments: Namespace) -> Any:
     named = arguments.id or arguments.title or arguments.meta
     if named and len(arguments.sources) > 1:
         raise UsageError("--id, --title and --meta describe one document; give one FILE")
+    if arguments.sources.count("-") > 1:
+        raise UsageError("- stands for standard input, which can be read once")
     if len(arguments.sources) == 1 and arguments.sources[0] != "-" and not named:
         return arguments.sources[0]
     found = [_piped() if name == "-" else name for name in arguments.sources]
@@ -372,6 +375,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "export": export,
     "import": import_,
     "doctor": doctor,
+    "chat": chat,
     "eval": evaluate,
     "plan": costing.plan,
     "usage": costing.usage,

@@ -90,7 +90,7 @@ def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> 
     for info in documents:
         states = ", ".join(f"{n} {state}" for state, n in sorted(info.states.items()))
         lines.append(
-            f"{safe(info.id)}  {shortened(info.title, 60)}  "
+            f"{shortened(info.id, 1000)}  {shortened(info.title, 60)}  "
             f"{info.characters:,} characters, {states}"
         )
     return lines

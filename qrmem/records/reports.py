@@ -35,8 +35,8 @@ class AddReport:
         states: segments of the given documents by ledger state.
         problems: `(document id, segment index or -1, reason)` for all that is not `ok`.
         resumed: ids of documents that an earlier run had begun.
-        passed_over: how many source files were not read, by reason: ignored by git, vendored,
-            generated, too large.
+        passed_over: how many files of folders were not read, by reason: of a kind that is not
+            read; of source code also ignored by git, vendored, generated, too large.
         unparsed: source files without a syntax tree: broken, or no grammar is installed.
         stopped: the cap that ended the run early, in words, or "".
         warnings: what a user should look at, in words.

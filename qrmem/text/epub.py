@@ -23,11 +23,13 @@ class Book:
         chapters: path and content of each file of the spine, in reading order; its own table of
             contents left out.
         labels: path to title, from the table of contents.
+        missing: paths of the spine's files that the archive does not hold.
     """
 
     title: str
     chapters: tuple[tuple[str, bytes], ...]
     labels: Mapping[str, str]
+    missing: tuple[str, ...] = ()
 
 
 def open_book(data: bytes) -> Book:
@@ -43,14 +45,16 @@ def open_book(data: bytes) -> Book:
         paths = {id: _path(package, item.get("href", "")) for id, item in items.items()}
         contents = {id for id, item in items.items() if _is_contents(item)}
         spine = [e.get("idref", "") for e in _below(root, "itemref")]
-        chapters = [id for id in spine if id in items and id not in contents]
+        listed = [paths[id] for id in spine if id in items and id not in contents]
+        held = set(archive.namelist())
         labels: dict[str, str] = {}
         for id in contents:
             labels = dict(_labels(archive, paths[id])) | labels
         return Book(
             title=next((_text(e) for e in _below(root, "title")), ""),
-            chapters=tuple((paths[id], archive.read(paths[id])) for id in chapters),
+            chapters=tuple((path, archive.read(path)) for path in listed if path in held),
             labels=labels,
+            missing=tuple(path for path in listed if path not in held),
         )
 
 

@@ -13,6 +13,7 @@ from qrmem.records import Document, Part
 from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.code.passing_over import Sieve
 from qrmem.text.decoding import decode
+from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
 from qrmem.text.hypertext import read_html
 from qrmem.text.normalise import normalise
@@ -29,7 +30,7 @@ KINDS = {
     ".docx": "docx",
     ".epub": "epub",
 }
-"""Suffix, in lower case, to kind; the last three need the extra `files`."""
+"""Suffix, in lower case, to kind; PDF and DOCX need the extra `files`."""
 
 _MARKDOWN_TITLE = re.compile(r"^# +(\S.*?)[ \t#]*$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
@@ -83,7 +84,7 @@ def from_bytes(data: bytes, name: str) -> Document:
     return Document(
         text=text,
         title=title or unicodedata.normalize("NFC", normalise(PurePath(name).stem)) or shown,
-        metadata={"source": shown, **extra},
+        metadata={**extra, "source": shown},
         parts=parts,
     )
 
@@ -96,7 +97,10 @@ def _read_text(
     if kind == "html" or (not kind and _HTML.match(decoded)):
         return *read_html(decoded), extra
     text = normalise(decoded)
-    return text, _title(kind, text), tuple(headings(text)), extra
+    if kind == "markdown":
+        fields, text = split_front_matter(text)
+        extra = fields | extra
+    return text, extra.get("title") or _title(kind, text), tuple(headings(text)), extra
 
 
 def _title(kind: str, text: str) -> str:
@@ -117,18 +121,20 @@ def _kind(data: bytes) -> str:
     return ""
 
 
+_OTHER = "of a kind that is not read"
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """Files to read, in order, and how many were passed over.
 
     Attributes:
         paths: sorted by their path below each argument.
-        skipped: files with a suffix that is not read, or not matched by the glob; hidden ones not.
-        passed_over: source files that are not read, by reason.
+        passed_over: files that are not read, by reason; those that a glob leaves out are not
+            counted, nor hidden ones.
     """
 
     paths: tuple[Path, ...]
-    skipped: int = field(default=0)
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Path]:
@@ -152,7 +158,6 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
     """
     kept: list[Path] = []
     passed_over: Counter[str] = Counter()
-    skipped = 0
     for path in map(Path, paths):
         if not path.exists():
             raise BadDocument(f"no such file or folder: {normalise(str(path))}")
@@ -163,9 +168,10 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
         wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
         sieve = Sieve(path)
         kept += [file for file in wanted if not (language_of(file) and sieve.reason(file))]
-        skipped += len(below) - len(wanted)
         passed_over += sieve.passed_over
-    return Found(tuple(kept), skipped, passed_over)
+        if glob is None and len(wanted) < len(below):
+            passed_over[_OTHER] += len(below) - len(wanted)
+    return Found(tuple(kept), passed_over)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -126,7 +126,11 @@ def _epub(data: bytes, name: str) -> Reading:
         text, title, parts = read_html(decode(content, path)[0])
         chapters.append((book.labels.get(path) or (parts[0].label if parts else "") or title, text))
     text, parts = _joined(chapters)
-    return text, _line(book.title), parts, {}
+    if not text:
+        why = "the files of its chapters are missing" if book.missing else "its spine is empty"
+        raise BadDocument(f"{name} holds no text: {why}")
+    extra = {"missing_chapters": ", ".join(book.missing)} if book.missing else {}
+    return text, _line(book.title), parts, extra
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:

@@ -48,6 +48,12 @@ def test_one_bad_file_in_a_folder_does_not_stop_the_others(qrmem: Shell) -> None
     assert qrmem("search", "Babbage", "--json").json
 
 
+def test_an_empty_path_is_not_the_present_folder(qrmem: Shell) -> None:
+    qrmem.write("good.txt", GOOD)
+    assert_one_line(qrmem("add", ""), 2, "empty path")
+    assert_one_line(qrmem("add", "-", "-"), 2, "standard input")
+
+
 def test_nothing_but_bad_files_is_bad_input(qrmem: Shell) -> None:
     qrmem.write("empty.txt", b"")
     ran = qrmem("add", "empty.txt", "nowhere.txt")

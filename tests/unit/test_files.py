@@ -88,7 +88,7 @@ PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" version="3.0">
 <spine><itemref idref="toc"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
 
 
-def epub_file(version: int = 3) -> bytes:
+def epub_file(version: int = 3, without: str = "") -> bytes:
     toc = {
         2: 'href="toc" media-type="application/x-dtbncx+xml"',
         3: 'href="toc" media-type="application/xhtml+xml" properties="nav"',
@@ -105,7 +105,8 @@ def epub_file(version: int = 3) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            if name != without:
+                archive.writestr(name, content)
     return out.getvalue()
 
 
@@ -299,6 +300,31 @@ def test_docx_headings_are_parts_and_tables_are_read(name: str) -> None:
     assert [p.label for p in document.parts] == ["The Arrival", "The Storm"]
 
 
+def test_a_chapter_that_is_missing_does_not_cost_the_book() -> None:
+    document = from_bytes(epub_file(without="OPS/text/c1.xhtml"), "a.epub")
+    assert "Gulls cried." in document.text
+    assert document.metadata["missing_chapters"] == "OPS/text/c1.xhtml"
+
+
+def test_front_matter_gives_title_and_metadata_and_is_no_text() -> None:
+    page = b'---\ntitle: "The Quay"\nauthor: Zed Yates\ntags:\n- sea\n---\n# Gulls\nThey cried.\n'
+    document = from_bytes(page, "note.md")
+    assert (document.title, document.metadata["author"]) == ("The Quay", "Zed Yates")
+    assert document.text.startswith("# Gulls")
+    assert [part.label for part in document.parts] == ["Gulls"]
+
+
+@pytest.mark.parametrize("page", ["---\nOnce upon a time\n---\nthe end", "text\n---\na: b\n---\n"])
+def test_what_is_no_front_matter_stays_in_the_text(page: str) -> None:
+    assert from_bytes(page.encode(), "note.md").text.rstrip() == page.rstrip()
+
+
+@pytest.mark.parametrize("tag", ["object", "select", "svg", "template", "iframe"])
+def test_an_element_without_its_end_does_not_swallow_the_page(tag: str) -> None:
+    page = f"<html><body><p>Before.</p><{tag}><p>After.</p></body></html>"
+    assert from_bytes(page.encode(), "a.html").text == "Before.\n\nAfter."
+
+
 @pytest.mark.parametrize(("name", "version"), [("a.epub", 2), ("a.epub", 3), ("a", 3)])
 def test_epub_chapters_are_parts_in_reading_order(name: str, version: int) -> None:
     document = from_bytes(epub_file(version), name)
@@ -393,7 +419,7 @@ def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
         "a/z.md",
         "b.txt",
     ]
-    assert found.skipped == 2
+    assert found.passed_over == {"of a kind that is not read": 2}
     for glob, names in [
         ("*.txt", ["a.txt", "b.txt"]),
         ("**/*.txt", ["a.txt", "b.txt"]),

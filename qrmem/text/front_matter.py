@@ -1,0 +1,23 @@
+"""The block of fields that may stand in front of a Markdown text, between two lines of `---`."""
+
+import re
+
+_BLOCK = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^([A-Za-z][\w -]{0,99}):[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+
+
+def split_front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Return the fields of one line each, and the text behind the block.
+
+    A text without such a block, or whose block holds no field, is returned as it is.
+    """
+    block = _BLOCK.match(text)
+    fields = dict(_FIELD.findall(block[1])) if block else {}
+    if not block or not fields:
+        return {}, text
+    return {name: _unquoted(value) for name, value in fields.items()}, text[block.end() :]
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
