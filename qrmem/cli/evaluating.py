@@ -13,7 +13,8 @@ from qrmem.errors import UsageError
 if TYPE_CHECKING:
     from qrmem.config import Settings
     from qrmem.eval.progress import Progress
-    from qrmem.eval.running import Means
+    from qrmem.eval.running import Means, Wanted
+    from qrmem.eval.running_presets import Chosen
     from qrmem.ports import ChatModel
 
 
@@ -23,6 +24,8 @@ def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
     actions = evaluate.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("list", parents=[common], help="tasks, systems, presets, and their data")
     _run(actions.add_parser("run", parents=[common], help="run systems on a task, or a preset"))
+    plan = actions.add_parser("plan", parents=[common], help="what a run would use, by system")
+    _run(plan)
     report = actions.add_parser("report", parents=[common], help="tables and plots of a run")
     report.add_argument("runs", nargs="+", metavar="FOLDER")
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
@@ -93,11 +96,18 @@ async def _run_task(
     progress: "Progress",
     chat: "ChatModel | None",
 ) -> tuple[Any, list[Any]]:
-    from qrmem.eval.running import Wanted, run_task
+    from qrmem.eval.running import run_task
+
+    wanted = _wanted(arguments)
+    return await run_task(wanted, out, settings, _means(arguments, settings, progress, chat)), []
+
+
+def _wanted(arguments: Namespace) -> "Wanted":
+    from qrmem.eval.running import Wanted
 
     if not arguments.system:
         raise UsageError("name at least one system: --system reflection,bm25")
-    wanted = Wanted(
+    return Wanted(
         task=arguments.name,
         data=Path(arguments.data),
         systems=_words(arguments.system),
@@ -108,7 +118,6 @@ async def _run_task(
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
     )
-    return await run_task(wanted, out, settings, _means(arguments, settings, progress, chat)), []
 
 
 async def _run_preset(
@@ -119,23 +128,55 @@ async def _run_preset(
     chat: "ChatModel | None",
 ) -> tuple[Any, list[Any]]:
     from qrmem.eval.presetting import preset_named
-    from qrmem.eval.running_presets import Chosen, run_preset
+    from qrmem.eval.running_presets import run_preset
 
-    chosen = Chosen(
+    return await run_preset(
+        preset_named(arguments.name),
+        _chosen(arguments),
+        out,
+        settings,
+        _means(arguments, settings, progress, chat),
+        told=lambda text: output.note(text, quiet=arguments.quiet),
+    )
+
+
+def _chosen(arguments: Namespace) -> "Chosen":
+    from qrmem.eval.running_presets import Chosen
+
+    return Chosen(
         data=Path(arguments.data),
         size=arguments.sample,
         seed=arguments.seed,
         window=arguments.window,
         systems=_words(arguments.system or ""),
     )
-    return await run_preset(
-        preset_named(arguments.name),
-        chosen,
-        out,
-        settings,
-        _means(arguments, settings, progress, chat),
-        told=lambda text: output.note(text, quiet=arguments.quiet),
-    )
+
+
+async def _plan(arguments: Namespace) -> int:
+    """Say what a run would use; a preset's parts are told one by one."""
+    from dataclasses import asdict
+
+    from qrmem.cli.commands import settings_of
+    from qrmem.eval.planning import forecasts, plan_lines
+    from qrmem.eval.presetting import preset_named, preset_names
+    from qrmem.eval.running import prepared
+    from qrmem.eval.running_presets import runs_of
+
+    settings = settings_of(arguments)
+    if not settings.model:
+        raise UsageError("a run without a chat model costs nothing; name one with --model")
+    if arguments.name in preset_names():
+        runs, left = runs_of(preset_named(arguments.name), _chosen(arguments), settings)
+    else:
+        runs, left = [prepared(_wanted(arguments), settings)], []
+    plans = [(made, await forecasts(made)) for made in runs]
+    if arguments.json:
+        output.print_json([{"task": m.wanted.task, "systems": [*map(asdict, f)]} for m, f in plans])
+    else:
+        print("\n".join(line for made, found in plans for line in plan_lines(made, found)))
+    for one in left:
+        output.note(f"not planned: {one.what}: {one.why}", quiet=arguments.quiet)
+    return 1 if left else 0
 
 
 def _means(
@@ -222,5 +263,6 @@ def _corpus(word: str | None) -> Any:
 _ACTIONS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "list": _list,
     "run": _run_named,
+    "plan": _plan,
     "report": _report,
 }

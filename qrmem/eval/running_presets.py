@@ -12,7 +12,7 @@ from qrmem.eval.bench import require, resolved
 from qrmem.eval.presetting import Part, Preset
 from qrmem.eval.rundir import mark_preset
 from qrmem.eval.runner import Ran
-from qrmem.eval.running import Means, Wanted, prepared, run_made
+from qrmem.eval.running import Means, Prepared, Wanted, prepared, run_made
 from qrmem.eval.systems import parse
 from qrmem.eval.tasks import Corpus, data_file, task_named
 from qrmem.models.caps import Amount, Caps
@@ -77,6 +77,28 @@ async def run_preset(
     if not done and error is not None:
         raise error
     return reduce(Ran.plus, done, Ran()), left
+
+
+def runs_of(
+    preset: Preset, chosen: Chosen, settings: Settings
+) -> tuple[list[Prepared], list[Left]]:
+    """Return the runs of all parts whose data is there, and what is left out.
+
+    Raises:
+        UsageError: nothing is left of the systems.
+        MissingError: no system has what it needs.
+    """
+    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    systems, left = _runnable(preset, chosen, settings)
+    runs = []
+    for part in preset.parts:
+        try:
+            wanted = _wanted(part, preset, chosen, systems)
+            if wanted.systems:
+                runs.append(prepared(wanted, settings))
+        except UsageError as exc:
+            left.append(Left(part.name, str(exc)))
+    return runs, left
 
 
 def _rest(caps: Caps, used: Amount) -> Caps:

@@ -1,5 +1,7 @@
 """Runs with a chat model behind real HTTP: every system, costs, caps, resuming, comparing."""
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,3 +142,53 @@ def test_other_models_for_some_stages_are_refused(
     monkeypatch.setenv("QRMEM_STAGE_MODELS", "answering=other")
     assert run(server, "--system", "keep-left") == 2
     assert "one model for all stages" in capsys.readouterr().err
+
+
+def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str, float]]:
+    base = ["eval", "plan", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--json"]
+    assert main([*base, "--model", "gpt-4o-mini", *words]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    return {
+        found["system"]: {f"{end} {name}": found[end][name] for end in ENDS for name in COSTS}
+        for found in run["systems"]
+    }
+
+
+ENDS, COSTS = ("least", "most"), ("calls", "tokens", "money")
+
+
+def test_a_plan_holds_what_the_run_then_uses(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = "reflection,bm25,memwalker,read-agent-p,summary"
+    plan = planned(capsys, "--system", systems)
+    assert run(server, "--system", systems) == 0
+    for name, found in read_results(Path("r")).systems.items():
+        calls = 3 * found.online.calls + found.alone.calls
+        assert 0.7 * plan[name]["least calls"] <= calls <= 1.3 * plan[name]["most calls"], name
+        assert plan[name]["most money"] > 0
+
+
+def test_a_plan_of_more_items_costs_more_and_sends_nothing(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = ("--base-url", server.url)
+    few = planned(capsys, "--system", "reflection,bm25", "--sample", "1", *url)
+    many = planned(capsys, "--system", "reflection,bm25", *url)
+    assert server.stats.requests == 0
+    for name in few:
+        assert many[name]["most tokens"] > 2 * few[name]["most tokens"]
+    assert many["reflection"]["least calls"] < many["reflection"]["most calls"]
+
+
+def test_a_plan_of_a_preset_tells_of_each_part(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    shutil.copy(DATA / "quality.jsonl", tmp_path / "data" / "QuALITY.v1.0.1.htmlstripped.dev")
+    words = ["eval", "plan", "table-2", "--data", str(tmp_path / "data"), "--sample", "2"]
+    assert main([*words, "--embedder", "none", "--model", "gpt-4o-mini"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("quality: 2 items, gpt-4o-mini, window 4096")
+    assert " calls, " in told
+    assert main([*words, "--embedder", "none"]) == 2

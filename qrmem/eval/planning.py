@@ -1,0 +1,174 @@
+"""What a run will use, by a rehearsal: a few items with a stand-in for the chat model.
+
+Every system sends the requests that it would send, so that a new one needs nothing here. The
+replies are made up, of the size that is to be expected; whether a question is answered at once or
+never is what a run's cost hangs on, so both are rehearsed and the plan is the range between them.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from qrmem.agents.state import silent
+from qrmem.eval.report.results import Result, Spent, read_results
+from qrmem.eval.report.tables import number
+from qrmem.eval.running import Means, Prepared, run_made
+from qrmem.eval.shortening import SHORT_ENOUGH
+from qrmem.language.rules import tagged
+from qrmem.ports import ChatReply, ChatRequest
+
+REHEARSED = 3
+"""Items that are rehearsed."""
+
+_TEXT = re.compile(r"<(text[0-9]*)[^>]*>\n(.*?)\n</\1>", re.DOTALL)
+_SENTENCE_WORDS, _NAMES, _QUESTIONS = 25, 8, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What one system is expected to use for all items, memories included as if it ran alone.
+
+    Attributes:
+        least: every question is answered at the first reading, in few words.
+        most: none is, before it is forced, and every answer has to be shortened.
+    """
+
+    system: str
+    least: Spent
+    most: Spent
+
+
+class StandIn:
+    """A chat model that says what could be said of a request: names, sentences, a verdict."""
+
+    def __init__(self, name: str, *, answers: bool) -> None:
+        self._name = name
+        self._answers = answers
+
+    @property
+    def name(self) -> str:
+        """Name of the model that it stands for."""
+        return self._name
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return a reply that fits the request's schema."""
+        said = "\n".join(message.content for message in request.messages)
+        texts = [match[2] for match in _TEXT.finditer(said)] or [said[-2000:]]
+        if request.schema is None:
+            return ChatReply(_words(texts[0], 4 * _SENTENCE_WORDS))
+        made = self._object(request.schema, request.schema, texts)
+        return ChatReply(json.dumps(made, ensure_ascii=False))
+
+    def _object(
+        self, node: Mapping[str, Any], root: Mapping[str, Any], texts: Sequence[str]
+    ) -> dict[str, Any]:
+        properties = node.get("properties", {})
+        return {name: self._value(name, own, root, texts) for name, own in properties.items()}
+
+    def _value(
+        self, name: str, node: Mapping[str, Any], root: Mapping[str, Any], texts: Sequence[str]
+    ) -> Any:
+        node = _resolved(node, root)
+        if node.get("enum") == [-2, -1]:
+            return -2 if self._answers else -1
+        if "enum" in node:
+            return node["enum"][0]
+        if node.get("type") == "array":
+            items = _resolved(node.get("items", {}), root)
+            if items.get("type") == "object":
+                return [
+                    {**self._object(items, root, [text]), "n": n} for n, text in enumerate(texts, 1)
+                ]
+            return [1] if items.get("type") == "integer" else _list(name, texts[0])
+        if name == "answer" and self._answers:
+            return _words(texts[0], SHORT_ENOUGH)
+        plain = {"integer": 1, "number": 1.0, "boolean": True}
+        return plain.get(str(node.get("type")), _words(texts[0], _SENTENCE_WORDS))
+
+
+def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference into the schema's definitions."""
+    reference = str(node.get("$ref", ""))
+    found: Mapping[str, Any] = root.get("$defs", {}).get(reference.rpartition("/")[2], node)
+    return found if reference else node
+
+
+def _list(name: str, text: str) -> list[str]:
+    names = [mention.name for mention in tagged(text).mentions][:_NAMES]
+    made = {
+        "entities": [f"{name}|THING" for name in names],
+        "relations": [f"{one}|{_words(text, 8)}|{other}" for one, other in pairwise(names)],
+        "questions": [f"What does the text tell of {name} there?" for name in names[:_QUESTIONS]],
+        "quotes": [_words(text, 10)],
+    }
+    return made.get(name, names[:_QUESTIONS])
+
+
+def _words(text: str, count: int) -> str:
+    return " ".join(text.split()[:count])
+
+
+async def forecasts(made: Prepared) -> list[Forecast]:
+    """Return what each system of a run would use; nothing is sent."""
+    least, most = [await _rehearsed(made, answers=answers) for answers in (True, False)]
+    return [Forecast(name, least[name], most[name]) for name in least]
+
+
+async def _rehearsed(made: Prepared, *, answers: bool) -> dict[str, Spent]:
+    rehearsed = replace(made, items=made.items[:REHEARSED])
+    means = Means(listener=silent, chat=StandIn(made.settings.model, answers=answers))
+    with TemporaryDirectory() as folder:
+        await run_made(rehearsed, Path(folder), means)
+        results = read_results(Path(folder))
+    contexts = len({item.context for item in made.items})
+    here = len({item.context for item in rehearsed.items})
+    items = len(made.items) / len(rehearsed.items)
+    return {
+        name: _all(
+            result, len(made.items), items if _is_built_for_each(result) else contexts / here
+        )
+        for name, result in results.systems.items()
+    }
+
+
+def _is_built_for_each(result: Result) -> bool:
+    """Whether a memory is built for each question, and not for its context."""
+    return 1 < len(result.rows) == len({row.found.memory for row in result.rows.values()} - {""})
+
+
+def _all(result: Result, items: float, buildings: float) -> Spent:
+    """Return what a system used, scaled to all items and to everything that is built."""
+    each, built = result.online, result.alone
+    money = [
+        times * spent.money
+        for times, spent in ((items, each), (buildings, built))
+        if spent.money is not None
+    ]
+    return Spent(
+        calls=items * each.calls + buildings * built.calls,
+        tokens=items * each.tokens + buildings * built.tokens,
+        money=sum(money) if money else None,
+    )
+
+
+def plan_lines(made: Prepared, found: Sequence[Forecast]) -> list[str]:
+    """Return a plan for people."""
+    head = (
+        f"{made.wanted.task}: {len(made.items)} items, {made.settings.model}, window "
+        f"{made.settings.window}; rehearsed on {min(REHEARSED, len(made.items))}, nothing was sent"
+    )
+    return [head, *(f"  {one.system:24} {_between(one.least, one.most)}" for one in found)]
+
+
+def _between(least: Spent, most: Spent) -> str:
+    told = (
+        f"{least.calls:,.0f}-{most.calls:,.0f} calls, {least.tokens:,.0f}-{most.tokens:,.0f} tokens"
+    )
+    if least.money is None or most.money is None:
+        return told
+    return f"{told}, {number(least.money)}-{number(most.money)} in money"
