@@ -1,6 +1,6 @@
 """Recall on MuSiQue with a paid extraction in the memory: instead of our own, and beside it.
 
-    QRMEM_DATA=… python -m benchmarks.openie_recall [--embedder]
+    QRMEM_DATA=… python -m benchmarks.openie_recall [--kept FOLDER]
 
 The extraction is GPT-3.5's of all 1,890 passages, brought in by `load_openie`.
 """
@@ -8,7 +8,7 @@ The extraction is GPT-3.5's of all 1,890 passages, brought in by `load_openie`.
 import argparse
 import asyncio
 import json
-import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import qrmem
@@ -17,9 +17,13 @@ from benchmarks.search_memories import NAMESPACE, Built, KeptEmbedder, document_
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
 
-AT = (1, 2, 5, 10)
+AT = (2, 5, 10)
 EXTRACTION = "musique/hippo_train_openie_gpt35_1890.json"
-READINGS = {"read here": (True, False), "extraction": (False, True), "both": (True, True)}
+READINGS = {
+    "read by `add`": (True, False),
+    "the paid extraction alone": (False, True),
+    "both": (True, True),
+}
 """What the memory is made of: what `add` read, what was extracted elsewhere."""
 
 
@@ -33,37 +37,48 @@ def _extraction(corpus: multihop.Corpus, data: Path, folder: Path) -> Path:
     return path
 
 
-async def _measure(corpus: multihop.Corpus, data: Path, folder: Path, *, embedded: bool) -> None:
+async def _build(corpus: multihop.Corpus, path: Path, extraction: Path | None, reads: bool) -> None:
+    async with qrmem.open(str(path), namespace=NAMESPACE, embedder="none") as memory:
+        if reads:
+            await memory.add(
+                {"id": document_id(n), "title": title, "text": text}
+                for n, (title, text) in enumerate(corpus.passages)
+            )
+        if extraction is not None:
+            await memory.load_openie(extraction)
+
+
+async def table(folder: Path) -> AsyncIterator[str]:
+    """Yield R@2, R@5 and R@10 of each memory, as lines of a table."""
+    data = multihop.folder()
+    corpus = multihop.load("musique", data)
     extraction = _extraction(corpus, data, folder)
-    for name, (reads, loads) in READINGS.items():
-        path = str(folder / f"{name}.db")
-        async with qrmem.open(path, namespace=NAMESPACE, embedder="none") as memory:
-            if reads:
-                await memory.add(
-                    {"id": document_id(n), "title": title, "text": text}
-                    for n, (title, text) in enumerate(corpus.passages)
-                )
-            if loads:
-                await memory.load_openie(extraction)
-        store = await open_store(path, Settings())
-        embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
-        if embedder is not None:
-            await embed(store, embedder)
-        shares = await Built(corpus, store, embedder).recall(corpus.measured, AT)
-        print(f"{name:12}" + " ".join(f"{share:6.1f}" for share in shares), flush=True)
+    yield "### musique with GPT-3.5's triples: R@2, R@5, R@10"
+    yield ""
+    yield "| | with the embedder | without |"
+    yield "|---|---|---|"
+    for number, (name, (reads, loads)) in enumerate(READINGS.items()):
+        path = folder / f"openie-{number}.db"
+        if not path.exists():
+            await _build(corpus, path, extraction if loads else None, reads)
+        store = await open_store(str(path), Settings())
+        bare = await Built(corpus, store, None).recall(corpus.measured, AT)
+        embedder = KeptEmbedder(folder / "vectors.sqlite")
+        await embed(store, embedder)
+        dense = await Built(corpus, store, embedder).recall(corpus.measured, AT)
+        figures = (" ".join(f"{share:.1f}" for share in shares) for shares in (dense, bare))
+        yield f"| {name} | {' | '.join(figures)} |"
         await store.close()
 
 
-def main() -> None:
-    """Print R@1, R@2, R@5 and R@10 of each memory."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--embedder", action="store_true", help="all-MiniLM-L6-v2 (extra `local`)")
-    arguments = parser.parse_args()
-    data = multihop.folder()
-    corpus = multihop.load("musique", data)
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_measure(corpus, data, Path(folder), embedded=arguments.embedder))
+async def _main(folder: Path) -> None:
+    async for line in table(folder):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
+    chosen = parser.parse_args()
+    chosen.kept.mkdir(parents=True, exist_ok=True)
+    asyncio.run(_main(chosen.kept))

@@ -1,23 +1,72 @@
-"""Recall of gold passages at 1, 2, 5, 10, with and without the embedder, beside BM25 and it alone.
+"""Recall of gold passages, with and without the embedder, beside BM25 and it alone.
 
-    QRMEM_DATA=… python -m benchmarks.retrieval_recall [--kept FOLDER] [--parts]
+    QRMEM_DATA=… python -m benchmarks.retrieval_recall [--kept FOLDER] [--parts] [--page FILE]
 
-Questions that weights are fitted on are never measured. `--parts` switches each part off in turn.
+Questions that weights are fitted on are never measured. `--parts` switches each part off in turn,
+counts what is missed by kind, and loads GPT-3.5's triples; `--page` writes all of it between the
+marks of a page of the documents.
 """
 
 import argparse
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import multihop
-from benchmarks.search_memories import Built, built
-from qrmem.retrieval import SearchSettings
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import multihop, openie_recall
+from benchmarks.search_memories import Built, built, passage
+from qrmem.retrieval import Searcher, SearchSettings, fusion
+from qrmem.retrieval.columns import Columns
+from qrmem.retrieval.features import Evidence
+from qrmem.retrieval.searcher import Findings
 from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
 
 AT = (1, 2, 5, 10)
 MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
+_DEEP = 2 * max(AT)
+_MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
+
+PARTS: Mapping[str, Collection[str]] = {
+    "PageRank": ("walk", "walk, rank"),
+    "what a segment adds to the best seeds": ("gain",),
+    "links to titles": ("titles, one hop", "titles, two hops", "titles, rank"),
+    "links to shared names": ("shared names",),
+    "second query": ("residual", "residual, rank"),
+    "names in titles": ("names in titles",),
+    "order of the direct score": ("direct, rank",),
+}
+"""Features that go together; without them, the others keep their weights."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Recall of one way to rank, question by question."""
+
+    shares: list[list[float]] = field(default_factory=list)
+
+    def count(self, gold: frozenset[int], passages: Sequence[int]) -> None:
+        """Take the ranking of one question."""
+        self.shares.append([len(gold & set(passages[:k])) / len(gold) for k in AT])
+
+    @property
+    def recall(self) -> list[float]:
+        """Return the mean share of gold among the first k of `AT`, in per cent."""
+        return [100 * float(share) for share in np.mean(self.shares, axis=0)]
+
+    @property
+    def error(self) -> float:
+        """Return the standard error of R@5, in points."""
+        fives = [row[AT.index(5)] for row in self.shares]
+        return 100 * float(np.std(fives)) / math.sqrt(len(fives))
+
+
+def _without(weights: Mapping[str, float], names: Collection[str]) -> Mapping[str, float]:
+    return {name: weight for name, weight in weights.items() if name not in names}
 
 
 def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
@@ -25,48 +74,138 @@ def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
     yield "BM25", SearchSettings(graph=False, dense=0, names=0, lexical=1)
     if embedded:
         yield "embedder", SearchSettings(graph=False, lexical=0, names=0, dense=1)
-    yield "both and titles", SearchSettings(graph=False)
-    yield "search", SearchSettings()
+    yield "no link followed: words, meaning, titles", SearchSettings(graph=False)
 
 
-def without_parts(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
-    """Yield the search without each of its features in turn."""
-    weights: Mapping[str, float] = WITH_EMBEDDER if embedded else WITHOUT_EMBEDDER
-    for name in weights:
-        rest = {other: weight for other, weight in weights.items() if other != name}
-        yield f"  without {name}", SearchSettings(features=rest)
+def asked_anew(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
+    """Yield the search without the parts that every other stands on."""
+    weights = WITH_EMBEDDER if embedded else WITHOUT_EMBEDDER
+    words = ("lexical", "lexical, leading")
+    yield (
+        "without names in the question",
+        SearchSettings(names=0, features=_without(weights, ["named"])),
+    )
+    if embedded:
+        yield (
+            "without words (BM25)",
+            SearchSettings(lexical=0, features=_without(weights, words)),
+        )
 
 
-async def _measure(memory: Built, *, embedded: bool, parts: bool) -> None:
-    asked = memory.corpus.measured
-    compared = list(systems(embedded=embedded))
+class Ranking:
+    """What a search over one memory finds, as passages."""
+
+    def __init__(self, memory: Built, columns: Columns) -> None:
+        self._places = np.array([passage(name) for name in columns.catalog.document_ids])
+        self._ranks = columns.ranks
+        self.row_of = {int(place): row for row, place in enumerate(self._places)}
+
+    def passages(self, scores: NDArray[np.float64]) -> list[int]:
+        """Return the passages of the best segments, each once."""
+        rows = [row for row in fusion.best(scores, self._ranks, _DEEP) if scores[row] > 0]
+        return list(dict.fromkeys(self._places[rows].tolist()))
+
+
+def kind(found: Evidence, row: int) -> str:
+    """Say how a passage was reached that is missing among the first."""
+    if row not in found.rows:
+        return "nothing leads there"
+    for hop, reached in (("one link", found.first), ("two links", found.second)):
+        if row in reached.links.targets:
+            return f"{hop} away, put too low"
+    if found.residual.scores[row] > 0 or found.residual.titles[row] > 0:
+        return "found by the second query alone, put too low"
+    return "found by its words or meaning alone, put too low"
+
+
+async def measure(memory: Built, *, parts: bool) -> tuple[dict[str, Tally], Counter[str]]:
+    """Measure a memory's questions: tallies by name, and misses among the first ten by kind."""
+    embedded = memory.embedder is not None
+    weights = WITH_EMBEDDER if embedded else WITHOUT_EMBEDDER
+    searcher = memory.searcher()
+    columns = await searcher.columns()
+    assert columns is not None
+    ranking = Ranking(memory, columns)
+    same = {"search": searcher}
+    anew = {name: memory.searcher(settings) for name, settings in systems(embedded=embedded)}
     if parts:
-        compared += without_parts(embedded=embedded)
-    for name, settings in compared:
-        shares = await memory.recall(asked, AT, settings)
-        # Of R@5, whose standard deviation is at most that of yes and no.
-        error = math.sqrt(shares[2] * (100 - shares[2]) / len(asked))
-        figures = " ".join(f"{share:6.1f}" for share in shares)
-        print(f"{name:36}{figures}   ±{error:.1f}", flush=True)
+        for name, features in PARTS.items():
+            settings = SearchSettings(features=_without(weights, features))
+            same[f"without {name}"] = memory.searcher(settings)
+        anew |= {n: memory.searcher(settings) for n, settings in asked_anew(embedded=embedded)}
+    tallies = {name: Tally() for name in [*anew, *same]}
+    missed: Counter[str] = Counter()
+    for question in memory.corpus.measured:
+        for name, other in anew.items():
+            scores = (await _found(other, question.text)).scores
+            tallies[name].count(question.gold, ranking.passages(scores))
+        found = await _found(searcher, question.text)
+        assert found.evidence is not None
+        for name, other in same.items():
+            scores = other._ranked(found.direct, found.evidence)
+            tallies[name].count(question.gold, ranking.passages(scores))
+        first = ranking.passages(found.scores)[:10]
+        missed.update(
+            kind(found.evidence, ranking.row_of[place]) for place in question.gold - set(first)
+        )
+    return tallies, missed
 
 
-async def _main(folder: Path, *, parts: bool) -> None:
+async def _found(searcher: Searcher, question: str) -> Findings:
+    found = await searcher.findings(question)
+    assert found is not None
+    return found
+
+
+def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Iterator[str]:
+    yield "| | R@1 | R@2 | R@5 | R@10 | ± (R@5) |"
+    yield "|---|---|---|---|---|---|"
+    for name, tally in tallies.items():
+        figures = " | ".join(f"{share:.1f}" for share in tally.recall)
+        shown = f"**{name}**" if name == "search" else name
+        yield f"| {shown} | {figures} | {tally.error:.1f} |"
+    yield ""
+    kinds = "; ".join(f"{name}: {count}" for name, count in missed.most_common())
+    yield f"Not among the first ten: {missed.total()} of {gold} gold passages. {kinds}."
+
+
+async def report(folder: Path, *, parts: bool) -> Iterator[str]:
+    """Return the lines of the whole measurement; print them on the way."""
+    lines: list[str] = []
     data = multihop.folder()
-    for embedded in (True, False):
-        for name in MEASURED:
-            corpus = multihop.load(name, data)
-            print(
-                f"\n{name}, {len(corpus.measured)} questions over {len(corpus.passages)} passages, "
-                f"{'with' if embedded else 'without'} the embedder: R@1 R@2 R@5 R@10"
-            )
+    for name in MEASURED:
+        corpus = multihop.load(name, data)
+        gold = sum(len(question.gold) for question in corpus.measured)
+        for embedded in (True, False):
+            head = f"### {name}, {len(corpus.measured)} questions over {len(corpus.passages)} "
+            head += f"passages, {'with' if embedded else 'without'} the embedder"
             async with built(corpus, folder, embedded=embedded) as memory:
-                await _measure(memory, embedded=embedded, parts=parts)
+                found = await measure(memory, parts=parts)
+            made = [head, "", *_table(*found, gold), ""]
+            print("\n".join(made), flush=True)
+            lines += made
+    if parts:
+        made = [line async for line in openie_recall.table(folder)]
+        print("\n".join(made), flush=True)
+        lines += [*made, ""]
+    return iter(lines)
+
+
+def _write(page: Path, lines: Iterator[str]) -> None:
+    """Put the lines between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    body = "\n".join(["", *lines])
+    page.write_text(before + _MARKS[0] + "\n" + body + _MARKS[1] + after, encoding="utf-8")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--page", type=Path)
     chosen = parser.parse_args()
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_main(chosen.kept, parts=chosen.parts))
+    measured = asyncio.run(report(chosen.kept, parts=chosen.parts))
+    if chosen.page:
+        _write(chosen.page, measured)
