@@ -272,8 +272,7 @@ class _Merging:
     def _join_the_only(
         self, entity: str, fits: dict[str, bool], reason: Reason, scores: dict[str, float]
     ) -> None:
-        fits.pop(entity, None)
-        if len(fits) != 1:
+        if entity in fits or len(fits) != 1:  # what the user united with a name that fits has it
             return
         ((target, is_centre),) = fits.items()
         members, others = self._members[entity], self._members[target]

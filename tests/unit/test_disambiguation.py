@@ -166,6 +166,16 @@ def test_what_the_user_united_takes_aliases_of_either_name() -> None:
     assert are_one(found, MR_DARCY, fuller, lover)
 
 
+def test_what_the_user_united_keeps_the_aliases_that_it_had() -> None:
+    nell, short, miss = use("Nell Sayle", "PERSON"), use("Nell", "PERSON", 42), use("Miss Sayle")
+    ellen = use("Ellen Sayle", "PERSON")
+    found = resolve(
+        [nell, short, miss, ellen], [MergeDecision("Nell Sayle", "Miss Sayle", same=True)]
+    )
+    assert are_one(found, nell, short, miss)
+    assert not are_one(found, nell, ellen)
+
+
 def test_similar_names_meet_once_around_the_most_used_one() -> None:
     names = [use("Kyiv", "PLACE", 9), use("Kiev", "PLACE", 5), use("Kijów", "PLACE", 2)]
     kyiv, kiev, kijow = (name.key for name in names)
