@@ -18,10 +18,11 @@ Passage = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question and the places of its gold passages in its corpus."""
+    """A question, the places of its gold passages in its corpus, and its right answers."""
 
     text: str
     gold: frozenset[int]
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _asked_musique(passages: list[Passage], records: Iterable[Any]) -> Iterator[
             for p in record["paragraphs"]
             if p["is_supporting"]
         ]
-        yield Asked(record["question"], frozenset(gold))
+        yield Asked(record["question"], frozenset(gold), _answers(record))
 
 
 def _hotpotqa(data: Path) -> Corpus:
@@ -105,9 +106,9 @@ def _hotpotqa(data: Path) -> Corpus:
     return _by_title(
         "hotpotqa",
         texts,
-        [(r["question"], r["supporting_facts"]["title"]) for r in train]
-        + [(r["question"], [title for title, _ in r["supporting_facts"]]) for r in small],
-        [(r["question"], r["supporting_facts"]["title"]) for r in measured],
+        [(r["question"], r["supporting_facts"]["title"], _answers(r)) for r in train]
+        + [_listed(r) for r in small],
+        [(r["question"], r["supporting_facts"]["title"], _answers(r)) for r in measured],
     )
 
 
@@ -118,7 +119,7 @@ def _2wiki(data: Path) -> Corpus:
     for record in records:
         for title, sentences in record["context"]:
             texts.setdefault(title, " ".join(sentences))
-    asked = [(r["question"], [title for title, _ in r["supporting_facts"]]) for r in records]
+    asked = [_listed(record) for record in records]
     return _by_title("2wikimultihopqa", texts, asked[:250], asked[250:])
 
 
@@ -130,20 +131,37 @@ def _xquad(data: Path) -> Corpus:
         for paragraph in article["paragraphs"]:
             gold = frozenset([len(passages)])
             passages.append((article["title"].replace("_", " "), paragraph["context"]))
-            asked[turn % 2].extend(Asked(qa["question"], gold) for qa in paragraph["qas"])
+            asked[turn % 2].extend(
+                Asked(qa["question"], gold, tuple(a["text"] for a in qa["answers"]))
+                for qa in paragraph["qas"]
+            )
     return Corpus("xquad", tuple(passages), tuple(asked[0]), tuple(asked[1]))
+
+
+_Titled = tuple[str, list[str], tuple[str, ...]]
+"""A question, the titles of its gold passages, its answers."""
+
+
+def _answers(record: Any) -> tuple[str, ...]:
+    return (record["answer"], *record.get("answer_aliases", ()))
+
+
+def _listed(record: Any) -> _Titled:
+    titles = [title for title, _ in record["supporting_facts"]]
+    return record["question"], titles, _answers(record)
 
 
 def _by_title(
     name: str,
     texts: dict[str, str],
-    fitted: list[tuple[str, list[str]]],
-    measured: list[tuple[str, list[str]]],
+    fitted: list[_Titled],
+    measured: list[_Titled],
 ) -> Corpus:
     place = {title: n for n, title in enumerate(texts)}
     train, test = (
         tuple(
-            Asked(question, frozenset(place[title] for title in gold)) for question, gold in asked
+            Asked(question, frozenset(place[title] for title in gold), answers)
+            for question, gold, answers in asked
         )
         for asked in (fitted, measured)
     )
