@@ -18,6 +18,13 @@ ones that hold the answer, at equal cost of a wrong answer and a wrong refusal.
 """
 
 WEIGHT_OF_NAMES, WEIGHT_OF_WORDS, WITHOUT_KIND, ONLY_NAMES = 0.13, 0.1, 0.14, 0.3
+"""What is added for the share of the question's names that is covered and for each rare word, and
+taken off where no date, number or name is found that could be the answer, and where names are all
+that is covered: a sentence about the same people says something else. Fitted with `ENOUGH`.
+"""
+
+_HALF = 0.5
+"""Coverage from which a word counts as covered at all."""
 
 PAIR_GAIN = 0.15
 """Share of what one sentence leaves open that a second has to add, before two are taken."""
@@ -82,16 +89,13 @@ def best_finding(evidence: Evidence) -> Finding | None:
 
 
 def _evidence_for(evidence: Evidence, finding: Finding) -> float:
-    """The share of the question that is covered, more for names and for many rare words.
-
-    Less if the expected kind of answer (a date, a number, a name) is not there.
-    """
+    """Return how much speaks for the finding: its coverage, and what is said of the weights."""
     asked, covered = evidence.asked, finding.covered
     names = asked.name_terms
     named = sum(covered.get(term, 0.0) for term in names) / len(names) if names else 1.0
     lacks_kind = bool(asked.kind) and not finding.has_kind
-    asides = asked.terms - asked.name_terms - asked.leaning().keys()
-    only_names = bool(asides) and all(covered.get(term, 0.0) < 0.5 for term in asides)
+    others = asked.terms - asked.name_terms - asked.leaning().keys()
+    only_names = bool(others) and all(covered.get(term, 0.0) < _HALF for term in others)
     return (
         finding.coverage
         + WEIGHT_OF_NAMES * named
