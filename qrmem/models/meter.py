@@ -70,6 +70,7 @@ class Meter:
         )
         self.account.require_prices(models_of(chat))
         self.trust = Trust()
+        self._models: dict[str, str] = {}
         self._retries = 0
         self._successes = 0
         self._open = 0
@@ -186,7 +187,11 @@ class Meter:
         return self.account.amount(self._model(request), prompt, tokens - prompt)
 
     def _model(self, request: ChatRequest) -> str:
-        return model_for(self._chat, request.stage)
+        # Asked several times a call, and a look at what the chat model can do takes its time.
+        stage = request.stage
+        if (name := self._models.get(stage)) is None:
+            name = self._models[stage] = model_for(self._chat, stage)
+        return name
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
         """Return the reply with our own counts where the server gave none."""

@@ -49,9 +49,9 @@ class Trust:
         if spoilt < (PROVEN if self._is_known or model in self._proven else UNKNOWN):
             return
         text = " ".join(self._last.split())
-        shown = f"it begins {text[:_SHOWN]!r}" if text else "it is empty"
+        shown = f"begins {text[:_SHOWN]!r}" if text else "is empty"
         raise ModelUnusable(
-            f"no reply of {model} can be read, {spoilt} in a row now (the last: {shown}); "
+            f"no reply of {model} can be read, {spoilt} in a row now (the last {shown}); "
             "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "
             "command goes on from there, with this model or with another"
         )

@@ -53,7 +53,7 @@ async def test_a_model_that_talks_prose_is_given_up_after_a_few_replies(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     async with serving(obeys_forms=False) as server, opened(server, tmp_path, **settings) as memory:
-        with pytest.raises(ModelUnusable, match=r"test can be read.*it begins '.*doctor --model"):
+        with pytest.raises(ModelUnusable, match=r"test can be read.*the last begins '.*doctor --model"):
             await memory.add(STORY)
         assert server.stats.requests <= UNKNOWN + CONCURRENCY
         status = await memory.status()
@@ -75,7 +75,7 @@ async def test_a_model_that_stops_making_sense_is_given_up_and_what_it_said_befo
 ) -> None:
     faults = Faults(always="null", since=30)
     async with serving(faults=faults) as server, opened(server, tmp_path) as memory:
-        with pytest.raises(ModelUnusable, match="it is empty"):
+        with pytest.raises(ModelUnusable, match="the last is empty"):
             await memory.add(STORY)
         assert server.stats.requests <= 30 + PROVEN + CONCURRENCY
         assert (await memory.status()).states["extracted"] > 20
