@@ -1,14 +1,16 @@
 """Whatever a server replies, a segment ends `ok`, `partial` or `failed`; nothing is made up."""
 
 import asyncio
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
+from qrmem.graphstore.protocol import EntityCount
 from qrmem.models.negotiation import forget
-from qrmem.records import AddReport, Entity
+from qrmem.records import AddReport
 
 TEXT = "Ilse Brandt met Jonas Vey in Lund. Mara Holt of Port Ellen had written to both of them."
 PIECES = [
@@ -39,7 +41,7 @@ REPLIES = st.one_of(
 )
 
 
-async def read(url: str) -> tuple[AddReport, list[Entity]]:
+async def read(url: str) -> tuple[AddReport, Sequence[EntityCount]]:
     settings = qrmem.Settings(model="test", base_url=url, embedder="none")
     async with qrmem.open("memory://", settings=settings) as memory:
         report = await memory.add({"id": "a", "text": TEXT})
