@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from qrmem.errors import UsageError
 from qrmem.looking import Looking
 from qrmem.ports import Event
-from qrmem.records import Document, DocumentInfo, Recalled, Turn
+from qrmem.records import DocumentInfo, Recalled, Turn
 
 if TYPE_CHECKING:
+    from qrmem.memory import dialog
     from qrmem.retrieval.fragments import FragmentSettings
 
 
@@ -47,18 +48,24 @@ class Conversing(Looking):
         return added
 
     async def add_messages(
-        self, messages: Iterable[Any], *, at: datetime | str | None = None, session: str = ""
+        self,
+        messages: Iterable[Any],
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        only_new: bool = False,
     ) -> list[str]:
         """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
 
         Args:
-            messages: of LangChain or LangGraph, `{"role", "content"}`, or `(role, text)`.
-            at: when they were said; now, if it is not said.
+            messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
+                like), or `(role, text)`.
+            at: when those without a time of their own were said; now, if it is not said.
+            only_new: leave out those with which the session ends already: for a log that grows.
 
         Raises:
             UsageError: one of them is no message, or `at` is no time.
         """
-        from qrmem.adding import Adder
         from qrmem.memory import dialog
 
         if isinstance(messages, str):
@@ -66,18 +73,26 @@ class Conversing(Looking):
         self._opened.require_writable()
         when = dialog.moment(at)
         read = [dialog.read_message(message) for message in messages]
-        if any(not role.strip() for role, _, _ in read):
+        if any(not message.role.strip() for message in read):
             raise UsageError("a turn needs a role")
-        if len(read) == 1 and not read[0][1].strip():
+        if len(read) == 1 and not read[0].text.strip():
             raise UsageError("the turn is empty")
-        number = max(map(_number, await self._turn_infos()), default=0)
-        documents: list[Document] = []
-        for role, text, speaker in read:
-            if text.strip():
-                number += 1
-                name = dialog.turn_id(number)
-                turn = Turn(name, number, role, text, when, session, speaker)
-                documents.append(dialog.as_document(turn))
+        said = [message for message in read if message.text.strip()]
+        if only_new:
+            said = list(dialog.news(await self.turns(session), said))
+        return await self._keep_turns(said, when, session) if said else []
+
+    async def _keep_turns(
+        self, said: "Sequence[dialog.Message]", when: str, session: str
+    ) -> list[str]:
+        from qrmem.adding import Adder
+        from qrmem.memory import dialog
+
+        last = max(map(_number, await self._turn_infos()), default=0)
+        documents = [
+            dialog.as_document(Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker))
+            for n, (role, text, speaker, at) in enumerate(said, last + 1)
+        ]
         tools = await self._opened.tools(create=True)
         adder = Adder(self._opened.store, self._opened.ns, tools, listener=self._emit)
         await adder.add(documents)
@@ -138,6 +153,22 @@ class Conversing(Looking):
             corrections={id: ids for id, ids in told.items() if ids},
             tokens=sum(count(turn.text) for turn in (*recent, *kept)),
         )
+
+    async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
+        """Return which turns, of some documents, later turns seem to correct, and by which.
+
+        What an answer cites can be looked up here; documents that are no turns are passed over.
+        """
+        from qrmem.memory import dialog
+
+        wanted = set(ids)
+        infos = await self._turn_infos()
+        if not any(info.id in wanted for info in infos):
+            return {}
+        by_id = {turn.id: turn for turn in await self._turns(infos)}
+        asked = [turn for id, turn in by_id.items() if id in wanted]
+        found = dialog.corrections(asked, list(by_id.values()))
+        return {id: [by_id[later] for later in ids] for id, ids in found.items()}
 
     # --- inside ---------------------------------------------------------------------------------
 

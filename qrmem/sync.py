@@ -162,10 +162,17 @@ class Memory:
         )
 
     def add_messages(
-        self, messages: Iterable[Any], *, at: datetime | str | None = None, session: str = ""
+        self,
+        messages: Iterable[Any],
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        only_new: bool = False,
     ) -> list[str]:
         """See `qrmem.Memory.add_messages`."""
-        return self._loop.run(self._memory.add_messages(messages, at=at, session=session))
+        return self._loop.run(
+            self._memory.add_messages(messages, at=at, session=session, only_new=only_new)
+        )
 
     def turns(self, session: str | None = None) -> list[Turn]:
         """See `qrmem.Memory.turns`."""
@@ -183,6 +190,10 @@ class Memory:
         return self._loop.run(
             self._memory.recall(prompt, session=session, tokens=tokens, fragments=fragments)
         )
+
+    def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
+        """See `qrmem.Memory.corrections`."""
+        return self._loop.run(self._memory.corrections(ids))
 
     def search(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 import qrmem
 from qrmem.app import Memory, open
 from qrmem.cli import costing, output
-from qrmem.cli.chatting import chat
+from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import GO_ON
 from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
@@ -150,12 +150,15 @@ async def ask(arguments: Namespace) -> int:
     _say_reasoner(settings_of(arguments), arguments)
     async with _open(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         answer = await _answer(memory, arguments)
+        cited = [citation.document_id for citation in answer.citations]
+        corrected = await memory.corrections(cited)
     if arguments.json and arguments.stream:
         output.print_json_line({"answer": output.plain(answer)})
     elif arguments.json:
         output.print_json(answer)
     else:
-        output.show("\n".join(output.answer_lines(answer)))
+        lines = [*output.answer_lines(answer), *correction_lines(corrected)]
+        output.show("\n".join(lines))
     return DONE
 
 

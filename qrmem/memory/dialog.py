@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from qrmem.errors import UsageError
 from qrmem.records import Document, DocumentInfo, Turn
 from qrmem.retrieval.fragments.gathering import CHAT_KEY, TURN_KEY
+from qrmem.text.normalise import normalise
 from qrmem.text.words import terms
 
 RECENT_TOKENS = 1_000
@@ -15,7 +16,15 @@ RECENT_TOKENS = 1_000
 RECENT_ROUNDS = 10
 """Rounds of it: what the user said, with the replies."""
 
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "bot": "assistant"}
+_ROLE_KEYS = ("role", "type", "from")
+_TEXT_KEYS = ("content", "text", "value")
+_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "bot": "assistant",
+    "gpt": "assistant",
+}
 _MARK = re.compile(
     r"\b(?:actually|correction|no longer|not any ?more|any ?more|instead|changed|moved|rescheduled"
     r"|postponed|cancel+ed|i meant|sorry|wrong|mistaken|rather than|from now on|as of)\b",
@@ -75,27 +84,62 @@ def moment(at: datetime | str | None) -> str:
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
-def read_message(message: Any) -> tuple[str, str, str]:
-    """Return role, text and speaker of a message.
+class Message(NamedTuple):
+    """What somebody said, before it is a turn; `at` is "" where the message has no time."""
+
+    role: str
+    text: str
+    speaker: str = ""
+    at: str = ""
+
+
+def read_message(message: Any) -> Message:
+    """Return what a message says.
 
     Args:
-        message: of LangChain or LangGraph, `{"role": …, "content": …}`, or `(role, text)`.
+        message: of LangChain or LangGraph, `{"role", "content"}` with `name` and `at` if you like,
+            `{"from", "value"}`, or `(role, text)`.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: it is none of these, or its time is none.
     """
+    role: Any
+    name: Any
+    at: Any
     if isinstance(message, tuple | list) and len(message) == 2:
-        role, content, name = message[0], message[1], ""
+        role, content, name, at = message[0], message[1], "", None
     elif isinstance(message, Mapping):
-        role, content = message.get("role") or message.get("type"), message.get("content")
-        name = message.get("name") or ""
+        role, content = _first(message, _ROLE_KEYS), _first(message, _TEXT_KEYS)
+        name, at = _first(message, ("name", "speaker")), _first(message, ("at", "timestamp"))
     else:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
         # A chat message of LangChain has the model's own role beside its type.
-        role, name = getattr(message, "role", role), getattr(message, "name", None) or ""
+        role, name, at = getattr(message, "role", role), getattr(message, "name", None), None
     if not isinstance(role, str) or not isinstance(content, str | list | tuple):
         raise UsageError("a message is LangChain's, {'role', 'content'} or (role, text)")
-    return _ROLES.get(role, role), _plain(content), str(name)
+    when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
+    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
+
+
+def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages that a session does not end with already.
+
+    A log that has grown, or one that is given again, begins with what was the end when it was read.
+    """
+    for overlap in range(min(len(known), len(given)), 0, -1):
+        pairs = zip(known[-overlap:], given[:overlap], strict=True)
+        if all(_is_same(turn, message) for turn, message in pairs):
+            return given[overlap:]
+    return given
+
+
+def _is_same(turn: Turn, message: Message) -> bool:
+    said = (turn.role, normalise(turn.text)) == (message.role, normalise(message.text))
+    return said and message.at in ("", turn.at)
+
+
+def _first(message: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((message[key] for key in keys if message.get(key) is not None), None)
 
 
 def _plain(content: Any) -> str:

@@ -1,0 +1,169 @@
+"""`qrmem chat`: conversations in, what belongs to a prompt out."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from qrmem.app import open
+from qrmem.cli import output
+from qrmem.config import Settings
+from qrmem.errors import BadDocument, UsageError
+from qrmem.records import Recalled, Turn
+
+_INDENT = " " * 4
+
+
+def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Add the command and what it can do."""
+    chat = commands.add_parser("chat", help="keep conversations, recall what belongs to a prompt")
+    actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_parser("add", parents=[common], help="keep the turns of a log")
+    add.add_argument("source", metavar="FILE|-", help="one message a line, or a JSON list of them")
+    add.add_argument("--at", metavar="TIME", help="of messages without a time of their own")
+    say = actions.add_parser("say", parents=[common], help="keep one turn")
+    say.add_argument("role", help="user, assistant, …")
+    say.add_argument("text")
+    say.add_argument("--at", metavar="TIME", help="default: now")
+    say.add_argument("--speaker", default="", metavar="NAME")
+    recall = actions.add_parser("recall", parents=[common], help="what belongs to a prompt")
+    recall.add_argument("prompt")
+    recall.add_argument("--tokens", type=int, default=2000, metavar="N", help="at most (2000)")
+    turns = actions.add_parser("turns", parents=[common], help="what was said, in order")
+    for action in (add, say, recall, turns):
+        action.add_argument("--session", metavar="S", help="the conversation it is part of")
+
+
+async def chat(arguments: argparse.Namespace) -> int:
+    """Do one of them."""
+    await _ACTIONS[arguments.action](arguments)
+    return 0
+
+
+def _open(arguments: argparse.Namespace, *, create: bool = False) -> Any:
+    names = ("memory", "namespace", "model", "base_url", "embedder")
+    chosen = {name: getattr(arguments, name, None) for name in names}
+    return open(settings=Settings.from_env(**chosen), create=create)
+
+
+async def _add(arguments: argparse.Namespace) -> None:
+    found = messages(arguments.source)
+    session = arguments.session or ""
+    async with _open(arguments, create=True) as memory:
+        added = await memory.add_messages(found, at=arguments.at, session=session, only_new=True)
+    known = (
+        f"; {len(found) - len(added)} were there, or say nothing" if len(added) < len(found) else ""
+    )
+    _print(arguments, {"added": added}, [f"{_count(added)} kept{known}"])
+
+
+async def _say(arguments: argparse.Namespace) -> None:
+    async with _open(arguments, create=True) as memory:
+        id = await memory.add_turn(
+            arguments.role,
+            arguments.text,
+            at=arguments.at,
+            session=arguments.session or "",
+            speaker=arguments.speaker,
+        )
+    _print(arguments, {"added": [id]}, [f"kept as {id}"])
+
+
+async def _recall(arguments: argparse.Namespace) -> None:
+    async with _open(arguments) as memory:
+        found = await memory.recall(
+            arguments.prompt, session=arguments.session or "", tokens=arguments.tokens
+        )
+    _print(arguments, found, recalled_lines(found))
+
+
+async def _turns(arguments: argparse.Namespace) -> None:
+    async with _open(arguments) as memory:
+        found = await memory.turns(arguments.session)
+    _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
+
+
+def messages(source: str) -> list[Any]:
+    """Return the messages of a log: a JSON list, `{"messages": […]}`, or one a line.
+
+    Raises:
+        UsageError: there is no such file.
+        BadDocument: it holds something else.
+    """
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as exc:
+        raise UsageError(f"{source} cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise BadDocument(f"{source} is no UTF-8: byte {exc.start}") from exc
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [
+            _message(line, n, source) for n, line in enumerate(text.splitlines(), 1) if line.strip()
+        ]
+    if isinstance(whole, Mapping):
+        whole = next((whole[k] for k in ("messages", "conversations") if k in whole), [whole])
+    if not isinstance(whole, list):
+        raise BadDocument(f"{source} holds no list of messages")
+    return whole
+
+
+def _message(line: str, number: int, source: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as exc:
+        raise BadDocument(f"{source}, line {number} is no JSON: {exc}") from exc
+
+
+def recalled_lines(found: Recalled) -> list[str]:
+    """Return earlier and recent turns for people; below a corrected turn, what corrects it."""
+    by_id = {turn.id: turn for turn in (*found.related, *found.recent)}
+    lines = []
+    if found.related:
+        lines.append(f"from earlier ({_count(found.related)}):")
+    for turn in found.related:
+        lines.append(_INDENT + _line(turn))
+        for later in (by_id[id] for id in found.corrections.get(turn.id, ()) if id in by_id):
+            lines.append(f"{_INDENT * 2}corrected? {_line(later)}")
+    if found.recent:
+        lines.append(f"just now ({_count(found.recent)}):")
+        lines += [_INDENT + _line(turn) for turn in found.recent]
+    return [*lines, f"{found.tokens} tokens"] if lines else ["nothing was said yet"]
+
+
+def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
+    """Return, below an answer, the later turns that seem to correct what it cites."""
+    later = {turn.id: turn for turns in corrected.values() for turn in turns}
+    found = sorted(later.values(), key=lambda turn: turn.number)
+    return ["corrected later?", *(_INDENT + _line(turn) for turn in found)] if found else []
+
+
+def _line(turn: Turn) -> str:
+    where = f"{turn.session}, " if turn.session else ""
+    said = output.shortened(turn.text)
+    return output.safe(
+        f"[{where}{turn.at[:16].replace('T', ' ')}] {turn.speaker or turn.role}: {said}"
+    )
+
+
+def _count(turns: Sequence[object]) -> str:
+    return "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+
+
+def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> None:
+    if arguments.json:
+        output.print_json(value)
+    else:
+        output.show("\n".join(lines))
+
+
+_ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, None]]] = {
+    "add": _add,
+    "say": _say,
+    "recall": _recall,
+    "turns": _turns,
+}

@@ -1,0 +1,71 @@
+"""`qrmem chat`: a log in, what belongs to a prompt out."""
+
+import json
+
+import pytest
+from e2e.conftest import Shell
+
+LOG = [
+    {"role": "user", "content": "The flight to Oslo leaves on 3 May.", "at": "2026-04-01T09:00"},
+    {"role": "assistant", "content": "Noted.", "at": "2026-04-01T09:01"},
+    {"role": "user", "content": "Actually the flight to Oslo moved to 5 May.", "name": "Ann"},
+    *({"role": "user", "content": f"Soup number {n}?"} for n in range(25)),
+]
+
+
+def lines(messages: list[dict[str, str]]) -> str:
+    return "\n".join(json.dumps(message) for message in messages) + "\n"
+
+
+def test_a_log_is_kept_and_recalled_with_what_was_corrected(qrmem: Shell) -> None:
+    qrmem.write("log.jsonl", lines(LOG))
+    assert qrmem("chat", "add", "log.jsonl", "--session", "trip").out == "28 turns kept\n"
+    ran = qrmem("chat", "recall", "When does the flight to Oslo leave?", "--session", "trip")
+    assert ran.code == 0
+    said, corrected = ran.out.splitlines()[1:3]
+    assert said.strip() == "[trip, 2026-04-01 09:00] user: The flight to Oslo leaves on 3 May."
+    assert "corrected? [trip, " in corrected
+    assert "Ann: Actually the flight to Oslo moved to 5 May." in corrected
+    found = qrmem("chat", "recall", "Oslo?", "--session", "trip", "--tokens", "60", "--json").json
+    assert 0 < found["tokens"] <= 60
+    answer = qrmem("ask", "When does the flight to Oslo leave?", "--strategy", "fragment").out
+    assert "corrected later?" in answer
+    assert "moved to 5 May" in answer.split("corrected later?")[1]
+
+
+def test_a_log_that_has_grown_adds_what_is_new(qrmem: Shell) -> None:
+    qrmem.write("log.jsonl", lines(LOG[:3]))
+    qrmem("chat", "add", "log.jsonl")
+    qrmem.write("log.jsonl", lines(LOG[:5]))
+    assert qrmem("chat", "add", "log.jsonl").out.startswith("2 turns kept; 3 were there")
+    assert qrmem("chat", "say", "user", "Bye.", "--speaker", "Bo").code == 0
+    said = [line.split("] ", 1)[1] for line in qrmem("chat", "turns").out.splitlines()]
+    assert said[2:] == [
+        "Ann: Actually the flight to Oslo moved to 5 May.",
+        "user: Soup number 0?",
+        "user: Soup number 1?",
+        "Bo: Bye.",
+    ]
+
+
+@pytest.mark.parametrize("form", [LOG[:2], {"messages": LOG[:2]}])
+def test_a_list_of_messages_is_taken_from_standard_input(qrmem: Shell, form: object) -> None:
+    ran = qrmem("chat", "add", "-", "--json", stdin=json.dumps(form).encode())
+    assert len(ran.json["added"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{bad", "line 1 is no JSON"),
+        (b"\xff\xfe", "no UTF-8"),
+        (b"3", "no list of messages"),
+        (b'{"role": "user"}', "a message is"),
+        (b'{"role": "user", "content": "x", "at": "noon"}', "is no time"),
+    ],
+)
+def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> None:
+    ran = qrmem("chat", "add", "-", stdin=content)
+    assert ran.code == 2
+    assert says in ran.err
+    assert "Traceback" not in ran.err
