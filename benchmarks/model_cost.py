@@ -174,8 +174,8 @@ async def sample() -> Corpus:
     """Return the package's sample."""
     base = files("qrmem") / "sample"
     document = Document((base / "harbour.md").read_text(encoding="utf-8"), "The Harbour", "harbour")
-    asked = json.loads((base / "questions.json").read_text(encoding="utf-8"))
-    questions = [a["question"] if isinstance(a, dict) else str(a) for a in asked]
+    asked = json.loads((base / "questions.json").read_text(encoding="utf-8"))["questions"]
+    questions = [question["text"] for question in asked]
     return await _corpus("the sample", [document], questions, {})
 
 
