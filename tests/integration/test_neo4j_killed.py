@@ -1,5 +1,6 @@
 """The server is killed in the middle of `qrmem add`: nothing is doubled, nothing is missing."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -93,12 +94,16 @@ async def _held(store: GraphStore, ns: str) -> dict[str, object]:
     return found
 
 
-@pytest.fixture
-async def undisturbed(books: Path, tmp_path: Path) -> dict[str, object]:
+@pytest.fixture(scope="module")
+def undisturbed(books: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Return what a run leaves that nothing happens to."""
-    file = str(tmp_path / "file.db")
+    file = str(tmp_path_factory.mktemp("undisturbed") / "file.db")
     _finish(_add(books, file), 0)
-    return await _held(await open_store(file, Settings()), "n")
+
+    async def held() -> dict[str, object]:
+        return await _held(await open_store(file, Settings()), "n")
+
+    return asyncio.run(held())
 
 
 async def test_the_command_gives_up_in_the_end_and_the_next_one_completes(

@@ -26,6 +26,8 @@ IMAGE = "neo4j:5.26-community"
 HARNESS = HERE / "neo4j_2025"
 HARNESS_VERSION = "2025.10.1"
 LEAST_JAVA = 21
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""For Java: a server of a few minutes is started and used up before thorough compiling pays."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ def stop(state: Path) -> None:
 def _starter(command: str, state: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, str(STARTER), command, "--state", str(state), *options],
+        env=os.environ | {"JAVA_TOOL_OPTIONS": SHORT_LIVED},
         capture_output=True,
         text=True,
         check=False,
@@ -189,7 +192,7 @@ def harness() -> Iterator[Server]:
         source = str(HARNESS / "Harness.java")
         process = stack.enter_context(
             subprocess.Popen(
-                [java, "-Xmx512m", *opens, "-cp", f"{lib}/*", source, folder],
+                [java, "-Xmx512m", SHORT_LIVED, *opens, "-cp", f"{lib}/*", source, folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
