@@ -20,6 +20,10 @@ from qrmem.text.names import differ_in_number
 MOST_NAMES = 80
 """Entities kept of one segment; a telephone book would give hundreds."""
 
+_REMEMBERED = 5000
+"""Texts whose entities are remembered: a batch of `add` is read twice, the second time when all of
+its questions are known."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -65,9 +69,9 @@ class RulesTagger:
         """Do nothing: nothing was opened."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_REMEMBERED)
 def tagged(text: str) -> Tagged:
-    """Return entities with their places; remembered, as tagger and reasoner ask for the same."""
+    """Return entities with their places; tagger, reasoner and its second look ask for the same."""
     return gathered(text, _spans(text))
 
 
