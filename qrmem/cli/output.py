@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import re
 import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from textwrap import dedent
 from typing import Any
 
 from qrmem.config import Secret
@@ -14,6 +16,9 @@ from qrmem.errors import OutputFailed
 from qrmem.records import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
 
 QUOTE_LENGTH = 300
+_LINES, _WIDTH = 8, 100
+"""Of an excerpt of code."""
+_CODE = re.compile(r"lines? \d")
 STEP_EDGES = 3
 _PROBLEMS = 20
 """Lines about problems; a person reads no more, and `--json` has all."""
@@ -79,6 +84,15 @@ def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
     """Return the text on one line, cut at `length` characters."""
     line = safe(" ".join(text.split()))
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def excerpt(text: str, part: str) -> list[str]:
+    """Return the beginning of a text: of code, its first lines; of anything else, one line."""
+    if not _CODE.match(part):
+        return [shortened(text)]
+    lines = [line for line in dedent(safe(text)).split("\n") if line.strip()] or [""]
+    cut = [line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines]
+    return [line.rstrip() for line in cut[:_LINES]] + ["…"] * (len(cut) > _LINES)
 
 
 def report_lines(report: AddReport) -> list[str]:
@@ -147,7 +161,7 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     return [
         f"{number}. {place}  [{hit.segment_id}]  {hit.score:.3f}",
         f"   via {safe(hit.via)}",
-        f"   {shortened(hit.text)}",
+        *(f"   {line}" for line in excerpt(hit.text, hit.part)),
     ]
 
 
@@ -170,9 +184,11 @@ def citation_line(citation: Citation) -> str:
     """Show a quotation and where it stands."""
     place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
-    quote = shortened(citation.quote)
     where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
-    return f'cited:  "{quote}"\n        {where}'
+    quote = excerpt(citation.quote, citation.part)
+    if len(quote) == 1:
+        quote = [f'"{quote[0]}"']
+    return "\n        ".join(["cited:  " + quote[0], *quote[1:], where])
 
 
 def _steps(trail: Trail) -> Iterator[tuple[Step | None, Step]]:

@@ -1,4 +1,4 @@
-"""Files of a source tree that are not read: ignored by git, vendored, generated, too large."""
+"""Files of a source tree that are not read: ignored, vendored, generated, too large, empty."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -70,6 +70,8 @@ class Sieve:
                 head = file.read(_LONG_LINE + 1)
         except OSError:
             return ""  # reading it says why
+        if not head.strip():
+            return "empty"
         return "generated" if _is_generated(head) else ""
 
     def _is_ignored(self, relative: PurePosixPath) -> bool:
