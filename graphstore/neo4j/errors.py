@@ -45,11 +45,15 @@ def translated(location: str) -> Iterator[None]:
 
 
 def too_old(location: str, agent: str) -> MissingError:
-    """Return the error for a server that is not a Neo4j of 5.26 or later."""
+    """Return the error for a server that is not a Neo4j of 5.26 or later.
+
+    Args:
+        agent: its name, "" if it got no further than the first four bytes. The driver does not tell
+            which: TLS in front of a server answers too, in words of its own.
+    """
     least = ".".join(map(str, LEAST))
-    return MissingError(
-        f"{location} runs {agent or 'an older server'}; Neo4j {least} or later is needed"
-    )
+    runs = agent or "an older server, or one that wants TLS (neo4j+s://, bolt+s://)"
+    return MissingError(f"{location} runs {runs}; Neo4j {least} or later is needed")
 
 
 def is_too_old(agent: str) -> bool:

@@ -85,6 +85,14 @@ async def test_tls_to_a_server_without_it_is_named(neo4j: Server) -> None:
         assert "TLS" in str(error)
 
 
+async def test_a_server_that_wants_tls_is_named() -> None:
+    alert = b"\x15\x03\x01\x00\x02\x02\x46"  # what TLS says to a Bolt handshake
+    with _answering(alert) as port:
+        error = await _refusal(f"bolt://127.0.0.1:{port}", Settings())
+    assert error.exit_code == 3
+    assert "wants TLS (neo4j+s://" in str(error)
+
+
 async def test_a_port_that_speaks_something_else_is_named() -> None:
     with _answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as port:
         error = await _refusal(f"bolt://127.0.0.1:{port}", Settings())
@@ -96,6 +104,7 @@ async def test_a_server_that_hangs_up_is_out_of_reach() -> None:
     with _answering() as port:
         error = await _refusal(f"bolt://127.0.0.1:{port}", Settings())
     assert isinstance(error, StoreUnavailable)
+    assert error.exit_code == 4
 
 
 async def test_a_server_that_is_too_old_is_named() -> None:
