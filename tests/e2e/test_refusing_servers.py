@@ -81,6 +81,19 @@ def test_a_provider_that_answers_structured_requests_with_nothing_is_no_success(
         assert "the reply is empty" in ran.json["problems"][0][2]
 
 
+def test_a_model_that_talks_prose_stops_the_command_early_which_says_what_it_saw(
+    qrmem: Shell,
+) -> None:
+    with serving(obeys_forms=False) as server:
+        ran = add(qrmem, server)
+        assert ran.code == 4, ran.out + ran.err
+        said = ran.err.splitlines()[-1]
+        assert all(word in said for word in ("test", "'Of course! I read it", "doctor --model"))
+        assert server.stats.requests <= 22
+    with serving() as server:
+        assert add(qrmem, server).code == 0
+
+
 def test_far_fewer_relations_than_is_usual_are_warned_of_with_figures(qrmem: Shell) -> None:
     with serving(Faults(always="nothing-found")) as server:
         ran = add(qrmem, server, "--json")

@@ -46,6 +46,7 @@ class Behaviour:
         streams: whether it streams where it is asked to; else it answers in one piece.
         dimension: of its vectors.
         headers: sent with each chat reply.
+        caches: whether it keeps prompts, and says how much of a new one begins as an earlier one.
     """
 
     latency: float = 0.0
@@ -64,6 +65,7 @@ class Behaviour:
     streams: bool = True
     dimension: int = 32
     headers: Mapping[str, str] = field(default_factory=dict)
+    caches: bool = False
 
 
 @dataclass
@@ -74,6 +76,7 @@ class Stats:
     answered: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    cached_tokens: int = 0
     most_in_flight: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -110,6 +113,7 @@ class OpenAIServer:
         self._port = port
         self._server: asyncio.Server | None = None
         self._in_flight = 0
+        self._prompts: list[str] = []
         self._connections: set[asyncio.Task[None]] = set()
 
     @property
@@ -287,7 +291,18 @@ class OpenAIServer:
             reply["choices"][0]["logprobs"] = {"content": log_probs(message["content"] or "")}
         if self.behaviour.gives_usage:
             reply["usage"] = {"prompt_tokens": spent[0], "completion_tokens": spent[1]}
+        if self.behaviour.caches:
+            known = self._known_of(request)
+            self.stats.cached_tokens += known
+            reply["usage"]["prompt_tokens_details"] = {"cached_tokens": known}
         return reply
+
+    def _known_of(self, request: Mapping[str, Json]) -> int:
+        """Return the tokens with which a prompt begins as an earlier one did, and keep it."""
+        prompt = "\n".join(str(message["content"]) for message in request["messages"])
+        shared = max((_alike(prompt, earlier) for earlier in self._prompts), default=0)
+        self._prompts.append(prompt)
+        return answering.words([prompt[:shared]])
 
     async def _stream(
         self,
@@ -396,6 +411,12 @@ def log_probs(text: str) -> list[Json]:
     """Return tokens with log-probabilities that depend on the tokens alone."""
     tokens = re.findall(r"\s*(?:\w+|[^\w\s])", text)
     return [{"token": token, "logprob": -len(token) / 10, "top_logprobs": []} for token in tokens]
+
+
+def _alike(first: str, second: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _prompt_tokens(request: Mapping[str, Json]) -> int:
