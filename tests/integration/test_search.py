@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,6 +200,37 @@ async def test_identical_segments_come_in_order_of_their_documents() -> None:
     )
     assert ids(hits) == sorted(pages)
     assert len({hit.score for hit in hits}) == 1
+
+
+async def test_ten_thousand_identical_segments_come_in_order(tmp_path: Path) -> None:
+    text, count = "The same whale again. ", 10_000
+    segments = [
+        Segment(f"s{n * 7919 % count:05}", "d", n, n * len(text), (n + 1) * len(text), text, 4)
+        for n in range(count)
+    ]
+    counts = Counter(terms(text))
+    store = await open_store(str(tmp_path / "a.db"), Settings())
+    await store.create_namespace("test", NamespaceInfo("test", "builtin-v1", 600))
+    await store.put_document("test", Document(text * count, id="d"), segments)
+    index = [IndexRow(segment.id, counts.total(), counts) for segment in reversed(segments)]
+    await store.apply("test", 0, Change(index=index))
+    for searcher in (Searcher(store, "test"), Searcher(store, "test")):
+        for _ in range(2):
+            hits = await searcher.search("Which whale is the same?", k=50)
+            assert [hit.segment_id for hit in hits] == [one.id for one in segments[:50]]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "def born(town): return [x for x in KEEL if x.harbour == 'Port Hallam'][0]",
+        "SELECT * FROM town WHERE name = 'Port Hallam'; DROP TABLE town; --",
+        "#include <harbour.h>\nint main(void) { return lighthouse->burned; }",
+    ],
+)
+async def test_a_question_of_code_is_searched_by_its_words(question: str) -> None:
+    assert ids(await Searcher(await store_of(PAGES), "test").search(question))[0] == "hallam"
 
 
 async def test_one_segment_is_found() -> None:
