@@ -1,5 +1,6 @@
 """Presets: every file is sound; a run of one on fixtures; what cannot run is said."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from servers.openai_server import OpenAIServer, in_thread
 from qrmem.cli import main
 from qrmem.eval.arranging import Arrangement, arranged
 from qrmem.eval.presetting import preset_named, preset_names
+from qrmem.eval.report.results import read_results
+from qrmem.eval.running_presets import folder_of
 from qrmem.eval.systems import parse
 from qrmem.eval.tasks import Corpus, load, task_named
 
@@ -157,3 +160,50 @@ def test_a_cap_holds_for_all_parts_together(data: str, capsys: pytest.CaptureFix
         assert run("figure-5", data, *words, *model) == 1
         assert "cap of" in capsys.readouterr().err
         assert server.stats.requests == 2
+
+
+@pytest.fixture
+def all_data(data: str) -> str:
+    folder = Path(data)
+    for name in ("2wikimqa", "musique"):
+        shutil.copy(DATA / "longbench_hotpotqa.jsonl", folder / "longbench" / f"{name}.jsonl")
+    shutil.copy(DATA / "two_wiki.json", folder / "2wikimultihopqa.json")
+    # The largest distance of Figure 5 needs that many passages to stand between.
+    fillers = {f"Year {n}": f"Nothing was built in {n}." for n in range(1700, 1745)}
+    items = json.loads((DATA / "hotpot.json").read_text(encoding="utf-8"))
+    for item in items:
+        item["context"] += [[title, [text]] for title, text in fillers.items()]
+    (folder / "hotpotqa.json").write_text(json.dumps(items), encoding="utf-8")
+    lines = (DATA / "musique_full.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    for record in records:
+        record["paragraphs"] += [
+            {"title": title, "paragraph_text": text, "is_supporting": False}
+            for title, text in fillers.items()
+        ]
+    (folder / "musique.json").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    return data
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_runs_to_its_end_with_a_chat_model(
+    name: str, all_data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = preset_named(name)
+    local = {"dense", "dos-rag", "llmlingua-2"}
+    labels = [label for label, word in preset.systems.items() if word.split(":")[0] not in local]
+    if preset.name == "figure-4":
+        labels = labels[:2]
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "test", "--base-url", server.url)
+        words = ("--sample", "1", "--system", ",".join(labels), "--out", "r")
+        code = run(name, all_data, *words, *model)
+        assert server.stats.requests > 0
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    for part in preset.parts:
+        found = read_results(Path("r") / folder_of(part))
+        wanted = {preset.systems[label] for label in labels if label in (part.systems or labels)}
+        assert set(found.systems) == wanted
+        assert not any(result.errors for result in found.systems.values())
+    assert told.out.startswith(f"# {preset.title}")
