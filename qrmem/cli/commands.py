@@ -147,7 +147,6 @@ async def search(arguments: Namespace) -> int:
 
 async def ask(arguments: Namespace) -> int:
     """Answer a question; `unanswerable` is an answer."""
-    _say_reasoner(settings_of(arguments), arguments)
     async with _open(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         answer = await _answer(memory, arguments)
         cited = [citation.document_id for citation in answer.citations]
