@@ -41,6 +41,7 @@ class Memory:
         self.columns = columns
         self.graph = graph
         self._read: OrderedDict[int, Sequence[Sentence]] = OrderedDict()
+        self._parts: dict[int, str] = {}
 
     async def readings(self, rows: Iterable[int]) -> dict[int, Sequence[Sentence]]:
         """Return the sentences of some segments; those deleted meanwhile have none."""
@@ -49,11 +50,17 @@ class Memory:
         if missing:
             ids = [self.columns.catalog.segment_ids[row] for row in missing]
             for segment in await self.store.segments(self.ns, ids):
-                self._read[self.columns.row_of[segment.id]] = read(segment.text, self.graph)
+                row = self.columns.row_of[segment.id]
+                self._read[row] = read(segment.text, self.graph)
+                self._parts[row] = segment.part
         found = {row: self._read.get(row, ()) for row in wanted}
         while len(self._read) > _KEPT:
-            self._read.popitem(last=False)
+            self._parts.pop(self._read.popitem(last=False)[0], None)
         return found
+
+    def part(self, row: int) -> str:
+        """Return the part of its document (a chapter) that a segment is of, if it was read."""
+        return self._parts.get(row, "")
 
 
 @dataclass(frozen=True, slots=True)

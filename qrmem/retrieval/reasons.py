@@ -32,9 +32,10 @@ def _itself(memory: "Memory", direct: "Direct", row: int) -> list[str]:
     parts = []
     if direct.named[row] > 0:
         parts.append(f'the question names "{memory.columns.title(row)}"')
-    shared = [term for term, where in direct.found.items() if _holds(where.rows, row)]
-    shared.sort(key=lambda term: -direct.weights[term])
-    spelled = [direct.spelled.get(term, term) for term in shared[:_WORDS]]
+    asked = [term for term in direct.weights if term in direct.found]
+    shared = [term for term in asked if _holds(direct.found[term].rows, row)]
+    chosen = sorted(shared, key=lambda term: -direct.weights[term])[:_WORDS]
+    spelled = [direct.spelled.get(term, term) for term in shared if term in chosen]
     if spelled:
         parts.append(f"has the question's words {', '.join(dict.fromkeys(spelled))}")
     if direct.dense[row] > 0:
@@ -75,12 +76,23 @@ async def _step(memory: "Memory", reached: "Reached", place: int) -> str:
     source = int(links.sources[place])
     reading = (await memory.readings([source]))[source]
     number = int(links.sentences[place])
-    sentence = reading[number].text if number < len(reading) else ""
+    sentence = " ".join(reading[number].text.split()) if number < len(reading) else ""
     name = _as_written(memory.graph.table.names[int(links.names[place])], sentence)
-    if len(sentence) > _SENTENCE:
-        sentence = sentence[:_SENTENCE].rsplit(" ", 1)[0] + " …"
-    to = "its title" if links.entitled[place] else "also there"
-    return f'from {_called(memory, source)}, "{sentence}", over "{name}" ({to})'
+    told = _around(sentence, name)
+    to = "its title" if links.entitled[place] else "named here too"
+    return f'from {_called(memory, source)}, "{told}", over "{name}" ({to})'
+
+
+def _around(sentence: str, name: str) -> str:
+    """Return a sentence, or of a long one the part with the name in it."""
+    if len(sentence) <= _SENTENCE:
+        return sentence
+    start = max(0, sentence.find(name) + len(name) - _SENTENCE // 2)
+    start = min(start, len(sentence) - _SENTENCE)
+    told = sentence[start : start + _SENTENCE]
+    if start:
+        told = "… " + told.partition(" ")[2]
+    return told if start + _SENTENCE == len(sentence) else told.rpartition(" ")[0] + " …"
 
 
 def _as_written(name: str, sentence: str) -> str:
@@ -94,10 +106,12 @@ def _as_written(name: str, sentence: str) -> str:
 
 
 def _called(memory: "Memory", row: int) -> str:
+    """Return what a segment is called: its document's title, and its chapter or its number."""
     columns = memory.columns
     title = columns.title(row) or columns.catalog.document_ids[row]
+    part = memory.part(row)
     index = int(columns.catalog.indexes[row])
-    return f'"{title}"' if not index else f'"{title}" segment {index}'
+    return f'"{title}"' + (f", {part}" if part else f" segment {index}" if index else "")
 
 
 def _holds(rows: "NDArray[np.int64]", row: int) -> bool:

@@ -124,6 +124,16 @@ async def test_via_tells_the_way_from_the_question_to_the_segment() -> None:
     assert all(hit.via for hit in hits)
 
 
+async def test_via_is_one_line_and_names_the_words_as_they_were_asked() -> None:
+    pages = PAGES | {"keel": ("The Grey Keel", "It was\nwritten by\nOrla Venn.", ("Orla Venn",))}
+    question = "In which town was the author of The Grey Keel born?"
+    hits = await Searcher(await store_of(pages), "test").search(question, k=6)
+    assert any("was written by Orla Venn" in hit.via for hit in hits)
+    assert all("\n" not in hit.via for hit in hits)
+    keel = next(hit for hit in hits if hit.document_id == "keel")
+    assert "has the question's words Grey, Keel" in keel.via
+
+
 async def test_a_hit_carries_its_segment() -> None:
     hit = (await Searcher(await store_of(PAGES), "test").search("board squares", k=1))[0]
     assert (hit.document_id, hit.title, hit.segment_id) == ("chess", "Chess", "chess#0")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qrmem.retrieval import pagerank, weights
+from qrmem.retrieval import pagerank, reasons, weights
 from qrmem.retrieval.features import FEATURES, by_rank
 from qrmem.retrieval.graph import Graph, Titled, lead_name
 from qrmem.retrieval.links import Links
@@ -148,3 +148,14 @@ def test_places_are_shared_by_ties_and_nothing_has_none() -> None:
 def test_every_weight_belongs_to_a_feature() -> None:
     assert set(weights.WITH_EMBEDDER) == set(FEATURES)
     assert set(weights.WITHOUT_EMBEDDER) == set(FEATURES) - {"dense"}
+
+
+@pytest.mark.parametrize("at", [0, 40, 120, 300])
+def test_of_a_long_sentence_the_part_with_the_name_is_told(at: int) -> None:
+    words = [f"word{n}" for n in range(60)]
+    sentence = " ".join([*words[: at // 6], "Orla Venn", *words[at // 6 :]])
+    told = reasons._around(sentence, "Orla Venn")
+    assert "Orla Venn" in told
+    assert len(told) <= 165
+    assert all(piece in sentence.split() for piece in told.split() if piece != "…")
+    assert reasons._around("Orla Venn wrote it.", "Orla Venn") == "Orla Venn wrote it."
