@@ -1,0 +1,31 @@
+"""The results in the docs are those of the result files, and a result file says what was run."""
+
+import pytest
+
+from benchmarks.evaluation_tables import BEGIN, PAGE, page, read_runs
+
+RUNS = read_runs()
+
+
+def test_the_tables_in_the_docs_are_made_of_the_result_files() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text, RUNS) == text, "python -m benchmarks.evaluation_tables writes them anew"
+
+
+def test_another_result_would_make_another_table() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    fewer = dict(list(RUNS.items())[1:])
+    assert page(text, fewer) != text
+    with pytest.raises(ValueError, match="no place"):
+        page(text.replace(BEGIN, ""), RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_result_file_says_what_was_run(name: str) -> None:
+    config = RUNS[name]["config"]
+    assert config["about"]["git"]
+    assert config["files"]
+    assert all(len(file["sha256"]) == 64 for file in config["files"])
+    assert {"seed", "settings", "items", "prompts", "answers"} <= config.keys()
+    assert all(system["failed"] == 0 for system in RUNS[name]["systems"].values())
+    assert not any("/" in file["name"] for file in config["files"])
