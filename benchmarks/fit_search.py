@@ -9,7 +9,7 @@ random, so that the same data give the same weights.
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,15 +109,24 @@ def _loss(
     return value, slope, curve
 
 
-async def _weights(folder: Path, *, embedded: bool) -> Mapping[str, float]:
+async def gathered(folder: Path, *, embedded: bool) -> tuple[list[str], list[Example]]:
+    """Return the features, and the fitted questions of all sets."""
     names = [name for name in FEATURES if embedded or not name.startswith("dense")]
     data: list[Example] = []
     for name, counting in FITTED.items():
         corpus = multihop.load(name, multihop.folder())
         async with built(corpus, folder, embedded=embedded) as memory:
             data += await examples(memory, names, counting)
-    found = fitted(data)
-    return {name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)}
+    return names, data
+
+
+def weights(
+    names: Sequence[str], data: Sequence[Example], without: Collection[str] = ()
+) -> Mapping[str, float]:
+    """Return the fitted weights of the features, or of those that are left."""
+    left = [place for place, name in enumerate(names) if name not in without]
+    found = fitted([Example(e.gold[:, left], e.others[:, left], e.weight) for e in data])
+    return {names[place]: round(float(one), 3) for place, one in zip(left, found, strict=True)}
 
 
 def module(with_embedder: Mapping[str, float], without: Mapping[str, float]) -> str:
@@ -136,8 +145,8 @@ def _table(weights: Mapping[str, float]) -> str:
 
 
 async def _module(folder: Path) -> str:
-    with_embedder = await _weights(folder, embedded=True)
-    return module(with_embedder, await _weights(folder, embedded=False))
+    with_embedder = weights(*await gathered(folder, embedded=True))
+    return module(with_embedder, weights(*await gathered(folder, embedded=False)))
 
 
 if __name__ == "__main__":

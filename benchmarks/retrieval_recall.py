@@ -18,13 +18,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import multihop, openie_recall
+from benchmarks import fit_search, multihop, openie_recall
 from benchmarks.search_memories import Built, built, passage
 from qrmem.retrieval import Searcher, SearchSettings, fusion
 from qrmem.retrieval.columns import Columns
 from qrmem.retrieval.features import Evidence
 from qrmem.retrieval.searcher import Findings
-from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
 
 AT = (1, 2, 5, 10)
 MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
@@ -38,9 +37,12 @@ PARTS: Mapping[str, Collection[str]] = {
     "links to shared names": ("shared names",),
     "second query": ("residual", "residual, rank"),
     "names in titles": ("names in titles",),
-    "order of the direct score": ("direct, rank",),
+    "names in the question": ("named",),
+    "words (BM25)": ("lexical", "lexical, leading"),
+    "meaning (embedder)": ("dense",),
+    "order of these three together": ("direct, rank",),
 }
-"""Features that go together; without them, the others keep their weights."""
+"""Features that go together; the candidates stay, whichever is taken out."""
 
 
 @dataclass(slots=True)
@@ -65,10 +67,6 @@ class Tally:
         return 100 * float(np.std(fives)) / math.sqrt(len(fives))
 
 
-def _without(weights: Mapping[str, float], names: Collection[str]) -> Mapping[str, float]:
-    return {name: weight for name, weight in weights.items() if name not in names}
-
-
 def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
     """Yield what is compared, with its name."""
     yield "BM25", SearchSettings(graph=False, dense=0, names=0, lexical=1)
@@ -77,19 +75,14 @@ def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
     yield "no link followed: words, meaning, titles", SearchSettings(graph=False)
 
 
-def asked_anew(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
-    """Yield the search without the parts that every other stands on."""
-    weights = WITH_EMBEDDER if embedded else WITHOUT_EMBEDDER
-    words = ("lexical", "lexical, leading")
-    yield (
-        "without names in the question",
-        SearchSettings(names=0, features=_without(weights, ["named"])),
-    )
-    if embedded:
-        yield (
-            "without words (BM25)",
-            SearchSettings(lexical=0, features=_without(weights, words)),
-        )
+async def without_parts(folder: Path, *, embedded: bool) -> Mapping[str, SearchSettings]:
+    """Return settings without each part, by its name: fitted again on what is left."""
+    names, data = await fit_search.gathered(folder, embedded=embedded)
+    return {
+        f"without {part}": SearchSettings(features=fit_search.weights(names, data, features))
+        for part, features in PARTS.items()
+        if set(features) <= set(names)
+    }
 
 
 class Ranking:
@@ -118,21 +111,18 @@ def kind(found: Evidence, row: int) -> str:
     return "found by its words or meaning alone, put too low"
 
 
-async def measure(memory: Built, *, parts: bool) -> tuple[dict[str, Tally], Counter[str]]:
+async def measure(
+    memory: Built, parts: Mapping[str, SearchSettings]
+) -> tuple[dict[str, Tally], Counter[str]]:
     """Measure a memory's questions: tallies by name, and misses among the first ten by kind."""
     embedded = memory.embedder is not None
-    weights = WITH_EMBEDDER if embedded else WITHOUT_EMBEDDER
     searcher = memory.searcher()
     columns = await searcher.columns()
     assert columns is not None
     ranking = Ranking(memory, columns)
     same = {"search": searcher}
+    same |= {name: memory.searcher(settings) for name, settings in parts.items()}
     anew = {name: memory.searcher(settings) for name, settings in systems(embedded=embedded)}
-    if parts:
-        for name, features in PARTS.items():
-            settings = SearchSettings(features=_without(weights, features))
-            same[f"without {name}"] = memory.searcher(settings)
-        anew |= {n: memory.searcher(settings) for n, settings in asked_anew(embedded=embedded)}
     tallies = {name: Tally() for name in [*anew, *same]}
     missed: Counter[str] = Counter()
     for question in memory.corpus.measured:
@@ -165,14 +155,19 @@ def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Ite
         shown = f"**{name}**" if name == "search" else name
         yield f"| {shown} | {figures} | {tally.error:.1f} |"
     yield ""
-    kinds = "; ".join(f"{name}: {count}" for name, count in missed.most_common())
-    yield f"Not among the first ten: {missed.total()} of {gold} gold passages. {kinds}."
+    yield f"Not among the first ten: {missed.total()} of {gold} gold passages."
+    for name, count in missed.most_common():
+        yield f"- {name}: {count}"
 
 
 async def report(folder: Path, *, parts: bool) -> Iterator[str]:
     """Return the lines of the whole measurement; print them on the way."""
     lines: list[str] = []
     data = multihop.folder()
+    switched = {
+        embedded: await without_parts(folder, embedded=embedded) if parts else {}
+        for embedded in (True, False)
+    }
     for name in MEASURED:
         corpus = multihop.load(name, data)
         gold = sum(len(question.gold) for question in corpus.measured)
@@ -180,7 +175,7 @@ async def report(folder: Path, *, parts: bool) -> Iterator[str]:
             head = f"### {name}, {len(corpus.measured)} questions over {len(corpus.passages)} "
             head += f"passages, {'with' if embedded else 'without'} the embedder"
             async with built(corpus, folder, embedded=embedded) as memory:
-                found = await measure(memory, parts=parts)
+                found = await measure(memory, switched[embedded])
             made = [head, "", *_table(*found, gold), ""]
             print("\n".join(made), flush=True)
             lines += made
