@@ -18,6 +18,7 @@ from qrmem.models.meter import usage
 from qrmem.models.tokenizers import open_tokenizer
 from qrmem.ports import Embedder, Event, Listener
 from qrmem.records import AddReport
+from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.wiring import Tools
 
@@ -39,22 +40,29 @@ class Build:
         question: shapes the graph (orientation `full`).
         open_entity: ablation (Q24).
         graph_update: ablation (Q24).
+        words: of a fragment, as LongBench counts them; 0: segments as usual.
     """
 
     reader: str = "local"
     question: str = ""
     open_entity: bool = True
     graph_update: bool = True
+    words: int = 0
 
 
 @dataclass(slots=True)
 class Shelf:
-    """A memory that is open."""
+    """A memory that is open.
+
+    Attributes:
+        fragments: scores them by their surroundings (FragRel).
+    """
 
     key: str
     store: GraphStore
     tools: Tools
     searcher: Searcher
+    fragments: FragmentScorer
     ns: str = NAMESPACE
     users: int = 0
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -122,6 +130,7 @@ class Memories:
             namespace=NAMESPACE,
             mode="compact" if is_local else build.reader,
             model="" if is_local else self._settings.model,
+            text_fragments=f"words:{build.words}" if build.words else None,
         )
         store = await open_store(str(self._folder / f"{key}.db"), settings)
         try:
@@ -135,7 +144,7 @@ class Memories:
             raise
         searcher = Searcher(store, NAMESPACE, self._embedder)
         titles = {document.id or "": document.title for document in context.documents}
-        return Shelf(key, store, tools, searcher, titles=titles)
+        return Shelf(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
 
     def _info(self, settings: Settings) -> NamespaceInfo:
         return NamespaceInfo(

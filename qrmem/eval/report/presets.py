@@ -10,7 +10,7 @@ from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, number, percent
 from qrmem.eval.report.writing import REPORT, heading, write_report
 from qrmem.eval.running_presets import folder_of
-from qrmem.eval.systems.catalogue import parameter
+from qrmem.eval.systems.catalogue import has_parameter, parameter
 
 
 def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
@@ -122,8 +122,13 @@ def _curves(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list
                 continue
             if axis == "parts":
                 name, x = f"{label}, {part.name.rsplit(' ', 1)[0]}", part.x or 0.0
+            elif not has_parameter(word, axis):
+                continue
             else:
-                name, x = part.name, float(parameter(word, axis))
+                # "B C500 8K" is a point of the curve "B C500" where the labels say so.
+                by_label = preset.plot.get("curves") == "labels"
+                name = label.rpartition(" ")[0] if by_label else part.name
+                x = float(parameter(word, axis))
             points.setdefault(name, []).append((x, results.systems[word]))
     curves = [
         Curve(name, metric, tuple(sorted(found, key=lambda p: p[0])))

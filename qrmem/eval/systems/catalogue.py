@@ -11,6 +11,7 @@ from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.agents import Decomposed, MemWalker, ReadAgent
 from qrmem.eval.systems.compressed import Compressed
 from qrmem.eval.systems.direct import ClosedBook, Truncated
+from qrmem.eval.systems.fragments import Fragmented
 from qrmem.eval.systems.ours import Strategy
 from qrmem.eval.systems.retrieved import Retrieved
 from qrmem.eval.systems.summary import Summary
@@ -54,6 +55,13 @@ SYSTEMS: Mapping[str, Entry] = {
         Retrieved(ranker="dense", k=0, order="document"),
         "retrieve what fits, read it in document order",
         "FIELD 2.3",
+    ),
+    "fragment": Entry(Fragmented(), "fragments picked for their surroundings (FragRel)", "F15"),
+    "fragment-chat": Entry(
+        Fragmented(turns=True, w_rel=0.8, top=8), "FragRel over the turns of a conversation", "F20"
+    ),
+    "dense-chat": Entry(
+        Fragmented(turns=True, alpha=0.0, score="cosine", top=8), "dense chat memory", "B13"
     ),
     "closed-book": Entry(ClosedBook(), "the model alone, no text", "B14"),
     "full-text": Entry(
@@ -107,6 +115,11 @@ def parse(word: str) -> System:
 def parameter(word: str, name: str) -> str:
     """Return a parameter of a system as it is written, or as it is by default."""
     return str(getattr(parse(word), name))
+
+
+def has_parameter(word: str, name: str) -> bool:
+    """Whether a system has a parameter of that name."""
+    return name in {f.name for f in fields(parse(word))}  # type: ignore[arg-type]
 
 
 def _cast(value: str, kind: Any, word: str) -> Any:

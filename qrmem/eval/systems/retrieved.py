@@ -65,7 +65,7 @@ class Retrieved:
     ) -> Found:
         chosen = list(ranked[: self.k] if self.k else ranked)
         if self.order == "document":
-            chosen = in_document_order(_within(chosen, item, bench, shelf))
+            chosen = in_document_order(within_window(chosen, item, bench, shelf))
         return await answer_from(bench, item, passages(shelf, chosen), context=context)
 
     async def _ranked(self, shelf: Shelf, question: str) -> list[Segment]:
@@ -104,7 +104,9 @@ def _query(item: Item) -> str:
     return " ".join((item.question, *item.choices))
 
 
-def _within(ranked: Sequence[Segment], item: Item, bench: Bench, shelf: Shelf) -> list[Segment]:
+def within_window(
+    ranked: Sequence[Segment], item: Item, bench: Bench, shelf: Shelf
+) -> list[Segment]:
     """Return the best segments that fit the window together: what DOS-RAG puts in order."""
     reasoner = bench.reader(Tally(bench.listener)).reasoner
     kept = fitting(reasoner, passages(shelf, list(ranked)), reasoner.room(bench.asked(item)))
