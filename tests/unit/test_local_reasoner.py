@@ -278,6 +278,17 @@ async def test_the_option_that_the_text_supports_is_chosen(reasoner: LocalReason
     assert verdict.quotes[0].text in HARBOUR
 
 
+async def test_a_forced_choice_of_options_that_nothing_speaks_for_is_a_guess(
+    reasoner: LocalReasoner,
+) -> None:
+    context = AskContext("What was baked?", ("a rhubarb tart", "a plum cake"))
+    for texts in ((), ("Nobody came.",)):
+        assert not (await reasoner.judge(context, passages(*texts))).is_answerable
+        forced = await reasoner.judge(context, passages(*texts), force=True)
+        assert (forced.choice, forced.answer, forced.quotes) == (0, "a rhubarb tart", ())
+        assert forced.reason.startswith("a guess: ")
+
+
 async def test_options_without_support_are_not_guessed_unless_forced(
     reasoner: LocalReasoner,
 ) -> None:

@@ -43,13 +43,19 @@ class Support:
 
 
 def choose(context: AskContext, evidence: Evidence, *, force: bool, tokens: int) -> Verdict:
-    """Return the best supported option; without enough support, what is missing."""
+    """Return the best supported option; without enough support, what is missing.
+
+    Where an answer is forced and no option has any support, the first is a guess, and said to be.
+    """
     supports = _supports(context.choices, evidence)
     sign = -1 if _EXCEPTION.search(context.question) else 1
     best = max(range(len(supports)), key=lambda i: (sign * round(supports[i].value, 9), -i))
     support = supports[best]
     if sign < 0 and any(s.clue for s in supports):
         return _exception(context, supports, best, tokens)
+    if force and support.clue is None:
+        reason = f"a guess: {_doubt(context, evidence, best, support)}"
+        return Verdict(True, context.choices[best], best, reason, tokens=tokens)
     if support.clue is None or not (force or support.stated >= ENOUGH):
         return Verdict(False, reason=_doubt(context, evidence, best, support), tokens=tokens)
     return Verdict(
