@@ -151,6 +151,24 @@ class ShortAnswerInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RateInputs:
+    """A question, the answer that some system gave, and what it should say, both fenced."""
+
+    question: str
+    reference: str
+    given: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteInputs:
+    """Fragments of a repository as comments, and the code that stops."""
+
+    fragments: str
+    path: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriageInputs:
     """Numbered summaries to choose from, and what was learnt on the way to them."""
 
@@ -279,6 +297,12 @@ SHORT_ANSWER: "Prompt[ShortAnswerInputs, replies.ShortReply]" = Prompt(
     stage="shorten",
     inputs=ShortAnswerInputs,
     output=_reply("ShortReply"),
+)
+RATE: "Prompt[RateInputs, replies.RatingReply]" = Prompt(
+    name="rate", version=1, stage="rate", inputs=RateInputs, output=_reply("RatingReply")
+)
+COMPLETE: "Prompt[CompleteInputs, replies.CodeReply]" = Prompt(
+    name="complete", version=1, stage="answer", inputs=CompleteInputs, output=_reply("CodeReply")
 )
 DECOMPOSE: "Prompt[AskedForInputs, replies.QuestionsReply]" = Prompt(
     name="decompose",

@@ -130,6 +130,19 @@ class ShortReply(Reply):
     answer: str
 
 
+class RatingReply(Reply):
+    """What an answer is worth, from 1 to 10."""
+
+    reasoning: str = ""
+    rating: int
+
+
+class CodeReply(Reply):
+    """How unfinished code goes on."""
+
+    code: str
+
+
 class TriageReply(Reply):
     """Which part to read next, from 0; -1: none."""
 

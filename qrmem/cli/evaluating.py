@@ -26,6 +26,9 @@ def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
     _run(actions.add_parser("run", parents=[common], help="run systems on a task, or a preset"))
     plan = actions.add_parser("plan", parents=[common], help="what a run would use, by system")
     _run(plan)
+    judge = actions.add_parser("judge", parents=[common], help="rate a run's answers by a model")
+    judge.add_argument("run", metavar="FOLDER")
+    _means_of(judge)
     report = actions.add_parser("report", parents=[common], help="tables and plots of a run")
     report.add_argument("runs", nargs="+", metavar="FOLDER")
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
@@ -43,6 +46,10 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
     run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
+    _means_of(run)
+
+
+def _means_of(run: argparse.ArgumentParser) -> None:
     run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
@@ -219,6 +226,29 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
         yield None
 
 
+async def _judge(arguments: Namespace) -> int:
+    """Rate the answers of a run; exit 1 if some have no rating."""
+    from qrmem.cli.commands import settings_of
+    from qrmem.errors import MissingError
+    from qrmem.eval.judging import judge
+    from qrmem.eval.progress import Progress
+
+    settings = settings_of(arguments)
+    with Progress(quiet=arguments.quiet) as progress:
+        async with _chat(arguments, settings) as chat:
+            if chat is not None:
+                settings = settings.with_(model=settings.model or chat.name)
+            if not settings.model:
+                raise MissingError("a judge is a chat model: --model and --base-url")
+            means = _means(arguments, settings, progress, chat)
+            made = await judge(Path(arguments.run), settings, means)
+    missing = sum(rating.rating is None for rating in made)
+    told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"
+    output.note(told, quiet=arguments.quiet)
+    await _shown(Path(arguments.run), arguments)
+    return 1 if missing else 0
+
+
 async def _report(arguments: Namespace) -> int:
     folders = [Path(run) for run in arguments.runs]
     if len(folders) == 1:
@@ -264,5 +294,6 @@ _ACTIONS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "list": _list,
     "run": _run_named,
     "plan": _plan,
+    "judge": _judge,
     "report": _report,
 }

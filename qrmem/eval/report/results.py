@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
+from qrmem.eval.ratings import MOST, Rating, ratings
 from qrmem.eval.records import Item, Row
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.scoring import abstention, scores
@@ -71,7 +72,8 @@ class Results:
     def metrics(self) -> list[str]:
         """The metrics that anything was scored by, the task's own first."""
         found = {name for result in self.systems.values() for name in result.scores}
-        wanted = [name for name in task_named(self.config["task"]).metrics if name in found]
+        own = (*task_named(self.config["task"]).metrics, "rating")
+        wanted = [name for name in own if name in found]
         return wanted or sorted(found)
 
     def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
@@ -96,8 +98,9 @@ def read_results(path: Path) -> Results:
     price = Price(**config["price"]) if config["price"] else None
     built = _built(folder.memories(), price)
     users = _users(rows)
+    rated = ratings(path)
     results = {
-        name: _result(name, rows[name], items, config, built, users, price)
+        name: _result(name, rows[name], items, config, built, users, price, rated)
         for name in config["systems"]
         if name in rows
     }
@@ -112,12 +115,16 @@ def _result(
     built: Mapping[str, Spent],
     users: Mapping[str, int],
     price: Price | None,
+    rated: Mapping[tuple[str, str], Rating],
 ) -> Result:
     rule = task_named(config["task"]).rule
     by_metric: dict[str, dict[str, float]] = defaultdict(dict)
     for id, row in rows.items():
         for metric, value in scores(items[id], row, rule).items():
             by_metric[metric][id] = value
+        rating = rated.get((name, id))
+        if rating is not None and rating.rating is not None:
+            by_metric["rating"][id] = rating.rating / MOST
     done = [row for row in rows.values() if not row.error]
     memories = {row.found.memory for row in done if row.found.memory}
     own = _prepared(done, items, price)

@@ -1,0 +1,109 @@
+"""A chat model rates the answers of a run; an answer without a rating is missing, not zero."""
+
+import json
+from pathlib import Path
+
+import pytest
+from servers.openai_server import OpenAIServer, in_thread
+
+from qrmem.agents.state import silent
+from qrmem.cli import main
+from qrmem.config import Settings
+from qrmem.errors import CapReached, UsageError
+from qrmem.eval.judging import judge
+from qrmem.eval.ratings import RATINGS, ratings
+from qrmem.eval.report.results import read_results
+from qrmem.eval.running import Means
+from qrmem.models.caps import Caps
+from qrmem.ports import ChatReply, ChatRequest
+
+HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
+SETTINGS = Settings(model="a-judge", embedder="none")
+
+
+class Judge:
+    """Rates by what the question holds; of some answers it says nothing that is a rating."""
+
+    def __init__(self, says: dict[str, str]) -> None:
+        self._says = says
+        self.asked: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return "a-judge"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        said = request.messages[1].content
+        self.asked.append(said)
+        return ChatReply(next(reply for part, reply in self._says.items() if part in said))
+
+
+def rated(rating: int) -> str:
+    return json.dumps({"reasoning": "as it is", "rating": rating})
+
+
+SAYS = {"Marigold born": rated(8), "lighthouse": "I would rather not.", "": rated(42)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    out = tmp_path / "r"
+    words = ["--data", HOTPOT, "--embedder", "none", "--system", "bm25", "--quiet"]
+    assert main(["eval", "run", "hotpotqa", *words, "--out", str(out)]) == 0
+    return out
+
+
+def means(chat: Judge, **options: int) -> Means:
+    return Means(listener=silent, chat=chat, caps=Caps(**options))
+
+
+async def test_what_has_no_rating_is_missing_and_not_zero(folder: Path) -> None:
+    made = await judge(folder, SETTINGS, means(Judge(SAYS)))
+    assert sorted((r.item, r.rating) for r in made if r.rating) == [("h1", 8)]
+    assert len(made) == 3
+    (found,) = read_results(folder).systems.values()
+    mean = found.mean("rating")
+    assert mean is not None
+    assert (mean.n, mean.value) == (1, 0.8)
+
+
+async def test_the_judge_sees_question_reference_and_answer_fenced(folder: Path) -> None:
+    chat = Judge({"": rated(5)})
+    await judge(folder, SETTINGS, means(chat))
+    assert len(chat.asked) == 3
+    first = next(said for said in chat.asked if "Marigold born" in said)
+    assert "<text>\nVantry\n</text>" in first
+    assert first.count("</text>") == 2
+
+
+async def test_a_judge_goes_on_where_it_stopped_and_asks_for_what_is_missing(folder: Path) -> None:
+    with pytest.raises(CapReached):
+        await judge(folder, SETTINGS, means(Judge({"": rated(5)}), calls=1))
+    assert len(ratings(folder)) == 1
+    with (folder / RATINGS).open("a") as file:
+        file.write('{"system": "bm25", "it')
+    again = Judge({"": rated(6)})
+    made = await judge(folder, SETTINGS, means(again))
+    assert len(made) == len(again.asked) == 2
+    assert sorted(r.rating or 0 for r in ratings(folder).values()) == [5, 6, 6]
+    assert not await judge(folder, SETTINGS, means(Judge({})))
+
+
+async def test_one_judge_rates_a_run(folder: Path) -> None:
+    await judge(folder, SETTINGS, means(Judge({"": rated(5)})))
+    other = SETTINGS.with_(model="another")
+    with pytest.raises(UsageError, match="was judged by a-judge"):
+        await judge(folder, other, means(Judge({})))
+
+
+def test_the_command_rates_and_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with in_thread(OpenAIServer()) as server:
+        words = ["eval", "judge", str(folder), "--model", "test", "--base-url", server.url]
+        assert main(words) in {0, 1}
+        assert server.stats.requests >= 3
+    assert "a rating (not zero" in capsys.readouterr().err
+    assert main(["eval", "judge", str(folder)]) == 3
+    assert "a judge is a chat model" in capsys.readouterr().err
+    assert main(["eval", "judge", str(folder / "nowhere"), "--model", "test"]) == 2
