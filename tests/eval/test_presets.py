@@ -171,6 +171,12 @@ def all_data(data: str) -> str:
         DATA / "longbench_narrativeqa_keyed.json", folder / "longbench" / "narrativeqa.json"
     )
     shutil.copy(DATA / "mtbenchplus.json", folder / "mtbenchplus.json")
+    for level in ("line", "api"):
+        name = f"{level}_level_completion_2k_context_codex.test.jsonl"
+        shutil.copy(DATA / "repoeval_line.jsonl", folder / name)
+    shop = folder / "repositories" / "own_shop" / "shop"
+    shop.mkdir(parents=True)
+    (shop / "cart.py").write_text("def total(items):\n    count = 0\n", encoding="utf-8")
     shutil.copy(DATA / "two_wiki.json", folder / "2wikimultihopqa.json")
     # The largest distance of Figure 5 needs that many passages to stand between.
     fillers = {f"Year {n}": f"Nothing was built in {n}." for n in range(1700, 1745)}

@@ -9,6 +9,7 @@ from qrmem.errors import UsageError
 from qrmem.eval.bench import Bench
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.agents import Decomposed, MemWalker, ReadAgent
+from qrmem.eval.systems.completing import Completed
 from qrmem.eval.systems.compressed import Compressed
 from qrmem.eval.systems.direct import ClosedBook, Truncated
 from qrmem.eval.systems.fragments import Fragmented
@@ -63,6 +64,8 @@ SYSTEMS: Mapping[str, Entry] = {
     "dense-chat": Entry(
         Fragmented(turns=True, alpha=0.0, score="cosine", top=8), "dense chat memory", "B13"
     ),
+    "complete": Entry(Completed(), "code continued from its repository, one retrieval", "F17"),
+    "repocoder": Entry(Completed(rounds=2), "asked again with what was predicted", "B11"),
     "closed-book": Entry(ClosedBook(), "the model alone, no text", "B14"),
     "full-text": Entry(
         Truncated(keep="middle", window=128_000),

@@ -43,7 +43,7 @@ class Assessed:
 
     def best(self, k: int) -> dict[str, float]:
         """Return the k best segments with their scores, best first (Equation 11)."""
-        rows = scoring.best(self.scores, k)
+        rows = [row for row in scoring.best(self.scores, k) if np.isfinite(self.scores[row])]
         return {self.fragments.ids[row]: float(self.scores[row]) for row in rows}
 
     def surrounded(self, k: int) -> int:
@@ -67,12 +67,15 @@ class FragmentScorer:
         *,
         settings: "FragmentSettings | None" = None,
         documents: Collection[str] | None = None,
+        hidden: Collection[str] = (),
     ) -> Assessed | None:
         """Score every fragment of some documents, or `None` if there is none.
 
         Args:
             settings: `None` takes the paper's for what most fragments are: text, code or turns.
             documents: ids of the only documents that count; `None`: all.
+            hidden: ids of segments that must not be seen: neither found nor anybody's
+                surroundings.
 
         Raises:
             UsageError: a relation or score has no name here, or needs vectors that are not there.
@@ -86,8 +89,10 @@ class FragmentScorer:
         every = await independent.scores(self._searcher, columns, question, chosen)
         alone = every[fragments.rows]
         relation = await self._relation(fragments, chosen)
-        around = scoring.environment(relation, alone, with_self=chosen.with_self)
+        seen = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
+        around = scoring.environment(relation, alone, with_self=chosen.with_self, counts=seen)
         scores = scoring.relation_aware(alone, around, chosen.alpha)
+        scores = np.where(seen > 0, scores, -np.inf)
         return Assessed(fragments, chosen, alone, around, scores)
 
     def _gather(self, columns: "Columns", documents: frozenset[str] | None) -> "Fragments":

@@ -15,7 +15,13 @@ _NOTHING = 1e-6
 """Sum of weights up to which a fragment is related to nothing: vectors are float32."""
 
 
-def environment(relation: "Relation", independent: "Vector", *, with_self: bool = True) -> "Vector":
+def environment(
+    relation: "Relation",
+    independent: "Vector",
+    *,
+    with_self: bool = True,
+    counts: "Vector | None" = None,
+) -> "Vector":
     """Return the environment scores (Equation 9): the mean score of what a fragment is related to.
 
     Args:
@@ -23,14 +29,15 @@ def environment(relation: "Relation", independent: "Vector", *, with_self: bool 
         independent: `(n,)`, scores by themselves.
         with_self: whether a fragment belongs to its own surroundings. The paper's prose says no,
             its equation yes, and only then does `w_rel = 0` fall back to the independent ranking.
+        counts: `(n,)`, 0 for fragments that must not be seen, else 1; `None`: all are.
 
     Returns:
         `(n,)`; 0 for a fragment that is related to nothing.
     """
-    columns = np.stack([independent, np.ones_like(independent)], axis=1)
-    sums, weights = relation.times(columns).T
+    seen = np.ones_like(independent) if counts is None else counts
+    sums, weights = relation.times(np.stack([independent * seen, seen], axis=1)).T
     if not with_self:
-        own = relation.diagonal()
+        own = relation.diagonal() * seen
         sums, weights = sums - own * independent, weights - own
     result = np.zeros_like(independent)
     np.divide(sums, weights, out=result, where=weights > _NOTHING)
