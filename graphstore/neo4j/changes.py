@@ -212,11 +212,16 @@ def _name_rows(names: Mapping[str, Tally]) -> Iterator[tuple[list[object], Tally
 async def _write_mentions(work: Work, rows: Sequence[MentionRow], plan: Plan) -> None:
     await work.each("changes.drop_mentions", sorted(map(list, plan.overwritten)))
     latest = {(short(row.segment_id), short(row.name)): row for row in rows}
-    ready = [
-        [segment, name, short(plan.names[name].entity), packed(row.forms), row.question]
-        for (segment, name), row in sorted(latest.items())
-    ]
-    await work.each("changes.add_mentions", ready)
+    await work.each("changes.add_mentions", _mention_rows(latest, plan))
+
+
+def _mention_rows(
+    latest: Mapping[tuple[str, str], MentionRow], plan: Plan
+) -> Iterator[list[object]]:
+    # A batch at a time: rows that live long are looked through by every garbage collection.
+    for segment, name in sorted(latest):
+        row, entity = latest[segment, name], plan.names[name].entity
+        yield [segment, name, short(entity), packed(row.forms), row.question]
 
 
 async def _write_facts(work: Work, rows: Sequence[FactRow], plan: Plan) -> None:
@@ -225,14 +230,17 @@ async def _write_facts(work: Work, rows: Sequence[FactRow], plan: Plan) -> None:
     kept = await work.gathered("changes.stated", stated)
     taken = [[segment, n] for segment, n, *_ in kept if (segment, n) in latest]
     await work.each("changes.drop_facts", taken)
-    ready = []
-    for (segment, n), row in sorted(latest.items()):
+    await work.each("changes.add_facts", _fact_rows(latest, plan))
+
+
+def _fact_rows(latest: Mapping[tuple[str, int], FactRow], plan: Plan) -> Iterator[list[object]]:
+    for segment, n in sorted(latest):
+        row = latest[segment, n]
         head, tail = plan.names[short(row.head)], plan.names[short(row.tail)]
         if head.is_living and tail.is_living:
             names = [short(row.head), short(row.tail)]
             ends = [short(head.entity), short(tail.entity)]
-            ready.append([segment, n, *names, *ends, row.description, row.question])
-    await work.each("changes.add_facts", ready)
+            yield [segment, n, *names, *ends, row.description, row.question]
 
 
 async def _write_questions(work: Work, rows: Sequence[Question]) -> None:

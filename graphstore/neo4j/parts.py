@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, IndexRow, MentionRow
 from qrmem.records import Question
 
-PART_ROWS = 20_000
-"""Mentions, facts and questions of a part, about; some 60 MB of the server's memory."""
+PART_ROWS = 10_000
+"""Mentions, facts and questions of a part, about; some 30 MB of the server's memory. Larger parts
+cost the server more processor time a row."""
 
 
 @dataclass(slots=True)
