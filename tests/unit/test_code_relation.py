@@ -102,9 +102,12 @@ def oracle(
     return result
 
 
-def relation(given: Mapping[str, SourceFile], cutoff: float) -> Code:
-    edges = resolved(given)
-    graph = CodeGraph(given, edges, cutoff)
+def relation(
+    given: Mapping[str, SourceFile],
+    cutoff: float,
+    edges: Mapping[str, list[Edge]] | None = None,
+) -> Code:
+    graph = CodeGraph(given, edges or resolved(given), cutoff)
     counts = [file.shape.fragments for file in given.values()]
     of = np.repeat(np.arange(len(counts)), counts)
     places = np.concatenate([np.arange(count) for count in counts])
@@ -207,3 +210,17 @@ def test_what_everybody_calls_relates_nobody() -> None:
 def test_a_file_survives_being_packed() -> None:
     for path, file in files(REPOSITORY).items():
         assert SourceFile.unpacked(path, file.packed()).packed() == file.packed()
+
+
+def test_another_call_never_takes_a_strength_away() -> None:
+    given = dict(sorted(files(REPOSITORY).items()))
+    edges = resolved(given)
+    made = relation(given, 1e-9)
+    whole, changes = made.rows(0, made.size), 0
+    for path, found in edges.items():
+        for n in range(len(found)):
+            fewer = relation(given, 1e-9, {**edges, path: found[:n] + found[n + 1 :]})
+            less = fewer.rows(0, made.size)
+            assert (less <= whole + 1e-6).all()
+            changes += not np.allclose(less, whole)
+    assert changes

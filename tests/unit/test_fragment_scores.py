@@ -229,3 +229,13 @@ def test_a_cap_in_words_keeps_the_first_whatever_its_size() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         FragmentSettings(**wrong)
+
+
+def test_what_must_not_be_seen_is_nobody_s_surroundings() -> None:
+    relation = Structure(np.zeros(4, dtype=np.int64), np.arange(4), 0.5)
+    alone, seen = np.array([0.1, 0.9, 0.2, 0.3]), np.array([1.0, 0.0, 1.0, 1.0])
+    found = environment(relation, alone, counts=seen)
+    # Of the first fragment: itself, 0.25 of the third, 0.125 of the fourth.
+    assert found[0] == pytest.approx((0.1 + 0.25 * 0.2 + 0.125 * 0.3) / 1.375)
+    other = environment(relation, np.where(seen > 0, alone, 7.0), counts=seen)
+    assert found == pytest.approx(other)
