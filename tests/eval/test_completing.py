@@ -47,6 +47,8 @@ def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:
     assert "Item" not in alone
     assert not any("count += item.price" in text for text in completions)
     assert all(text.rstrip().endswith("for item in items:") for text in completions)
+    # Nothing shortens code: it is compared as it is.
+    assert len(completions) == len(asked)
 
 
 def test_without_a_model_it_is_said_that_one_is_needed(
