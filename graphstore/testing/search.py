@@ -170,3 +170,23 @@ class SearchContract(Contract):
         await store.put_vectors("n", "segment", [], np.empty((0, 2), dtype=np.float32))
         await store.put_vectors("n", "segment", [segment.id], row[:, :2])
         assert list(await store.owners("n", "segment")) == [segment.id]
+
+    async def test_an_index_is_of_its_revision_and_goes_with_a_segment_or_is_never_kept(
+        self, store: GraphStore
+    ) -> None:
+        await store.put_index("nowhere", 0, {"a": b"x"})
+        await add(store, "n", text("d", "one "))
+        await add(store, "m", text("d", "one "))
+        info = await store.namespace("n")
+        assert info is not None
+        await store.put_index("n", info.revision, {"a": b"\x00first", "b": b""})
+        kept = await store.index("n", info.revision, "a")
+        assert kept in (b"\x00first", None)
+        await store.put_index("n", info.revision + 1, {"a": b"of nothing yet"})
+        assert await store.index("n", info.revision, "a") == kept
+        assert await store.index("n", info.revision + 1, "a") is None
+        assert await store.index("n", info.revision, "c") is None
+        assert await store.index("m", info.revision, "a") is None
+        await store.delete_document("n", "d")
+        assert await store.index("n", info.revision, "a") is None
+        assert await store.index("nowhere", 0, "a") is None
