@@ -65,6 +65,10 @@ class MemoryStore:
         return False
 
     @property
+    def keeps_index(self) -> bool:
+        return False
+
+    @property
     def location(self) -> str:
         return "memory://"
 

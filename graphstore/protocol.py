@@ -239,6 +239,11 @@ class GraphStore(Protocol):
         ...
 
     @property
+    def keeps_index(self) -> bool:
+        """Whether `put_index` keeps anything."""
+        ...
+
+    @property
     def location(self) -> str:
         """Where it is, without secrets, for messages."""
         ...
@@ -481,8 +486,8 @@ class GraphStore(Protocol):
     async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
         """Keep what a search works out of a revision, in place of what was kept before.
 
-        It goes when a segment goes. Nothing is kept if the namespace has moved on, or by a store
-        that is not opened anew for every search.
+        It goes when a segment goes. Nothing is kept if the namespace has moved on, nor by a store
+        that is not opened anew for every search (`keeps_index`).
 
         Raises:
             StoreUnavailable: another program is writing; it is not waited for.

@@ -51,6 +51,10 @@ class Neo4jStore:
         return False
 
     @property
+    def keeps_index(self) -> bool:
+        return False
+
+    @property
     def location(self) -> str:
         return self._db.location
 

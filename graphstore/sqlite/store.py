@@ -81,6 +81,10 @@ class SqliteStore:
         return self._worker.is_read_only
 
     @property
+    def keeps_index(self) -> bool:
+        return not self.is_read_only
+
+    @property
     def location(self) -> str:
         return self._worker.location
 

@@ -27,7 +27,7 @@ class Keeper:
     async def renew(self, read: int) -> None:
         """Keep what the next search needs, after a run that read so many segments."""
         info = await self._store.namespace(self._ns)
-        if info is None or self._store.is_read_only or read < LEAST * GROWN:
+        if info is None or not self._store.keeps_index or read < LEAST * GROWN:
             return
         size = (await self._store.counts(self._ns))["segments"]
         if size >= LEAST and read >= GROWN * size:
@@ -49,7 +49,7 @@ class Keeper:
         if packed is not None:
             return Graph.unpacked(packed, columns)
         graph = await Graph.read(self._store, self._ns, columns)
-        if columns.size >= LEAST and not self._store.is_read_only:
+        if columns.size >= LEAST and self._store.keeps_index:
             await self._keep(columns, graph)
         return graph
 
