@@ -11,12 +11,21 @@ from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
 from qrmem.eval.report.results import read_results
-from qrmem.eval.systems import SYSTEMS
+from qrmem.eval.systems import SYSTEMS, parse
 
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
-LOCAL = {"dense", "dos-rag", "llmlingua-2"}
+LOCAL = {name for name in SYSTEMS if parse(name).needs - {"model"}}
 """Systems that need what is not installed for tests."""
+CODE = {"complete", "repocoder"}
+
+
+def test_a_system_for_code_says_so_of_other_questions(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, "--system", "repocoder,bm25") == 1
+    assert "| repocoder | h1 | UsageError: it continues code" in capsys.readouterr().out
+    assert not read_results(Path("r")).systems["bm25"].errors
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +47,7 @@ def run(server: OpenAIServer, *words: str, model: str = "gpt-4o-mini", out: str 
 
 
 def test_every_system_answers_every_item(server: OpenAIServer) -> None:
-    systems = [name for name in SYSTEMS if name not in LOCAL]
+    systems = [name for name in SYSTEMS if name not in LOCAL | CODE]
     assert run(server, "--system", ",".join(systems)) == 0
     results = read_results(Path("r"))
     assert {name: len(found.rows) for name, found in results.systems.items()} == dict.fromkeys(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from qrmem.errors import UsageError
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
@@ -52,6 +53,8 @@ class Completed:
 
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Answer one item."""
+        if "context_start_line" not in item.labels:
+            raise UsageError("it continues code: it runs on RepoEval alone")
         tally = Tally(bench.listener)
         if not self.rounds:
             return await _completed(item, (), bench, tally, Found())
