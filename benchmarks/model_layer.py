@@ -77,8 +77,9 @@ async def build(url: str, latency: float, concurrency: int, rounds: int) -> None
     segments = max(1, concurrency * rounds // 2)
     async with qrmem.open("memory://", settings=settings) as memory:
         await memory.add(qrmem.Document("Ann Lee met Bob Hale.", "Warm", "warm"))
+        document = story(segments)
         began, used = time.perf_counter(), time.process_time()
-        report = await memory.add(story(segments))
+        report = await memory.add(document)
         wall, busy = time.perf_counter() - began, time.process_time() - used
     assert report.is_complete, report.problems[:3]
     calls = report.usage.calls
