@@ -155,10 +155,7 @@ def _count(turns: Sequence[object]) -> str:
 
 
 def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> None:
-    if arguments.json:
-        output.print_json(value)
-    else:
-        output.show("\n".join(lines))
+    output.print_result(value, lines, as_json=arguments.json)
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, None]]] = {

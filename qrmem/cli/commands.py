@@ -82,10 +82,7 @@ async def add(arguments: Namespace) -> int:
                 raise
     if report.unchanged and (arguments.meta or arguments.title) and not arguments.update:
         output.note("title and metadata of a document that is there change with --update only")
-    if arguments.json:
-        output.print_json(report)
-    else:
-        output.show("\n".join(output.report_lines(report)))
+    output.print_result(report, output.report_lines(report), as_json=arguments.json)
     if report.stopped:
         output.note(f"stopped: {report.stopped}; {GO_ON}")
     if report.is_complete:
@@ -355,10 +352,7 @@ async def doctor(arguments: Namespace) -> int:
 
 
 def _print(arguments: Namespace, value: Any, lines: list[str]) -> int:
-    if arguments.json:
-        output.print_json(value)
-    else:
-        output.show("\n".join(lines))
+    output.print_result(value, lines, as_json=arguments.json)
     return DONE
 
 

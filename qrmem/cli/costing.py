@@ -25,10 +25,7 @@ async def plan(arguments: Namespace) -> int:
         chosen = {"ask": arguments.question, **ask_options(arguments)}
     async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
         found = await memory.plan(**chosen)
-    if arguments.json:
-        output.print_json(found)
-    else:
-        output.show("\n".join(cost_lines.plan_lines(found)))
+    output.print_result(found, cost_lines.plan_lines(found), as_json=arguments.json)
     return 1 if found.problems else 0
 
 
@@ -51,10 +48,8 @@ async def usage(arguments: Namespace) -> int:
 
     async with open(settings=settings_of(arguments), create=False) as memory:
         rows = await memory.usage(arguments.by)
-    if arguments.json:
-        output.print_json(rows)
-    else:
-        output.show("\n".join(cost_lines.usage_lines(rows, arguments.by)))
+    lines = cost_lines.usage_lines(rows, arguments.by)
+    output.print_result(rows, lines, as_json=arguments.json)
     return 0
 
 
@@ -65,10 +60,8 @@ async def prune(arguments: Namespace) -> int:
 
     async with open(settings=settings_of(arguments), create=False) as memory:
         count = await memory.prune()
-    if arguments.json:
-        output.print_json({"forgotten": count})
-    else:
-        output.show(f"{count:,} kept replies forgotten; what was made of them stays")
+    lines = [f"{count:,} kept replies forgotten; what was made of them stays"]
+    output.print_result({"forgotten": count}, lines, as_json=arguments.json)
     return 0
 
 
@@ -76,11 +69,8 @@ async def init(arguments: Namespace) -> int:
     """Write a settings file in which every setting stands, commented out."""
     path = Path(arguments.path)
     _write(path, replace=arguments.force)
-    if arguments.json:
-        output.print_json({"written": str(path)})
-    else:
-        shown = output.safe(str(path))
-        output.show(f"written {shown}: take the # away where you want another value")
+    lines = [f"written {output.safe(str(path))}: take the # away where you want another value"]
+    output.print_result({"written": str(path)}, lines, as_json=arguments.json)
     return 0
 
 

@@ -68,10 +68,7 @@ async def evaluate(arguments: Namespace) -> int:
 async def _list(arguments: Namespace) -> int:
     from qrmem.eval.listing import listing, listing_lines
 
-    if arguments.json:
-        output.print_json(listing())
-    else:
-        print("\n".join(listing_lines()))
+    output.print_result(listing(), listing_lines(), as_json=arguments.json)
     return 0
 
 
@@ -177,10 +174,9 @@ async def _plan(arguments: Namespace) -> int:
     else:
         runs, left = [prepared(_wanted(arguments), settings)], []
     plans = [(made, await forecasts(made)) for made in runs]
-    if arguments.json:
-        output.print_json([{"task": m.wanted.task, "systems": [*map(asdict, f)]} for m, f in plans])
-    else:
-        print("\n".join(line for made, found in plans for line in plan_lines(made, found)))
+    value = [{"task": m.wanted.task, "systems": [*map(asdict, f)]} for m, f in plans]
+    lines = [line for made, found in plans for line in plan_lines(made, found)]
+    output.print_result(value, lines, as_json=arguments.json)
     for one in left:
         output.note(f"not planned: {one.what}: {one.why}", quiet=arguments.quiet)
     return 1 if left else 0
@@ -256,7 +252,7 @@ async def _report(arguments: Namespace) -> int:
         return 0
     from qrmem.eval.report.comparing import write_comparison
 
-    print(write_comparison(folders, arguments.against).read_text(encoding="utf-8"))
+    output.show(write_comparison(folders, arguments.against).read_text(encoding="utf-8"))
     return 0
 
 
@@ -275,7 +271,7 @@ async def _shown(folder: Path, arguments: Namespace) -> None:
         path = write_preset_report(preset, folder, await cases(preset, folder))
     else:
         path = write_report(read_results(folder), getattr(arguments, "against", ""))
-    print(path.read_text(encoding="utf-8"))
+    output.show(path.read_text(encoding="utf-8"))
 
 
 def _words(text: str) -> tuple[str, ...]:

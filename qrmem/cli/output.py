@@ -57,6 +57,14 @@ def print_json(value: Any) -> None:
     show(json.dumps(plain(value), ensure_ascii=False, indent=2))
 
 
+def print_result(value: Any, lines: Sequence[str], *, as_json: bool) -> None:
+    """Print a result: as JSON, or in lines for people."""
+    if as_json:
+        print_json(value)
+    else:
+        show("\n".join(lines))
+
+
 def print_json_line(value: Any) -> None:
     """Print one JSON object on one line (`--stream --json`)."""
     show(json.dumps(plain(value), ensure_ascii=False))

@@ -8,11 +8,11 @@ from typing import Literal
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.language.prompted import choices as options
 from qrmem.language.prompted import items
-from qrmem.language.prompted.caller import Called, Caller
+from qrmem.language.prompted.caller import Called, Caller, Out
 from qrmem.language.prompted.desk import pieces
 from qrmem.language.prompted.window import Draft, draft
 from qrmem.ports import AskContext, Passage, Verdict
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import Prompt, catalogue, fenced
 from qrmem.prompts.catalogue import section
 from qrmem.prompts.replies import AnswerReply, JudgeReply
 from qrmem.text.names import normalise_name, occurs_in
@@ -66,8 +66,8 @@ class Answerer:
             return Verdict(is_answerable=False, reason="There is nothing to read.")
         try:
             if force:
-                return _answered(context, await self._answer(context, passages))
-            return _judged(context, await self._judge(context, passages))
+                return _answered(context, await self._asked(catalogue.ANSWER, context, passages))
+            return _judged(context, await self._asked(catalogue.JUDGE, context, passages))
         except ModelOutputError as exc:
             reply = None if force else paper_form(exc.raw)
             tokens = self._tokens(context, passages, force)
@@ -175,29 +175,19 @@ class Answerer:
 
         return [[block(passage) for passage in passages]], inputs
 
-    async def _judge(self, context: AskContext, passages: Sequence[Passage]) -> Called[JudgeReply]:
+    async def _asked(
+        self,
+        prompt: Prompt[catalogue.PassagesInputs, Out],
+        context: AskContext,
+        passages: Sequence[Passage],
+    ) -> Called[Out]:
         groups, inputs = self._parts(context, passages)
-        reply = self._reply(context)
         return await self.caller.call(
-            catalogue.JUDGE,
+            prompt,
             inputs,
             groups,
             window=context.window,
-            reply=reply,
-            is_watched=self.is_watched,
-        )
-
-    async def _answer(
-        self, context: AskContext, passages: Sequence[Passage]
-    ) -> Called[AnswerReply]:
-        groups, inputs = self._parts(context, passages)
-        reply = self._reply(context)
-        return await self.caller.call(
-            catalogue.ANSWER,
-            inputs,
-            groups,
-            window=context.window,
-            reply=reply,
+            reply=self._reply(context),
             is_watched=self.is_watched,
         )
 
