@@ -1,6 +1,7 @@
 """What all systems of a run share: the model, its caps, the embedder, the reader, the memories."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
-from qrmem.eval.memories import Build, Memories, Shelf
+from qrmem.eval.memories import IDLE, Build, Memories, Shelf
 from qrmem.eval.records import Context, Item
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.memory.segmenting import cut
@@ -20,8 +21,8 @@ from qrmem.models.exchange import Exchange, Form
 from qrmem.models.meter import Meter
 from qrmem.models.prices import load_prices
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import AskContext, ChatModel, ChatReply, Event, Listener, Passage
-from qrmem.records import Segment, StageUsage, Usage
+from qrmem.ports import AskContext, ChatModel, ChatReply, Embedder, Event, Listener, Passage
+from qrmem.records import Document, Segment, StageUsage, Usage
 from qrmem.wiring import Run, Tools, new_namespace
 
 if TYPE_CHECKING:
@@ -112,6 +113,9 @@ class Bench:
     force: bool = True
     retrieve: bool = False
     _prepared: dict[str, "asyncio.Task[Any]"] = field(default_factory=dict)
+    _texts: OrderedDict[tuple[str, int], tuple[Sequence[Document], Sequence[Passage]]] = field(
+        default_factory=OrderedDict
+    )
 
     def reader(self, tally: Tally) -> Run:
         """Return the reader that all baselines share; its calls are counted by the tally."""
@@ -121,14 +125,20 @@ class Bench:
         """Return the memory of a context as an async context manager (see `Memories.use`)."""
         return self.memories.use(context, build or Build())
 
-    def texts(self, context: Context, tokens: int = 0) -> list[Passage]:
+    def texts(self, context: Context, tokens: int = 0) -> Sequence[Passage]:
         """Return a context's whole text in order, cut as a memory cuts it; there is no memory."""
         limit = tokens or self.settings.segment_tokens
-        return [
-            Passage("S99", segment, document.title)
-            for document in context.documents
-            for segment in cut(document.id or "", document, self.tools.cutter, limit)
-        ]
+        known = self._texts.get((context.id, limit))
+        if known is None or known[0] is not context.documents:
+            made = [
+                Passage("S99", segment, document.title)
+                for document in context.documents
+                for segment in cut(document.id or "", document, self.tools.cutter, limit)
+            ]
+            known = self._texts[context.id, limit] = (context.documents, made)
+            while len(self._texts) > IDLE:
+                self._texts.popitem(last=False)
+        return known[1]
 
     async def prepared(self, key: str, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what a context is read into before any question, made once in a run."""
@@ -176,6 +186,7 @@ async def open_bench(
     folder: Path,
     *,
     chat: ChatModel | None = None,
+    embedder: Embedder | None = None,
     caps: Caps | None = None,
     listener: Listener,
     record: Any,
@@ -187,6 +198,7 @@ async def open_bench(
         settings: with the embedder's name resolved (see `resolved`).
         folder: of the run.
         chat: instead of the model that the settings name, such as a cassette.
+        embedder: the one that the settings name, where it is open already.
         record: takes what building a memory cost.
         options: fields of `Bench`.
     """
@@ -195,7 +207,7 @@ async def open_bench(
         if settings.model:
             chat = chat or _opened(settings, stack)
             model = SharedModel(chat, settings, caps or Caps(), price_of(settings))
-        embedder = open_embedder(settings.embedder, settings)
+        embedder = embedder or open_embedder(settings.embedder, settings)
         store = await _replies(settings, folder)
         stack.push_async_callback(store.close)
         info = await store.namespace(REPLIES)

@@ -20,7 +20,7 @@ from qrmem.eval.sampling import sample, sample_digest
 from qrmem.eval.systems import System, parse
 from qrmem.eval.tasks import Corpus, load
 from qrmem.models.caps import Caps
-from qrmem.ports import ChatModel, Listener
+from qrmem.ports import ChatModel, Embedder, Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,7 @@ class Means:
         concurrency: items at the same time, in each process.
         workers: processes.
         chat: instead of the model that the settings name, such as a cassette.
+        embedder: the one that the settings name, such as one that keeps its vectors.
     """
 
     listener: Listener
@@ -65,11 +66,12 @@ class Means:
     workers: int = 1
     caps: Caps = field(default_factory=Caps)
     chat: ChatModel | None = None
+    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.workers < 1:
             raise UsageError("--concurrency and --workers are at least 1")
-        if self.workers > 1 and (self.caps != Caps() or self.chat is not None):
+        if self.workers > 1 and (self.caps != Caps() or self.chat or self.embedder):
             raise UsageError("caps and cassettes hold for one process; leave --workers out")
 
 
@@ -133,6 +135,7 @@ async def run_prepared(
         made.settings,
         folder.path,
         chat=means.chat,
+        embedder=means.embedder,
         caps=means.caps,
         listener=means.listener,
         record=folder.add_memory,
