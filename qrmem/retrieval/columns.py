@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import Catalog
 from qrmem.retrieval.bm25 import Occurrences
 from qrmem.retrieval.packing import Packed
 from qrmem.retrieval.ragged import Ragged
+from qrmem.retrieval.texts import Lookup, Texts
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
@@ -69,14 +70,39 @@ class Documents(Sequence[Described]):
         return _Row(self.ids[place], self.titles[place], json.loads(text) if text else {})
 
 
-class TitleWords:
-    """Which titles have a term, and how often."""
+class _Owners(Sequence[str]):
+    """The document's id of each segment."""
 
-    def __init__(self, terms: Sequence[str], rows: Ragged, counts: "NDArray[np.int64]") -> None:
+    def __init__(self, ids: Sequence[str], document_of: "NDArray[np.int64]") -> None:
+        self._ids = ids
+        self._document_of = document_of
+
+    def __len__(self) -> int:
+        return self._document_of.size
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, slice):
+            return _Owners(self._ids, self._document_of[place])
+        return self._ids[int(self._document_of[place])]
+
+
+class TitleWords:
+    """Which titles have a term, and how often.
+
+    Attributes:
+        terms: their numbers.
+        rows: number of a term to places of documents, ascending.
+        counts: how often it stands in each, along `rows.values`.
+    """
+
+    def __init__(self, terms: Lookup, rows: Ragged, counts: "NDArray[np.int64]") -> None:
         self.terms = terms
         self.rows = rows
         self.counts = counts
-        self._numbers = {term: number for number, term in enumerate(terms)}
 
     @classmethod
     def of(cls, titles: Sequence[str]) -> "tuple[Self, NDArray[np.int64]]":
@@ -92,15 +118,16 @@ class TitleWords:
         pairs = pairs.reshape(-1, 2)
         starts = np.zeros(len(found) + 1, dtype=np.int64)
         np.cumsum([len(of_one) for of_one in found.values()], out=starts[1:])
-        return cls(list(found), Ragged(starts, pairs[:, 0].copy()), pairs[:, 1].copy()), lengths
+        known = Lookup.of(Texts.of(list(found)))
+        return cls(known, Ragged(starts, pairs[:, 0].copy()), pairs[:, 1].copy()), lengths
 
     def get(self, term: str) -> Occurrences | None:
         """Return where a term occurs: places of documents, ascending; `None` if nowhere."""
-        number = self._numbers.get(term)
-        if number is None:
+        number = self.terms.place(term)
+        if number < 0:
             return None
         start, end = self.rows.starts[number : number + 2]
-        return Occurrences(self.rows.values[start:end], self.counts[start:end])
+        return Occurrences(self.rows[number], self.counts[start:end])
 
 
 @dataclass(frozen=True)
@@ -114,6 +141,7 @@ class Columns:
         rows_of_document: place in `documents` to rows, in order.
         title_words: which titles have a term.
         lengths: `(n,)`, length in terms, the title's included.
+        row_of: segment id to its row.
         matrix: vectors, a segment's windows next to each other.
         matrix_rows: `(m,)`, the segment that each vector belongs to.
     """
@@ -125,6 +153,7 @@ class Columns:
     rows_of_document: Ragged
     title_words: TitleWords
     lengths: "NDArray[np.int64]"
+    row_of: Lookup
     matrix: "NDArray[np.float32]"
     matrix_rows: "NDArray[np.int64]"
 
@@ -132,11 +161,6 @@ class Columns:
     def size(self) -> int:
         """Number of segments."""
         return len(self.catalog.segment_ids)
-
-    @cached_property
-    def row_of(self) -> Mapping[str, int]:
-        """Segment id to its row."""
-        return {name: row for row, name in enumerate(self.catalog.segment_ids)}
 
     @cached_property
     def embedded(self) -> int:
@@ -178,13 +202,15 @@ class Columns:
                 "title starts": self.title_words.rows.starts,
                 "title rows": self.title_words.rows.values,
                 "title counts": self.title_words.counts,
+                **self.row_of.columns("segment"),
+                **self.title_words.terms.columns("title term"),
             },
             {
-                "segments": self.catalog.segment_ids,
-                "documents": self.documents.ids,
-                "titles": self.documents.titles,
-                "metadata": self.documents.metadata,
-                "title terms": self.title_words.terms,
+                "segments": self.row_of.texts,
+                "documents": Texts.of(self.documents.ids),
+                "titles": Texts.of(self.documents.titles),
+                "metadata": Texts.of(self.documents.metadata),
+                "title terms": self.title_words.terms.texts,
             },
         )
 
@@ -198,16 +224,17 @@ class Columns:
             revision=revision,
             numbers=ints("numbers"),
             segment_ids=texts["segments"],
-            document_ids=[documents.ids[place] for place in document_of.tolist()],
+            document_ids=_Owners(documents.ids, document_of),
             indexes=ints("indexes"),
             lengths=ints("catalog lengths"),
         )
         words = TitleWords(
-            texts["title terms"],
-            Ragged(ints("title starts"), ints("title rows")),
+            packed.lookup("title term", "title terms"),
+            Ragged(packed.narrow("title starts"), packed.narrow("title rows")),
             ints("title counts"),
         )
-        return cls._of(catalog, documents, document_of, words, ints("lengths"))
+        row_of = packed.lookup("segment", "segments")
+        return cls._of(catalog, documents, document_of, words, ints("lengths"), row_of)
 
     @classmethod
     def _of(
@@ -217,6 +244,7 @@ class Columns:
         document_of: "NDArray[np.int64]",
         title_words: TitleWords,
         lengths: "NDArray[np.int64]",
+        row_of: Lookup,
     ) -> Self:
         ranks = _ranks(document_of, catalog.indexes)
         return cls(
@@ -227,6 +255,7 @@ class Columns:
             rows_of_document=_rows_of_document(document_of, ranks, len(documents)),
             title_words=title_words,
             lengths=lengths,
+            row_of=row_of,
             matrix=np.zeros((0, 0), dtype=np.float32),
             matrix_rows=np.zeros(0, dtype=np.int64),
         )
@@ -246,7 +275,8 @@ class Columns:
         document_of = np.array([place[name] for name in catalog.document_ids], dtype=np.int64)
         words, of_titles = TitleWords.of(documents.titles)
         lengths = catalog.lengths + of_titles[document_of] if present else catalog.lengths
-        return cls._of(catalog, documents, document_of, words, lengths)
+        row_of = Lookup.of(Texts.of(catalog.segment_ids))
+        return cls._of(catalog, documents, document_of, words, lengths, row_of)
 
     async def with_vectors(self, store: "GraphStore", ns: str, info: "NamespaceInfo") -> Self:
         """Return them with the vectors that there are now."""

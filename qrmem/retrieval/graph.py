@@ -9,7 +9,7 @@ import numpy as np
 
 from qrmem.retrieval.packing import Packed
 from qrmem.retrieval.ragged import Ragged
-from qrmem.retrieval.spotting import NameTable, plain, title_forms, words_of
+from qrmem.retrieval.spotting import Names, NameTable, plain, title_forms, words_of
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
@@ -151,10 +151,12 @@ class Graph:
 
     def packed(self) -> Packed:
         """Return it for `unpacked`."""
-        firsts, lengths = self.table.packed()
+        names, firsts, lengths = self.table.packed()
         return Packed(
             {
                 "lengths": lengths,
+                **names.columns("name"),
+                **firsts.columns("first"),
                 "titled starts": self.titled.documents.starts,
                 "titled": self.titled.documents.values,
                 "sure": self.titled.sure,
@@ -165,7 +167,7 @@ class Graph:
                 "mentioned starts": self.mentioned.starts,
                 "mentioned": self.mentioned.values,
             },
-            {"names": self.table.names, "firsts": firsts},
+            {"names": names.texts, "firsts": firsts.texts},
         )
 
     @classmethod
@@ -173,11 +175,11 @@ class Graph:
         """Return the graph that was packed, over the columns that it was made for."""
 
         def lists(name: str) -> Ragged:
-            return Ragged(packed.ints(f"{name} starts"), packed.ints(name))
+            return Ragged(packed.narrow(f"{name} starts"), packed.narrow(name))
 
-        texts = packed.texts
+        names, firsts = packed.lookup("name", "names"), packed.lookup("first", "firsts")
         return cls(
-            table=NameTable.unpacked(texts["names"], texts["firsts"], packed.ints("lengths")),
+            table=NameTable(names.texts, names, firsts, packed.narrow("lengths").data),
             titled=Titled(lists("titled"), packed.floats("sure")),
             entities_of_name=lists("entities"),
             mentions=lists("mentions"),
@@ -188,7 +190,7 @@ class Graph:
     @classmethod
     async def read(cls, store: "GraphStore", ns: str, columns: "Columns") -> Self:
         """Read a namespace's names and mentions."""
-        table = NameTable()
+        table = Names()
         titled = _titles(table, columns.documents.titles)
         await _leads(store, ns, columns, table, titled)
         entities: dict[str, int] = {}
@@ -208,7 +210,7 @@ class Graph:
             if entity in entities
         )
         return cls(
-            table=table,
+            table=table.table(),
             titled=Titled.of(titled, len(table)),
             entities_of_name=Ragged.group(by_name[0], by_name[1], len(table)),
             mentions=Ragged.group(rows, numbers, columns.size),
@@ -222,7 +224,7 @@ def _pairs(found: Iterable[tuple[int, int]]) -> "NDArray[np.int64]":
     return np.array(list(found), dtype=np.int64).reshape(-1, 2).T.copy()
 
 
-def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, dict[int, float]]:
+def _titles(table: Names, titles: Iterable[str]) -> dict[int, dict[int, float]]:
     titled: dict[int, dict[int, float]] = {}
     for document, title in enumerate(titles):
         for form, weight in title_forms(title):
@@ -231,7 +233,7 @@ def _titles(table: NameTable, titles: Iterable[str]) -> dict[int, dict[int, floa
 
 
 def _entitle(
-    table: NameTable,
+    table: Names,
     titled: dict[int, dict[int, float]],
     form: str,
     document: int,
@@ -246,11 +248,11 @@ async def _leads(
     store: "GraphStore",
     ns: str,
     columns: "Columns",
-    table: NameTable,
+    table: Names,
     titled: dict[int, dict[int, float]],
 ) -> None:
     """Add the name that a document's text opens with, where it is its title's subject."""
-    firsts = columns.rows_of_document.values[columns.rows_of_document.starts[:-1]]
+    firsts = columns.rows_of_document.firsts(np.arange(len(columns.documents)))
     ids = [columns.catalog.segment_ids[row] for row in firsts]
     place = {name: document for document, name in enumerate(ids)}
     for segment in await store.segments(ns, ids):

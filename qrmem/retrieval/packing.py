@@ -1,17 +1,21 @@
-"""Columns as one run of bytes: numbers as they lie in memory, texts as JSON, and a checksum."""
+"""Columns as one run of bytes: numbers and texts as they lie in memory, and a checksum."""
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.retrieval.texts import Lookup, Texts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-VERSION = 1
+    from qrmem.retrieval.texts import Ints
+
+VERSION = 2
 """Of what is packed; raised whenever anything that a search works out beforehand changes."""
 _ALIGNED = 8
 _SUM = 8
@@ -23,8 +27,17 @@ _SMALL = np.iinfo(np.int32)
 class Packed:
     """Named columns: numbers, and texts."""
 
-    numbers: "Mapping[str, NDArray[np.int64] | NDArray[np.float64]]"
-    texts: Mapping[str, Sequence[str]]
+    numbers: "Mapping[str, Ints | NDArray[np.float64]]"
+    texts: Mapping[str, Texts]
+
+    def narrow(self, name: str) -> "Ints":
+        """Return a column of whole numbers as narrow as it was packed; nothing is copied."""
+        column: Ints = self.numbers[name]  # type: ignore[assignment]
+        return column
+
+    def lookup(self, name: str, texts: str) -> Lookup:
+        """Return the places of some texts, whose `columns` were packed by that name."""
+        return Lookup(self.texts[texts], self.narrow(f"{name} sums"), self.narrow(f"{name} places"))
 
     def ints(self, name: str) -> "NDArray[np.int64]":
         """Return a column of whole numbers."""
@@ -37,9 +50,10 @@ class Packed:
 
 def pack(columns: Packed) -> bytes:
     """Return columns as bytes; equal columns give equal bytes."""
-    parts = {name: _narrow(column) for name, column in columns.numbers.items()}
+    starts = {_starts(name): texts.starts for name, texts in columns.texts.items()}
+    parts = {name: _narrow(column) for name, column in {**columns.numbers, **starts}.items()}
     runs = [column.tobytes() for column in parts.values()]
-    runs += [json.dumps(list(texts)).encode() for texts in columns.texts.values()]
+    runs += [bytes(texts.run) for texts in columns.texts.values()]
     body = b"".join(run + b"\0" * (-len(run) % _ALIGNED) for run in runs)
     head = json.dumps(
         {
@@ -66,23 +80,26 @@ def unpack(data: bytes) -> Packed | None:
         runs.append(body[start : start + size])
         start += size + -size % _ALIGNED
     count = len(head["numbers"])
-    return Packed(
-        {
-            name: np.frombuffer(run, dtype=kind)
-            for (name, kind), run in zip(head["numbers"], runs[:count], strict=True)
-        },
-        {
-            name: json.loads(bytes(run))
-            for name, run in zip(head["texts"], runs[count:], strict=True)
-        },
-    )
+    numbers = {
+        name: np.frombuffer(run, dtype=kind)
+        for (name, kind), run in zip(head["numbers"], runs[:count], strict=True)
+    }
+    texts = {
+        name: Texts(run, numbers.pop(_starts(name)))
+        for name, run in zip(head["texts"], runs[count:], strict=True)
+    }
+    return Packed(numbers, texts)
+
+
+def _starts(name: str) -> str:
+    return f"starts of {name}"
 
 
 def _sum(data: bytes | memoryview) -> bytes:
     return b"%08x" % zlib.crc32(data)
 
 
-def _narrow(column: "NDArray[np.int64] | NDArray[np.float64]") -> "NDArray[np.generic]":
+def _narrow(column: "Ints | NDArray[np.float64]") -> "NDArray[np.generic]":
     """Return whole numbers in half the space where they fit."""
     is_whole = np.issubdtype(column.dtype, np.integer)
     if is_whole and (

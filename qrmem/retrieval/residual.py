@@ -130,8 +130,7 @@ def _in_titles(
     few = [found for found in documents if 0 < found.size <= _COMMON]
     if not few or not direct.top:
         return result
-    starts = graph.rows_of_document.starts[np.unique(np.concatenate(few))]
-    rows = graph.rows_of_document.values[starts]
+    rows = graph.rows_of_document.firsts(np.unique(np.concatenate(few)))
     rows = rows[np.lexsort((rows, -lacking[rows]))][:_TITLES_PER_SEED]
     result[rows] = lacking[rows] / direct.top
     return result

@@ -2,12 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from qrmem.retrieval.texts import Lookup, Texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,31 +98,20 @@ def _descending(bits: int) -> tuple[int, ...]:
     return tuple(length for length in range(LONGEST, 0, -1) if bits >> length & 1)
 
 
-class NameTable:
-    """Known names by their words, in numbered order."""
+class Names:
+    """Names as they come, each numbered once."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._lengths: dict[str, int] = {}
 
-    @classmethod
-    def unpacked(
-        cls, names: Sequence[str], firsts: Sequence[str], lengths: "NDArray[np.int64]"
-    ) -> Self:
-        """Return a table that was packed."""
-        table = cls()
-        table.names = list(names)
-        table._numbers = dict(zip(names, range(len(names)), strict=True))
-        table._lengths = dict(zip(firsts, lengths.tolist(), strict=True))
-        return table
-
-    def packed(self) -> "tuple[Sequence[str], NDArray[np.int64]]":
-        """Return the words that names start with, and the lengths of such names, as bits."""
-        return list(self._lengths), np.array(list(self._lengths.values()), dtype=np.int64)
-
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._numbers)
+
+    def table(self) -> "NameTable":
+        """Return the table of those that came so far."""
+        firsts = {word: place for place, word in enumerate(self._lengths)}
+        return NameTable(list(self._numbers), self._numbers, firsts, list(self._lengths.values()))
 
     def add(self, name: str) -> int:
         """Return the number of a name (lower-cased words), new or known; -1 for no name."""
@@ -131,10 +122,38 @@ class NameTable:
         if not name or length > LONGEST:
             return -1
         number = self._numbers[name] = len(self._numbers)
-        self.names.append(name)
         first = name.partition(" ")[0]
         self._lengths[first] = self._lengths.get(first, 0) | 1 << length
         return number
+
+
+class NameTable:
+    """Known names by their words, in numbered order."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        numbers: Mapping[str, int],
+        firsts: Mapping[str, int],
+        lengths: Sequence[int],
+    ) -> None:
+        """Take what `Names` or `packed` made.
+
+        Args:
+            names: in order of number.
+            numbers: name to number.
+            firsts: the words that names start with, numbered.
+            lengths: for each of these words how many words such names have, as bits.
+        """
+        self.names = names
+        self._numbers = numbers
+        self._firsts = firsts
+        self._lengths = lengths
+
+    def packed(self) -> "tuple[Lookup, Lookup, NDArray[np.int64]]":
+        """Return numbers of names, numbers of first words, and lengths."""
+        names, firsts = (Lookup.of(Texts.of(list(one))) for one in (self._numbers, self._firsts))
+        return names, firsts, np.array(self._lengths, dtype=np.int64)
 
     def spots(
         self,
@@ -157,7 +176,8 @@ class NameTable:
         while (place := place + 1) < len(words):
             if needs_capital and not text.marked[place]:  # most words; nothing else is looked at
                 continue
-            for length in _descending(self._lengths.get(words[place], 0)):
+            first = self._firsts.get(words[place], -1)
+            for length in _descending(self._lengths[first]) if first >= 0 else ():
                 last = place + length - 1
                 if self._may_be(text, place, last, needs_capital=needs_capital, skip=skip):
                     found = self._numbers.get(" ".join(words[place : last + 1]), -1)

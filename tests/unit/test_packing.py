@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from qrmem.retrieval.packing import Packed, pack, unpack
+from qrmem.retrieval.texts import Texts
 
+NAMES = ["orla venn", 'a "quoted"\nname', "東京", "\ud800", ""]
 COLUMNS = Packed(
     {
         "small": np.array([3, -1, 2]),
@@ -12,14 +14,17 @@ COLUMNS = Packed(
         "none": np.zeros(0, dtype=np.int64),
         "shares": np.array([0.1, 2.5, -3.0]),
     },
-    {"names": ["orla venn", 'a "quoted"\nname', "東京", "\ud800", ""], "nothing": []},
+    {"names": Texts.of(NAMES), "nothing": Texts.of([])},
 )
 
 
 def test_columns_come_back_as_they_were() -> None:
     found = unpack(pack(COLUMNS))
     assert found is not None
-    assert found.texts == COLUMNS.texts
+    assert {name: list(texts) for name, texts in found.texts.items()} == {
+        "names": NAMES,
+        "nothing": [],
+    }
     for name in ("small", "large", "none"):
         assert found.ints(name).tolist() == COLUMNS.numbers[name].tolist()
         assert found.ints(name).dtype == np.int64

@@ -8,14 +8,15 @@ from qrmem.retrieval.features import FEATURES, by_rank
 from qrmem.retrieval.graph import Graph, Titled, lead_name
 from qrmem.retrieval.links import Links
 from qrmem.retrieval.ragged import Ragged
-from qrmem.retrieval.spotting import NameTable, plain, title_forms, words_of
+from qrmem.retrieval.spotting import Names, plain, title_forms, words_of
 from qrmem.text.words import STOP_WORDS
 
 
 def found(text: str, *names: str, needs_capital: bool = True) -> list[str]:
-    table = NameTable()
+    known = Names()
     for name in names:
-        table.add(plain(name))
+        known.add(plain(name))
+    table = known.table()
     spots = table.spots(words_of(text), needs_capital=needs_capital, skip=STOP_WORDS)
     return [table.names[number] for number in spots]
 
@@ -112,7 +113,7 @@ def graph_of(mentions: list[list[int]], names: int) -> Graph:
     pairs = [(row, name) for row, found in enumerate(mentions) for name in found]
     rows, entities = (np.array([pair[n] for pair in pairs], dtype=np.int64) for n in (0, 1))
     return Graph(
-        table=NameTable(),
+        table=Names().table(),
         titled=Titled.of({}, 0),
         entities_of_name=NO_LISTS,
         mentions=Ragged.group(rows, entities, len(mentions)),
