@@ -30,7 +30,8 @@ class Prompt(Generic[In, Out]):
         name: with the version the name of the template file.
         version: a changed wording is a new version; ledgers and cache keys name it.
         inputs: dataclass whose fields are the template's placeholders.
-        output: returns the pydantic model of the reply; called when the prompt is used.
+        output: returns the pydantic model of the reply, called when the prompt is used; `None`
+            where the reply is plain text.
         stage: under which name its calls are counted.
     """
 
@@ -38,7 +39,7 @@ class Prompt(Generic[In, Out]):
     version: int
     stage: str
     inputs: type[In]
-    output: Callable[[], type[Out]]
+    output: Callable[[], type[Out]] | None
 
     @property
     def label(self) -> str:

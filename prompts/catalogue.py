@@ -160,6 +160,39 @@ class RateInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RateChatInputs:
+    """The rounds that a reply goes back to, what the user said last, and the reply, all fenced."""
+
+    history: str
+    question: str
+    given: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatInputs:
+    """What was said earlier and may matter, the latest rounds, and what the user says now."""
+
+    earlier: str
+    latest: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoWriteInputs:
+    """Numbered lines of a conversation, fenced."""
+
+    lines: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoPickInputs:
+    """Numbered notes on a conversation, and what the user says now."""
+
+    notes: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteInputs:
     """Fragments of a repository as comments, and the code that stops."""
 
@@ -300,6 +333,30 @@ SHORT_ANSWER: "Prompt[ShortAnswerInputs, replies.ShortReply]" = Prompt(
 )
 RATE: "Prompt[RateInputs, replies.RatingReply]" = Prompt(
     name="rate", version=1, stage="rate", inputs=RateInputs, output=_reply("RatingReply")
+)
+RATE_CHAT: "Prompt[RateChatInputs, replies.RatingReply]" = Prompt(
+    name="rate-chat",
+    version=1,
+    stage="rate",
+    inputs=RateChatInputs,
+    output=_reply("RatingReply"),
+)
+CHAT: "Prompt[ChatInputs, BaseModel]" = Prompt(
+    name="chat", version=1, stage="reply", inputs=ChatInputs, output=None
+)
+MEMO_WRITE: "Prompt[MemoWriteInputs, replies.MemosReply]" = Prompt(
+    name="memo-write",
+    version=1,
+    stage="memo",
+    inputs=MemoWriteInputs,
+    output=_reply("MemosReply"),
+)
+MEMO_PICK: "Prompt[MemoPickInputs, replies.NotesReply]" = Prompt(
+    name="memo-pick",
+    version=1,
+    stage="pick",
+    inputs=MemoPickInputs,
+    output=_reply("NotesReply"),
 )
 COMPLETE: "Prompt[CompleteInputs, replies.CodeReply]" = Prompt(
     name="complete", version=1, stage="answer", inputs=CompleteInputs, output=_reply("CodeReply")

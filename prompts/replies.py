@@ -130,8 +130,20 @@ class ShortReply(Reply):
     answer: str
 
 
+class MemosReply(Reply):
+    """`first-last|topic|summary` for each topic of a conversation's lines."""
+
+    memos: list[str]
+
+
+class NotesReply(Reply):
+    """Which notes are needed, from 1."""
+
+    notes: list[int] = []
+
+
 class RatingReply(Reply):
-    """What an answer is worth, from 1 to 10."""
+    """What an answer is worth, from 1 to 10, or to 100 for a conversation's."""
 
     reasoning: str = ""
     rating: int

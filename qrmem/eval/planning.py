@@ -105,6 +105,7 @@ def _list(name: str, text: str) -> list[str]:
         "relations": [f"{one}|{_words(text, 8)}|{other}" for one, other in pairwise(names)],
         "questions": [f"What does the text tell of {name} there?" for name in names[:_QUESTIONS]],
         "quotes": [_words(text, 10)],
+        "memos": [f"{n}-{n + 3}|{_words(text, 4)}|{_words(text, _SENTENCE_WORDS)}" for n in (1, 5)],
     }
     return made.get(name, names[:_QUESTIONS])
 

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 RATINGS = "ratings.jsonl"
-LEAST, MOST = 1, 10
+LEAST, MOST, MOST_CHAT = 1, 10, 100
+"""Of an answer; the paper's judge has 100 for a reply in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class Rating:
     """What a judge made of one answer.
 
     Attributes:
-        rating: 1 to 10; `None` where none could be read, or it was out of range.
+        rating: 1 to `most`; `None` where none could be read, or it was out of range.
         judge: the model that rated.
     """
 
@@ -22,6 +23,12 @@ class Rating:
     rating: int | None
     reason: str
     judge: str
+    most: int = MOST
+
+    @property
+    def share(self) -> float | None:
+        """The rating as a share of the best one."""
+        return None if self.rating is None else self.rating / self.most
 
 
 def ratings(folder: Path) -> dict[tuple[str, str], Rating]:

@@ -71,6 +71,24 @@ class Dataset:
     files: tuple[SourceFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a user said in a session, and what a system replied.
+
+    Attributes:
+        id: of the document that holds what was said.
+    """
+
+    id: str
+    said: str
+    replied: str
+
+    @property
+    def text(self) -> str:
+        """Both, as a model reads them."""
+        return f"User: {self.said}\nReply: {self.replied}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What a system gave for one item, before it is shortened and scored.
@@ -85,6 +103,7 @@ class Found:
         cited: sentences that the answer quotes, as (document id, place of the sentence).
         steps: the trail.
         memory: key of the memory that it used, "" for none.
+        rounds: of a session, all before the question, as this system replied to them.
     """
 
     text: str = ""
@@ -99,6 +118,12 @@ class Found:
     usage: Usage = field(default_factory=Usage)
     memory: str = ""
     span: str = ""
+    rounds: tuple[Round, ...] = ()
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether nothing was asked: it ranks, and has no answer that could be right or wrong."""
+        return self.status == "unanswerable" and not self.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

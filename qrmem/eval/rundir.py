@@ -37,6 +37,11 @@ def preset_in(path: Path) -> str:
     return str(json.loads(file.read_text(encoding="utf-8"))["preset"]) if file.exists() else ""
 
 
+def runs_in(path: Path) -> list[Path]:
+    """Return the folders of the runs that are in a folder: a preset's parts, or itself."""
+    return sorted(file.parent for file in path.glob(f"*/{CONFIG}")) if preset_in(path) else [path]
+
+
 class RunFolder:
     """The folder of one run; locked while it is open for writing."""
 

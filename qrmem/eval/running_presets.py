@@ -71,7 +71,7 @@ async def run_preset(
         mark_preset(out, preset.name)
         told(f"{preset.name}: {part.name}, {len(made.systems)} systems")
         done.append(await run_made(made, out / folder_of(part), means))
-        means = replace(means, caps=_rest(means.caps, done[-1].used))
+        means = replace(means, caps=rest_of(means.caps, done[-1].used))
     for one in left:
         told(f"not run: {one.what}: {one.why}")
     if not done and error is not None:
@@ -101,7 +101,7 @@ def runs_of(
     return runs, left
 
 
-def _rest(caps: Caps, used: Amount) -> Caps:
+def rest_of(caps: Caps, used: Amount) -> Caps:
     """Return what is left of the caps, which hold for all parts together."""
     return replace(
         caps,

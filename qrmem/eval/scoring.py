@@ -28,8 +28,8 @@ def scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
 
 
 def _answer_scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
-    if row.found.status == "unanswerable" and not row.found.steps:
-        return {}  # nothing was asked: a ranking alone
+    if row.found.is_ranking:
+        return {}
     if item.choices and item.choice is not None:
         return {"accuracy": answers.choice_accuracy(row.found.choice, item.choice)}
     if not item.answers or not item.is_answerable:
@@ -77,8 +77,9 @@ def abstention(pairs: Mapping[str, tuple[Item, Row]]) -> dict[str, float]:
 
     `false_abstention`: of the items whose context holds the answer, the share that was refused;
     `false_acceptance`: of the others, the share that was answered, forced answers not counted.
+    What only ranked neither answered nor refused.
     """
-    rows = [(item, row) for item, row in pairs.values() if not row.error]
+    rows = [(i, row) for i, row in pairs.values() if not row.error and not row.found.is_ranking]
     shares = {
         status: _share([row.found.status == status for _, row in rows])
         for status in ("answered", "forced", "unanswerable")

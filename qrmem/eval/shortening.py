@@ -21,8 +21,8 @@ REPLY = 128
 
 async def shortened(bench: Bench, item: Item, found: Found) -> tuple[Found, str]:
     """Return the short form of an answer, and what was found with the step's own cost in it."""
-    if "repository" in item.labels:
-        return found, found.text  # code is compared as it is
+    if "repository" in item.labels or found.rounds:
+        return found, found.text  # code is compared as it is, and a judge reads a reply whole
     text = " ".join(found.text.split())
     if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
         return found, text

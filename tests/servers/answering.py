@@ -5,7 +5,7 @@ Everything depends on the content of one request, so that order and concurrency 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -82,7 +82,9 @@ class _View:
         """Return a value for one field of the reply."""
         if name == "passages":
             return [self._numbered(n, schema["items"]) for n in self._numbers()]
-        known = {
+        if name == "notes":
+            return [1]
+        known: Mapping[str, Callable[[], Json]] = {
             "entities": self._entities,
             "relations": self._relations,
             "questions": self._questions,
@@ -94,6 +96,8 @@ class _View:
             "action": lambda: -2 if self._support()[0] >= 0.5 else -1,
             "answer": self._answer,
             "quotes": self._quotes,
+            "memos": lambda: [f"1-4|{' '.join(self._texts[0][1].split()[1:6])}|as it was said"],
+            "rating": lambda: 1 + len(_content(self._longest())) % 10,
         }
         if name in known and self._may_fill(schema):
             return known[name]()

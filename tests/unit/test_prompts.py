@@ -15,6 +15,7 @@ from qrmem.prompts import Prompt, catalogue, fenced
 from qrmem.prompts.replies import EntitiesReply, Reply
 
 ALL = [entry for entry in vars(catalogue).values() if isinstance(entry, Prompt)]
+TYPED = [prompt for prompt in ALL if prompt.output]
 
 
 @pytest.mark.parametrize("prompt", ALL, ids=lambda prompt: prompt.label)
@@ -22,11 +23,18 @@ def test_placeholders_are_the_input_fields(prompt: Prompt[Any, Any]) -> None:
     prompt.check()
 
 
-@pytest.mark.parametrize("prompt", ALL, ids=lambda prompt: prompt.label)
+@pytest.mark.parametrize("prompt", TYPED, ids=lambda prompt: prompt.label)
 def test_the_fields_asked_for_are_those_of_the_reply(prompt: Prompt[Any, Any]) -> None:
+    assert prompt.output is not None
     asked = re.findall(r'"(\w+)": ', prompt.system.rpartition("Reply with JSON only:")[2])
     assert asked == list(fields_of(strict_schema(prompt.output())))
     assert issubclass(prompt.output(), Reply)
+
+
+def test_a_plain_reply_asks_for_no_json() -> None:
+    plain = [prompt for prompt in ALL if not prompt.output]
+    assert plain
+    assert not any("JSON" in prompt.system for prompt in plain)
 
 
 def fields_of(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -40,6 +40,6 @@ def _session(record: Any) -> tuple[Context, Item]:
         answers=(),
         context=name,
         gold=tuple(gold),
-        labels={"type": str(record["type"])},
+        labels={"type": str(record["type"]), "topics": " ".join(sorted(topics))},
     )
     return Context(name, tuple(documents)), item

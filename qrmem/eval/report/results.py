@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.ratings import MOST, Rating, ratings
+from qrmem.eval.ratings import Rating, ratings
 from qrmem.eval.records import Item, Row
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.scoring import abstention, scores
@@ -123,8 +123,8 @@ def _result(
         for metric, value in scores(items[id], row, rule).items():
             by_metric[metric][id] = value
         rating = rated.get((name, id))
-        if rating is not None and rating.rating is not None:
-            by_metric["rating"][id] = rating.rating / MOST
+        if rating is not None and rating.share is not None:
+            by_metric["rating"][id] = rating.share
     done = [row for row in rows.values() if not row.error]
     memories = {row.found.memory for row in done if row.found.memory}
     own = _prepared(done, items, price)

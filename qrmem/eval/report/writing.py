@@ -140,9 +140,9 @@ def _statuses(results: Results) -> Table:
     rows = [
         [name, *(percent(result.statuses.get(status)) for status in names)]
         for name, result in results.systems.items()
+        if result.statuses
     ]
-    is_asked = results.config["answers"] != "none"
-    return Table("statuses", "How answers ended (%)", ["system", *names], rows if is_asked else [])
+    return Table("statuses", "How answers ended (%)", ["system", *names], rows)
 
 
 def _errors(results: Results) -> Table:

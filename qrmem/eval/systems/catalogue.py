@@ -9,10 +9,12 @@ from qrmem.errors import UsageError
 from qrmem.eval.bench import Bench
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.agents import Decomposed, MemWalker, ReadAgent
+from qrmem.eval.systems.chatting import Conversed
 from qrmem.eval.systems.completing import Completed
 from qrmem.eval.systems.compressed import Compressed
 from qrmem.eval.systems.direct import ClosedBook, Truncated
 from qrmem.eval.systems.fragments import Fragmented
+from qrmem.eval.systems.memochat import MemoChat
 from qrmem.eval.systems.ours import Strategy
 from qrmem.eval.systems.retrieved import Retrieved
 from qrmem.eval.systems.summary import Summary
@@ -58,12 +60,10 @@ SYSTEMS: Mapping[str, Entry] = {
         "FIELD 2.3",
     ),
     "fragment": Entry(Fragmented(), "fragments picked for their surroundings (FragRel)", "F15"),
-    "fragment-chat": Entry(
-        Fragmented(turns=True, w_rel=0.8, top=8), "FragRel over the turns of a conversation", "F20"
-    ),
-    "dense-chat": Entry(
-        Fragmented(turns=True, alpha=0.0, score="cosine", top=8), "dense chat memory", "B13"
-    ),
+    "fragment-chat": Entry(Conversed(), "chat memory: rounds recalled by FragRel", "F20"),
+    "dense-chat": Entry(Conversed(alpha=0.0, score="cosine"), "dense chat memory", "B13"),
+    "memochat": Entry(MemoChat(), "chat memory: the model's own notes, picked by it", "B12"),
+    "latest-chat": Entry(Conversed(top=0), "chat with the latest rounds alone", "F21"),
     "complete": Entry(Completed(), "code continued from its repository, one retrieval", "F17"),
     "repocoder": Entry(Completed(rounds=2), "asked again with what was predicted", "B11"),
     "closed-book": Entry(ClosedBook(), "the model alone, no text", "B14"),

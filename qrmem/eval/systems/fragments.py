@@ -9,8 +9,7 @@ from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieved import DEPTH, in_document_order, within_window
-from qrmem.memory.dialog import as_document
-from qrmem.records import Segment, Turn
+from qrmem.records import Segment
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.text.longbench import words
@@ -26,7 +25,6 @@ class Fragmented:
         size: words of a fragment as LongBench counts them (C500, C800); 0: segments as usual.
         words: read at most (the paper's context limit); 0: what the window has room for.
         top: fragments read at most; 0: any number.
-        turns: documents are the turns of one conversation, and the last one belongs to the query.
     """
 
     relation: Literal["structure", "semantic"] = "structure"
@@ -36,7 +34,6 @@ class Fragmented:
     size: int = 0
     words: int = 0
     top: int = 0
-    turns: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -46,9 +43,8 @@ class Fragmented:
 
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Answer one item."""
-        told = conversation(context) if self.turns else context
-        async with bench.memory(told, Build(words=self.size)) as shelf:
-            ranked = await self._ranked(shelf, self._query(item, context))
+        async with bench.memory(context, Build(words=self.size)) as shelf:
+            ranked = await self._ranked(shelf, "\n".join((item.question, *item.choices)))
             found = Found(
                 ranked=tuple(dict.fromkeys(s.document_id for s in ranked[:DEPTH])),
                 segments=tuple(segment.id for segment in ranked[:DEPTH]),
@@ -84,18 +80,3 @@ class Fragmented:
             counts = [len(words(segment.text)) for segment in chosen]
             chosen = chosen[: within_words(counts, self.words)]
         return chosen
-
-    def _query(self, item: Item, context: Context) -> str:
-        said = (item.question, *item.choices)
-        if self.turns and context.documents:
-            said = (context.documents[-1].text, *said)
-        return "\n".join(said)
-
-
-def conversation(context: Context) -> Context:
-    """Return a context whose documents are turns of one session, in their order."""
-    turns = [
-        Turn(document.id or str(n), n, "user", document.text, session=context.id)
-        for n, document in enumerate(context.documents, 1)
-    ]
-    return replace(context, documents=tuple(map(as_document, turns)))

@@ -1,6 +1,6 @@
 """Sends typed prompts to a chat model, packs again where the server counts more than we do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Out = TypeVar("Out", bound=BaseModel)
+Value = TypeVar("Value")
 
 PARSE_RETRIES = 4
 """Tries at a higher temperature (S02)."""
@@ -25,8 +26,8 @@ PACKED_AGAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Called(Generic[Out]):
-    """A typed reply.
+class Called(Generic[Value]):
+    """A typed reply, or a plain one.
 
     Attributes:
         tokens: of the prompt, counted before the call.
@@ -34,7 +35,7 @@ class Called(Generic[Out]):
         losses: one if something of the reply had to be left out, else none.
     """
 
-    value: Out
+    value: Value
     tokens: int
     kept: tuple[Sequence[str], ...]
     losses: tuple[Loss, ...] = ()
@@ -79,6 +80,53 @@ class Caller:
             ContextExceeded: nor for a server that takes less than the window.
             ModelOutputError: no reply could be read.
         """
+
+        async def sent(made: Draft) -> Called[Out]:
+            request = replace(
+                made.request,
+                segment_id=next(iter(segments), ""),
+                shared_with=tuple(segments[1:]),
+                attempt=attempt,
+                is_watched=is_watched,
+            )
+            return await self._sent(prompt, replace(made, request=request), window, retries)
+
+        return await self._packed(prompt, render, groups, window, reply, sent)
+
+    async def say(
+        self,
+        prompt: "Prompt[Any, Any]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]] = (),
+        *,
+        window: int,
+        reply: int,
+    ) -> Called[str]:
+        """Send a prompt whose reply is plain text, and may be cut at the end; see `call`.
+
+        Raises:
+            WindowTooSmall: it cannot be made to fit.
+            ContextExceeded: nor for a server that takes less than the window.
+        """
+
+        async def sent(made: Draft) -> Called[str]:
+            tokens = self.ruler.request(made.request)
+            replied = await self._chat.complete(made.request)
+            self._learn(made.request, tokens, replied.tokens_in)
+            return Called(replied.text.strip(), tokens, made.kept)
+
+        return await self._packed(prompt, render, groups, window, reply, sent)
+
+    async def _packed(
+        self,
+        prompt: "Prompt[Any, Any]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]],
+        window: int,
+        reply: int,
+        send: Callable[[Draft], Awaitable[Called[Value]]],
+    ) -> Called[Value]:
+        """Pack a prompt and send it, packed again where a server finds it too long."""
         for last in (False,) * PACKED_AGAIN + (True,):
             try:
                 made = draft(self.ruler, prompt, groups, render, window=window, reply=reply)
@@ -87,15 +135,8 @@ class Caller:
                 if self._exceeded is not None:
                     raise self._exceeded from None
                 raise
-            request = replace(
-                made.request,
-                segment_id=next(iter(segments), ""),
-                shared_with=tuple(segments[1:]),
-                attempt=attempt,
-                is_watched=is_watched,
-            )
             try:
-                return await self._sent(prompt, replace(made, request=request), window, retries)
+                return await send(made)
             except ContextExceeded as exc:
                 if last:
                     raise
@@ -107,6 +148,7 @@ class Caller:
     async def _sent(
         self, prompt: "Prompt[Any, Out]", made: Draft, window: int, retries: int
     ) -> Called[Out]:
+        assert prompt.output is not None
         tokens = self.ruler.request(made.request)
         answered = await ask(
             self._chat,
@@ -115,10 +157,12 @@ class Caller:
             retries=retries,
             fits=lambda request: self.ruler.fits(request, window),
         )
-        counted = max(reply.tokens_in for reply in answered.replies[:1])
-        if self.ruler.learn(made.request, counted):
-            self._warn(f"the server counts {counted} tokens where we count {tokens}; corrected")
+        self._learn(made.request, tokens, max(reply.tokens_in for reply in answered.replies[:1]))
         return Called(answered.value, tokens, made.kept, _losses(made.request, answered))
+
+    def _learn(self, request: ChatRequest, tokens: int, counted: int) -> None:
+        if self.ruler.learn(request, counted):
+            self._warn(f"the server counts {counted} tokens where we count {tokens}; corrected")
 
     def _warn(self, message: str) -> None:
         if self._listener is not None:

@@ -85,7 +85,7 @@ def draft(
     Raises:
         WindowTooSmall: even without all pieces it does not fit.
     """
-    schema = strict_schema(prompt.output())
+    schema = strict_schema(prompt.output()) if prompt.output else None
 
     def request(kept: Sequence[Sequence[str]]) -> ChatRequest:
         said = Message("system", prompt.system), Message("user", prompt.user(render(kept)))

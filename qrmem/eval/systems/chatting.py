@@ -1,0 +1,185 @@
+"""Sessions played through: a reply to every turn, from what is recalled (F19, F20, B13)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from qrmem.errors import UsageError
+from qrmem.eval.bench import Bench, Tally
+from qrmem.eval.memories import Build
+from qrmem.eval.records import Context, Found, Item, Round
+from qrmem.eval.sessions import Session, open_session
+from qrmem.eval.systems.agents import caller_of
+from qrmem.language.prompted.caller import Caller
+from qrmem.memory.dialog import as_document
+from qrmem.prompts import catalogue, fenced
+from qrmem.records import ScoredSegment, Step, Turn
+from qrmem.retrieval.fragments import FragmentSettings
+
+REPLY = 512
+"""Tokens of a reply, of a window of 2,048 in the papers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversed:
+    """Replies to every turn of a session from the latest rounds and those that it recalls.
+
+    Without a chat model, and where nothing is to be answered, it ranks the user's turns for the
+    last question alone.
+
+    Attributes:
+        alpha: 0 is retrieval of independent rounds (MemRetrieval).
+        top: rounds recalled at most; 0: none, the latest that fit are all it knows.
+    """
+
+    w_rel: float = 0.8
+    alpha: float = 0.5
+    score: Literal["auto", "cosine", "bm25"] = "auto"
+    top: int = 8
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """An embedder where cosines are asked for; a model where nothing is ranked."""
+        if not self.top:
+            return frozenset({"model"})
+        return frozenset({"embedder"} if self.score == "cosine" else ())
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Reply to one session's last question."""
+        require_session(item)
+        if bench.model is None or bench.retrieve:
+            return await self._ranking(item, context, bench)
+        tally = Tally(bench.listener)
+        caller = caller_of(bench.reader(tally), bench)
+        said = Said(caller, bench.settings.window)
+        ranked: list[Round] = []
+        async with open_session(bench) as session:
+            for turn in context.documents:
+                replied, _ = await self._reply(session, said, turn.text)
+                await session.add(Round(turn.id or "", turn.text, replied))
+            last, ranked = await self._reply(session, said, item.question)
+        return Found(
+            text=last,
+            status="answered" if last else "unanswerable",
+            read=said.read,
+            ranked=tuple(made.id for made in ranked),
+            steps=tuple(said.steps),
+            usage=tally.usage,
+            memory=f"session {item.id}" if self.top else "",
+            rounds=tuple(session.rounds),
+        )
+
+    async def _reply(self, session: Session, said: "Said", text: str) -> tuple[str, list[Round]]:
+        latest = session.latest() if self.top else session.rounds
+        ranked = await session.ranked(text, self._settings()) if self.top else []
+        earlier = [made for made in ranked if made not in latest][: self.top]
+        places = {made: place for place, made in enumerate(session.rounds)}
+        replied = await said.reply(
+            text,
+            [Piece((made.id,), _block(made), places[made]) for made in earlier],
+            [Piece((made.id,), _block(made), places[made]) for made in latest],
+        )
+        return replied, ranked
+
+    async def _ranking(self, item: Item, context: Context, bench: Bench) -> Found:
+        async with bench.memory(conversation(context), Build()) as shelf:
+            query = "\n".join([*(d.text for d in context.documents[-1:]), item.question])
+            assessed = await shelf.fragments.assess(query, settings=self._settings())
+            best = list(assessed.best(assessed.fragments.size)) if assessed else []
+            found = {s.id: s.document_id for s in await shelf.store.segments(shelf.ns, best)}
+            ranked = tuple(dict.fromkeys(found[id] for id in best))
+            return Found(ranked=ranked, segments=tuple(best), memory=shelf.key)
+
+    def _settings(self) -> FragmentSettings:
+        return FragmentSettings(w_rel=self.w_rel, alpha=self.alpha, score=self.score)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something said earlier, as a model reads it.
+
+    Attributes:
+        ids: of the rounds that it is of.
+        place: among the others.
+    """
+
+    ids: tuple[str, ...]
+    text: str
+    place: int
+
+
+@dataclass(slots=True)
+class Said:
+    """One side of a session: what the model replies, and the trail of how.
+
+    Attributes:
+        read: ids of the rounds that the last reply was made from.
+    """
+
+    caller: Caller
+    window: int
+    steps: list[Step] = field(default_factory=list)
+    read: tuple[str, ...] = ()
+
+    async def reply(self, text: str, earlier: Sequence[Piece], latest: Sequence[Piece]) -> str:
+        """Return the reply to what a user says.
+
+        Args:
+            earlier: best first; those that do not fit are left out, the worst first.
+            latest: in order; of these the oldest is left out first, where it must.
+        """
+        newest = list(reversed(latest))
+        words = text.split(" ")
+        called = await self.caller.say(
+            catalogue.CHAT,
+            lambda kept: catalogue.ChatInputs(
+                earlier=_in_place(earlier[: len(kept[0])]),
+                latest=_in_place(newest[: len(kept[1])]),
+                # Of a text that is too long for the window the end is kept.
+                said=fenced(" ".join(words[len(words) - len(kept[2]) :])),
+            ),
+            [[piece.text for piece in pieces] for pieces in (earlier, newest)] + [words],
+            window=self.window,
+            reply=REPLY,
+        )
+        of_earlier, of_latest = (len(group) for group in called.kept[:2])
+        read = [id for p in (*earlier[:of_earlier], *newest[:of_latest]) for id in p.ids]
+        self.read = tuple(dict.fromkeys(read))
+        self.noted("reply", self.read, tokens=called.tokens)
+        return called.value
+
+    def noted(
+        self, action: str, read: Sequence[str] = (), reason: str = "", tokens: int = 0
+    ) -> None:
+        """Add a step to the trail."""
+        ids = tuple(ScoredSegment(id, 0.0, 0) for id in read)
+        n = len(self.steps) + 1
+        self.steps.append(Step(n=n, action=action, read=ids, reason=reason, tokens=tokens))
+
+
+def require_session(item: Item) -> None:
+    """Refuse items that no conversation stands behind.
+
+    Raises:
+        UsageError: it is not of MTBench+.
+    """
+    if "topics" not in item.labels:
+        raise UsageError("it plays a conversation through: it runs on MTBench+ alone")
+
+
+def conversation(context: Context) -> Context:
+    """Return a context whose documents are what the user says in one session, in order."""
+    turns = [
+        Turn(document.id or str(n), n, "user", document.text, session=context.id)
+        for n, document in enumerate(context.documents, 1)
+    ]
+    return replace(context, documents=tuple(map(as_document, turns)))
+
+
+def _in_place(pieces: Sequence[Piece]) -> str:
+    shown = sorted(pieces, key=lambda piece: piece.place)
+    return "\n".join(piece.text for piece in shown) or "(nothing)"
+
+
+def _block(made: Round) -> str:
+    return fenced(made.text, made.id.replace("-", " "))

@@ -1,0 +1,177 @@
+"""MemoChat (B12): the model writes notes on the conversation, and looks them up by itself."""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from qrmem.errors import ModelOutputError
+from qrmem.eval.bench import Bench, Tally
+from qrmem.eval.records import Context, Found, Item, Round
+from qrmem.eval.systems.agents import caller_of
+from qrmem.eval.systems.chatting import Piece, Said, require_session
+from qrmem.prompts import catalogue, fenced
+from qrmem.text.longbench import words
+
+GREETING = ("User: Hello!", "Reply: Hello, what shall we talk about?")
+"""The two lines with which a conversation begins in the authors' program."""
+LEFT = 2
+"""Lines that stay after notes were taken."""
+NO_TOPIC = "not sorted"
+_REPLY = 512
+_MEMO = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\|([^|]+)\|(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one side said; `round` is the id of the round that it is of, "" for the greeting."""
+
+    text: str
+    round: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """A note: what the lines are about, and the lines themselves."""
+
+    topic: str
+    summary: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoChat:
+    """Replies to every turn of a session from notes that the model took and picks.
+
+    Attributes:
+        words: of the lines since the last notes, beyond which new ones are taken.
+        lines: as many as that, or more, do it too.
+    """
+
+    words: int = 1024
+    lines: int = 10
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A chat model."""
+        return frozenset({"model"})
+
+    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+        """Reply to one session's last question."""
+        require_session(item)
+        tally = Tally(bench.listener)
+        said = Said(caller_of(bench.reader(tally), bench), bench.settings.window)
+        notebook = Notebook(said, random.Random(item.id))
+        rounds: list[Round] = []
+        for turn in context.documents:
+            made = Round(turn.id or "", turn.text, await self._reply(notebook, turn.text))
+            notebook.recent += [
+                Line(f"User: {made.said}", made.id),
+                Line(f"Reply: {made.replied}", made.id),
+            ]
+            rounds.append(made)
+        last = await self._reply(notebook, item.question)
+        return Found(
+            text=last,
+            status="answered" if last else "unanswerable",
+            read=said.read,
+            steps=tuple(said.steps),
+            usage=tally.usage,
+            rounds=tuple(rounds),
+        )
+
+    async def _reply(self, notebook: "Notebook", text: str) -> str:
+        size = sum(len(words(line.text)) for line in notebook.recent)
+        if size > self.words or len(notebook.recent) >= self.lines:
+            await notebook.take_notes()
+        picked = await notebook.picked(text) if notebook.memos else []
+        earlier = [Piece(_rounds(m.lines), _shown(m), n) for n, m in enumerate(picked)]
+        latest = [
+            Piece(_rounds([line]), fenced(line.text), n) for n, line in enumerate(notebook.recent)
+        ]
+        return await notebook.said.reply(text, earlier, latest)
+
+
+@dataclass(slots=True)
+class Notebook:
+    """The notes so far, and the lines that no notes were taken of yet."""
+
+    said: Said
+    drawn: random.Random
+    recent: list[Line] = field(default_factory=lambda: [Line(text) for text in GREETING])
+    memos: list[Memo] = field(default_factory=list)
+
+    async def take_notes(self) -> None:
+        """Turn the lines since the last notes into new ones; the last two lines stay."""
+        lines = self.recent
+        numbered = [f"{n}. {line.text}" for n, line in enumerate(lines, 1)]
+        try:
+            called = await self.said.caller.call(
+                catalogue.MEMO_WRITE,
+                lambda kept: catalogue.MemoWriteInputs(lines=fenced("\n".join(kept[0]))),
+                [numbered],
+                window=self.said.window,
+                reply=_REPLY,
+            )
+            made = [memo for said in called.value.memos for memo in _memos(said, lines)]
+            tokens = called.tokens
+        except ModelOutputError:
+            made, tokens = [], 0
+        made = made or [self._unsorted(lines)]
+        self.memos += made
+        self.recent = lines[-LEFT:]
+        self.said.noted("memo", _all_rounds(made), "; ".join(m.topic for m in made), tokens)
+
+    async def picked(self, text: str) -> list[Memo]:
+        """Return the notes that the model picks for what the user says, the best first."""
+        listed = [f"{n}. {memo.topic}: {memo.summary}" for n, memo in enumerate(self.memos, 1)]
+        text_words = text.split(" ")
+        try:
+            called = await self.said.caller.call(
+                catalogue.MEMO_PICK,
+                lambda kept: catalogue.MemoPickInputs(
+                    # The oldest notes are left out first where they do not fit.
+                    notes=fenced("\n".join(reversed(kept[0]))),
+                    said=fenced(" ".join(text_words[len(text_words) - len(kept[1]) :])),
+                ),
+                [listed[::-1], text_words],
+                window=self.said.window,
+                reply=_REPLY,
+            )
+        except ModelOutputError:
+            self.said.noted("pick", reason="no reply could be read")
+            return []
+        chosen = [n for n in dict.fromkeys(called.value.notes) if 0 < n <= len(self.memos)]
+        found = [self.memos[n - 1] for n in chosen]
+        topics = "; ".join(memo.topic for memo in found)
+        self.said.noted("pick", _all_rounds(found), topics, called.tokens)
+        return found
+
+    def _unsorted(self, lines: Sequence[Line]) -> Memo:
+        """Return the note that stands for lines of which none could be read: two, drawn."""
+        few = sorted(self.drawn.sample(range(len(lines)), min(2, len(lines))))
+        kept = tuple(lines[n] for n in few)
+        return Memo(NO_TOPIC, " ".join(line.text for line in kept), kept)
+
+
+def _memos(said: str, lines: Sequence[Line]) -> list[Memo]:
+    """Return the note of `first-last|topic|summary`, or nothing where it is none."""
+    match = _MEMO.fullmatch(said)
+    if match is None:
+        return []
+    first, last = int(match[1]), int(match[2] or match[1])
+    kept = tuple(lines[first - 1 : last]) if 0 < first <= last else ()
+    return [Memo(match[3].strip(), match[4].strip(), kept)] if kept else []
+
+
+def _shown(memo: Memo) -> str:
+    told = "\n".join(line.text for line in memo.lines)
+    return fenced(f"{memo.topic}: {memo.summary}\n{told}", "note")
+
+
+def _rounds(lines: Sequence[Line]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line.round for line in lines if line.round))
+
+
+def _all_rounds(memos: Sequence[Memo]) -> list[str]:
+    return list(dict.fromkeys(id for memo in memos for id in _rounds(memo.lines)))
