@@ -45,6 +45,8 @@ class Preset:
         plot: `axis` (`parts`, or a parameter of the systems) and `metric`; empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
         cases: `ours` and `theirs`, labels, where single cases are shown.
+        costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`.
+        quoted: labels of the paper's systems that are not run here.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Preset:
     labels: tuple[str, ...] = ()
     plot: Mapping[str, str] = field(default_factory=dict)
     cases: Mapping[str, str] = field(default_factory=dict)
+    costs: tuple[str, ...] = ("calls",)
+    quoted: tuple[str, ...] = ()
     paper: Numbers = field(default_factory=dict)
 
 
@@ -85,8 +89,9 @@ def preset_named(name: str) -> Preset:
 
 def _preset(name: str, found: dict[str, Any]) -> Preset:
     parts = tuple(_part(part) for part in found.pop("part"))
-    for plural in ("rows", "readings", "labels"):
-        found[plural] = tuple(found.get(plural, ()))
+    for plural in ("rows", "readings", "labels", "costs", "quoted"):
+        if plural in found:
+            found[plural] = tuple(found[plural])
     return Preset(name=name, parts=parts, **found)
 
 

@@ -1,5 +1,6 @@
 """Sessions played through: who remembers what, by whose calls, and what a judge makes of it."""
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.agents.state import silent
 from qrmem.cli import main
@@ -254,3 +256,47 @@ async def test_a_rating_out_of_range_or_unreadable_is_missing(said: str) -> None
     assert made.rating is None
     (found,) = read_results(Path("r")).systems.values()
     assert found.mean("rating") is None
+
+
+def test_table_3_has_ratings_by_kind_with_the_papers_numbers_beside(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("data").mkdir()
+    session(Path("data/mtbenchplus.json"))
+    labels = "FragRel,MemoChat,Latest rounds alone"
+    with in_thread(OpenAIServer()) as server:
+        model = ["--model", "test", "--base-url", server.url, "--quiet"]
+        words = ["eval", "run", "fragrel-table-3", "--data", "data", "--embedder", "none"]
+        assert main([*words, "--system", labels, "--out", "r", *model]) == 0
+        assert "| FragRel | here |  |  100.0 " not in capsys.readouterr().out
+        assert main(["eval", "judge", "r", *model]) == 0
+        told = capsys.readouterr().out
+    assert "| system | run | MTBench+ rating | MTBench+ recall@5 |" in told
+    assert "MTBench+ retrospection rating" in told
+    for label in labels.split(","):
+        assert f"| {label} | here |" in told
+    assert "| MemoryBank | paper, ChatGPT | 42.44 |" in told
+    assert "| 12,600 | 1,200 |" in told
+    assert "Ratings by test; without a rating, and left out: none." in told
+    assert "rating" in Path("r/report/fragrel-table-3.csv").read_text()
+
+
+def test_answers_without_a_rating_are_counted_in_the_report() -> None:
+    async def judged() -> None:
+        await played("latest-chat", Chatter())
+        rater = Chatter(rate=lambda request: "I would rather not.")
+        settings = Settings(model="chatter", embedder="none")
+        await judge(Path("r"), settings, Means(listener=silent, chat=rater))
+
+    asyncio.run(judged())
+    assert main(["eval", "report", "r"]) == 0
+    assert "| latest-chat | chatter | 0 | 1 |" in Path("r/report/report.md").read_text()
+
+
+def test_a_plan_of_sessions_counts_notes_and_replies(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["eval", "plan", "mtbenchplus", "--data", str(session(Path("s.json"))), "--json"]
+    systems = ["--system", "memochat,latest-chat", "--model", "gpt-4o-mini", "--embedder", "none"]
+    assert main([*words, *systems]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    calls = {found["system"]: found["most"]["calls"] for found in run["systems"]}
+    assert calls == {"memochat": 11, "latest-chat": 7}

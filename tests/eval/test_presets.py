@@ -52,7 +52,7 @@ def test_a_preset_names_known_tasks_systems_and_labels(name: str) -> None:
         assert set(part.systems) <= set(preset.systems)
     named = {part.name for part in preset.parts}
     for systems in preset.paper.values():
-        assert set(systems) <= set(preset.systems)
+        assert set(systems) <= {*preset.systems, *preset.quoted}
         for parts in systems.values():
             assert all(any(p == n or p.startswith(f"{n} ") for n in named) for p in parts)
 

@@ -12,6 +12,9 @@ from qrmem.eval.report.writing import REPORT, heading, write_report
 from qrmem.eval.running_presets import folder_of
 from qrmem.eval.systems.catalogue import has_parameter, parameter
 
+COSTS = ("calls", "tokens_in", "tokens_out")
+"""Columns of a table that are the mean of an item's cost."""
+
 
 def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     """Write a preset's report from the folders of its parts; returns the Markdown file's path.
@@ -56,7 +59,8 @@ def _readings(preset: Preset) -> str:
 def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
     columns = [column for part, results in found for column in _columns(preset, part, results)]
     rows = []
-    for label, word in preset.systems.items():
+    for label in (*preset.systems, *preset.quoted):
+        word = preset.systems.get(label, "")
         cells = [
             _cell(results.systems.get(word), only, metric) for _, results, only, metric in columns
         ]
@@ -69,9 +73,25 @@ def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
     head = ["system", "run", *(f"{name} {metric}" for name, _, _, metric in columns)]
     notes = [
         "Metrics in %, calls as they are; in brackets the 95 % bootstrap interval over items. The "
-        "paper's rows are other models over other samples: they stand beside, not against."
+        "paper's rows are other models over other samples: they stand beside, not against.",
+        *_unrated(found),
     ]
     return Table(preset.name, "Results", head, rows, notes)
+
+
+def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
+    """Return what a judge left out, in words."""
+    judged = [
+        (name, result.judged)
+        for _, results in found
+        for name, result in results.systems.items()
+        if result.judged
+    ]
+    if not judged:
+        return []
+    missing = ", ".join(f"{one.missing} of {name}" for name, one in judged if one.missing)
+    told = f"Ratings by {judged[0][1].judge}"
+    return [f"{told}; without a rating, and left out: {missing or 'none'}."]
 
 
 _Column = tuple[str, Results, frozenset[str] | None, str]
@@ -88,14 +108,14 @@ def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:
     columns: list[_Column] = [
         (name, results, only, metric) for name, only in groups for metric in part.metrics
     ]
-    return [*columns, (part.name, results, None, "calls")]
+    return [*columns, *((part.name, results, None, cost) for cost in preset.costs)]
 
 
 def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> str:
     if result is None:
         return ""
-    if metric == "calls":
-        return number(result.online.calls)
+    if metric in COSTS:
+        return number(getattr(result.online, metric))
     found = result.mean(metric, only)
     if found is None:
         return ""
@@ -108,7 +128,7 @@ def _printed(
     cells = []
     for name, metric in columns:
         value = numbers.get(name, {}).get(metric) if isinstance(numbers, dict) else None
-        cells.append(number(value) if metric == "calls" else percent(value, 2))
+        cells.append(number(value) if metric in COSTS else percent(value, 2))
     return cells
 
 

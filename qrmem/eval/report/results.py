@@ -23,12 +23,28 @@ class Spent:
 
     Attributes:
         money: `None` where the model's price is not known.
+        tokens_out: those of `tokens` that the model wrote.
     """
 
     calls: float = 0
     tokens: float = 0
     money: float | None = None
     seconds: float = 0.0
+    tokens_out: float = 0
+
+    @property
+    def tokens_in(self) -> float:
+        """Those of `tokens` that the model read."""
+        return self.tokens - self.tokens_out
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many answers a judge rated; those without a rating are in no mean."""
+
+    judge: str
+    rated: int
+    missing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,7 @@ class Result:
         alone: building all memories that it used, as if it ran alone.
         share: its part of that, where others used the same memories.
         errors: item id to what went wrong; these are unscored.
+        judged: `None` where no judge was asked.
     """
 
     system: str
@@ -51,6 +68,7 @@ class Result:
     alone: Spent
     share: Spent
     errors: Mapping[str, str]
+    judged: Judged | None = None
 
     def mean(self, metric: str, only: Iterable[str] | None = None) -> Mean | None:
         """Return a metric's mean over the items that have it."""
@@ -137,7 +155,15 @@ def _result(
         alone=_sum([*own, *(built.get(key, Spent()) for key in memories)]),
         share=_sum([*own, *(_part(built.get(key, Spent()), users[key]) for key in memories)]),
         errors={id: row.error for id, row in rows.items() if row.error},
+        judged=_judged([one for (system, id), one in rated.items() if system == name]),
     )
+
+
+def _judged(rated: Sequence[Rating]) -> Judged | None:
+    if not rated:
+        return None
+    missing = sum(one.rating is None for one in rated)
+    return Judged(rated[0].judge, len(rated) - missing, missing)
 
 
 def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | None) -> list[Spent]:
@@ -173,7 +199,8 @@ def _online(row: Row, price: Price | None) -> Spent:
 def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:
     tokens_in, tokens_out = sum(s.tokens_in for s in stages), sum(s.tokens_out for s in stages)
     money = price.of(tokens_in, tokens_out) if price else None
-    return Spent(sum(s.calls for s in stages), tokens_in + tokens_out, money, seconds)
+    calls = sum(s.calls for s in stages)
+    return Spent(calls, tokens_in + tokens_out, money, seconds, tokens_out)
 
 
 def _sum(parts: Sequence[Spent]) -> Spent:
@@ -183,12 +210,19 @@ def _sum(parts: Sequence[Spent]) -> Spent:
         tokens=sum(part.tokens for part in parts),
         money=sum(money) if money else None,
         seconds=sum(part.seconds for part in parts),
+        tokens_out=sum(part.tokens_out for part in parts),
     )
 
 
 def _part(spent: Spent, users: int) -> Spent:
     money = None if spent.money is None else spent.money / users
-    return Spent(spent.calls / users, spent.tokens / users, money, spent.seconds / users)
+    return Spent(
+        calls=spent.calls / users,
+        tokens=spent.tokens / users,
+        money=money,
+        seconds=spent.seconds / users,
+        tokens_out=spent.tokens_out / users,
+    )
 
 
 def _mean_spent(parts: Sequence[Spent]) -> Spent:

@@ -67,9 +67,15 @@ def _file(file: dict[str, object]) -> str:
 
 def tables(results: Results, against: str) -> list[Table]:
     """Return the tables of a report."""
-    found = [_main(results), _differences(results, against), _costs(results), _statuses(results)]
-    errors = _errors(results)
-    return [table for table in (*found, errors) if table.rows]
+    found = [
+        _main(results),
+        _differences(results, against),
+        _costs(results),
+        _statuses(results),
+        _ratings(results),
+        _errors(results),
+    ]
+    return [table for table in found if table.rows]
 
 
 def _main(results: Results) -> Table:
@@ -143,6 +149,18 @@ def _statuses(results: Results) -> Table:
         if result.statuses
     ]
     return Table("statuses", "How answers ended (%)", ["system", *names], rows)
+
+
+def _ratings(results: Results) -> Table:
+    rows = [
+        [name, result.judged.judge, str(result.judged.rated), str(result.judged.missing)]
+        for name, result in results.systems.items()
+        if result.judged
+    ]
+    notes = ["An answer without a rating is left out of the mean; it is not zero."]
+    return Table(
+        "ratings", "Ratings", ["system", "judge", "rated", "without a rating"], rows, notes
+    )
 
 
 def _errors(results: Results) -> Table:
