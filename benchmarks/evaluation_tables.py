@@ -17,6 +17,8 @@ from typing import Any
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, RESULTS = DOCS / "evaluation.md", DOCS / "results"
+PRESETS = RESULTS / "real-model-presets.json"
+"""What `benchmarks.real_model_presets` writes; not a run of one task."""
 BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
 
 ANSWERS = {
@@ -128,6 +130,7 @@ def read_runs(folder: Path = RESULTS) -> dict[str, Run]:
     return {
         path.stem: json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.json"))
+        if path.name != PRESETS.name
     }
 
 

@@ -167,7 +167,7 @@ def configuration(made: Prepared) -> dict[str, Any]:
         "price": asdict(price) if price else None,
         "prompts": _prompts() if settings.model else {},
         "systems": list(wanted.systems),
-        "about": _about(),
+        "about": about(),
     }
 
 
@@ -193,7 +193,8 @@ def _prompts() -> dict[str, int]:
     return {prompt.name: prompt.version for prompt in found}
 
 
-def _about() -> dict[str, Any]:
+def about() -> dict[str, Any]:
+    """Return by which code, and where, something is made."""
     return {
         "qrmem": version("qrmem"),
         "git": _git_hash(),
