@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,9 +25,13 @@ from qrmem.text.code import Outline, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.wiring import Run, Tools, measured
 
-BATCH_SEGMENTS = 4096
-"""Documents are read and merged together until they have so many segments: a merge looks at every
-name of the namespace, so that one merge for each of many small documents would be quadratic."""
+BATCH_CHARACTERS = 16_000_000
+"""Documents are read and merged together until they have so many: a merge looks at every name of
+the namespace, so that one merge for each of many small documents would be quadratic."""
+LEAST_CHARACTERS = 1000
+"""What a document counts for at least, as its names take room too."""
+HELD_SEGMENTS = 256
+"""New documents are written together until they have so many segments."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class _Tally:
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    held: list[tuple[Document, list[Segment]]] = field(default_factory=list)
+    held_segments: int = 0
     batched: int = 0
     waiting: int = 0
     stopped: str = ""
@@ -94,17 +100,18 @@ class Adder:
         self._outlined: tuple[str, Outline] | None = None
         self._known: Mapping[str, str] = {}
         self._described: Mapping[str, DocumentInfo] | None = None
+        self._is_alone = False
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._known = await self._store.document_texts(self._ns)
-        alone = _is_alone(source)
+        self._is_alone = _is_alone(source)
         try:
             async for found in documents(source, glob):
-                await self._take(found, alone=alone)
-                if self._tally.batched >= BATCH_SEGMENTS:
+                await self._take(found)
+                if self._tally.batched >= BATCH_CHARACTERS:
                     await self._build()
             await self._build()
             await self._relate_code()
@@ -127,7 +134,7 @@ class Adder:
         for message in tally.warnings:
             self._listener(Event("warning", {"what": "yield", "message": message}))
 
-    async def _take(self, found: Document | Refused | PassedOver, *, alone: bool) -> None:
+    async def _take(self, found: Document | Refused | PassedOver) -> None:
         """Write a document if it is new or changed; a refused one among several is a problem."""
         if isinstance(found, PassedOver):
             self._tally.passed_over.update(found.reasons)
@@ -135,10 +142,11 @@ class Adder:
         if isinstance(found, Refused):
             self._tally.problems.append((found.name, -1, str(found.error)))
             return
+        self._tally.batched += max(LEAST_CHARACTERS, len(found.text))
         try:
             await self._write(found)
         except UsageError as exc:
-            if alone:
+            if self._is_alone:
                 raise
             self._tally.problems.append((found.id or "", -1, str(exc)))
 
@@ -154,6 +162,10 @@ class Adder:
                 "--update (update=True) replaces it, another id keeps both"
             )
         self._tally.seen[name] = digest
+        if before is None and not (CODE_KEY in document.metadata or is_turn(document.metadata)):
+            await self._hold(name, document)
+            return
+        await self._flush()
         if before == digest and not self._rebuild:
             if self._update and await self._is_described_anew(document):
                 await self._put(document, self._tally.updated)
@@ -174,11 +186,40 @@ class Adder:
             await self._read_turn(document)
         self._enlist(name, await self._states(name))
 
+    async def _hold(self, name: str, document: Document) -> None:
+        """Write a new document, with those that come next: each write has its price."""
+        segments = self._checked_cut(name, document)
+        self._tally.held.append((document, segments))
+        self._tally.held_segments += len(segments)
+        if self._tally.held_segments >= HELD_SEGMENTS:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        held, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
+        if held:
+            await self._make_namespace()
+            await self._put_new(held)
+
+    async def _put_new(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
+        """Write new documents; if one of them is refused, each for itself."""
+        try:
+            await self._store.put_documents(self._ns, written)
+        except UsageError as exc:
+            if self._is_alone:
+                raise
+            if len(written) == 1:
+                self._tally.problems.append((written[0][0].id or "", -1, str(exc)))
+            else:
+                for one in written:
+                    await self._put_new([one])
+            return
+        for document, segments in written:
+            self._tally.added.append(document.id or "")
+            self._enlist(document.id or "", Counter(pending=len(segments)))
+
     async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
         name = document.id or ""
-        segments = self._cut(name, document)
-        if not segments:
-            raise BadDocument(f"document {name!r} has nothing to read in it")
+        segments = self._checked_cut(name, document)
         await self._make_namespace()
         if name in self._known and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
@@ -191,6 +232,11 @@ class Adder:
         """Have more patience with a model if some of a document was read before."""
         if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
             self._run.meter.trust.prove()
+
+    def _checked_cut(self, name: str, document: Document) -> list[Segment]:
+        if segments := self._cut(name, document):
+            return segments
+        raise BadDocument(f"document {name!r} has nothing to read in it")
 
     def _cut(self, name: str, document: Document) -> list[Segment]:
         settings, cutter = self._tools.settings, self._tools.cutter
@@ -272,7 +318,6 @@ class Adder:
     def _pass(self, document_id: str, states: Counter[str]) -> None:
         """Count a complete document: it has its part in which segments share a call."""
         self._tally.states.update(states)
-        self._tally.batched += states.total()
         if states.total() == 1:
             self._tally.source.append(document_id)
 
@@ -280,11 +325,11 @@ class Adder:
         missing = states.total() - states["ok"]
         self._tally.batch.append(document_id)
         self._tally.source.append(document_id)
-        self._tally.batched += states.total()
         self._tally.waiting += states["pending"]
         self._listener(Event("document", {"id": document_id, "segments": missing}))
 
     async def _build(self) -> None:
+        await self._flush()
         if self._tally.batch:
             await self._read_in()
         self._tally.batch, self._tally.source = [], []

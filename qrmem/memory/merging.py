@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
-from qrmem.memory.disambiguation import resolve
+from qrmem.memory.disambiguation import Resolution, resolve
 from qrmem.memory.view import (
     Decide,
-    Read,
     Rows,
     change_for,
     decided,
@@ -66,17 +66,41 @@ async def merge_document(store: GraphStore, ns: str, document_id: str) -> int:
     return await merge_documents(store, ns, [document_id])
 
 
-async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class _Foreseen:
+    """What names were resolved to before they were written, as it would be found again."""
+
+    names: Sequence[NameRow]
+    resolution: Resolution
+
+    def holds_for(self, names: Sequence[NameRow]) -> bool:
+        """Whether the names came out as expected: a surface is the store's to choose."""
+        entity_of = self.resolution.names
+        expected = (replace(name, entity=entity_of[name.key]) for name in self.names)
+        return set(expected) == set(names)
+
+
+async def refresh_names(
+    store: GraphStore,
+    ns: str,
+    *,
+    similar: Similar | None = None,
+    foreseen: _Foreseen | None = None,
+) -> None:
     """Resolve the names that are left after a deletion, or after a user's decision.
 
     An alias may fit only one name now, a canonical name may be gone.
+
+    Args:
+        similar: as in `merge_documents`.
+        foreseen: what a merge has just written; where it holds nothing is left to resolve.
 
     Raises:
         StoreConflict: others changed the namespace again and again.
     """
     for attempt in range(_ATTEMPTS):
         try:
-            await _refreshed_once(store, ns, similar)
+            await _refreshed_once(store, ns, similar, foreseen)
             return
         except StoreConflict:
             await _pause(attempt)
@@ -97,15 +121,9 @@ async def _merged_once(
 ) -> int:
     revision = await _revision(store, ns)
     names = await store.names(ns)
-    rows, clear = Rows(), []
-    for document_id in dict.fromkeys(document_ids):
-        merged = await store.merged_segments(ns, document_id)
-        for n, read in enumerate(await _readings(store, ns, document_id, decide)):
-            if merged.get(read.segment.id) != read.digest:
-                rows.add(rows_of(read))
-                clear += [read.segment.id] if read.segment.id in merged else []
-            if n % _BREATH == _BREATH - 1:
-                await asyncio.sleep(0)
+    wanted = list(dict.fromkeys(document_ids))
+    rows, clear = await _unmerged(store, ns, wanted, decide)
+    foreseen = None
     if rows.merged:
         uses = uses_after(names, rows.mentions)
         expected = [NameRow(use.key, use.surface, use.count, "") for use in uses]
@@ -113,26 +131,44 @@ async def _merged_once(
         resolution = resolve(uses, await store.decisions(ns), alike)
         change = change_for(names, await _entities(store, ns), rows, resolution, clear)
         await store.apply(ns, revision, change)
-    await refresh_names(store, ns, similar=similar)
+        foreseen = _Foreseen(expected, resolution)
+    await refresh_names(store, ns, similar=similar, foreseen=foreseen)
     return len(rows.merged)
 
 
-async def _refreshed_once(store: GraphStore, ns: str, similar: Similar | None) -> None:
+async def _unmerged(
+    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide
+) -> tuple[Rows, list[str]]:
+    """Return the rows that the view lacks, and the segments whose rows they replace."""
+    rows, replaced = Rows(), []
+    merged = await store.merged_segments(ns, *document_ids)
+    segments = await store.segments_of(ns, *document_ids)
+    made = await store.contributions(ns, *document_ids)
+    for n, read in enumerate(readings(segments, made, decide)):
+        if merged.get(read.segment.id) != read.digest:
+            rows.add(rows_of(read))
+            replaced += [read.segment.id] if read.segment.id in merged else []
+        if n % _BREATH == _BREATH - 1:
+            await asyncio.sleep(0)
+    return rows, replaced
+
+
+async def _refreshed_once(
+    store: GraphStore, ns: str, similar: Similar | None, foreseen: "_Foreseen | None"
+) -> None:
     revision = await _revision(store, ns)
     names = await store.names(ns)
-    alike = await similar(names) if similar else ()
-    resolution = resolved(names, await store.decisions(ns), alike)
-    change = change_for(names, await _entities(store, ns), Rows(), resolution)
-    if change.names or change.entities:
-        revision = await store.apply(ns, revision, change)
+    if foreseen is not None and foreseen.holds_for(names):
+        resolution = foreseen.resolution
+    else:
+        alike = await similar(names) if similar else ()
+        resolution = resolved(names, await store.decisions(ns), alike)
+        change = change_for(names, await _entities(store, ns), Rows(), resolution)
+        if change.names or change.entities:
+            revision = await store.apply(ns, revision, change)
     spelled = respelled(await store.entities(ns, sorted(resolution.unspelled)))
     if spelled:
         await store.apply(ns, revision, Change(entities=spelled))
-
-
-async def _readings(store: GraphStore, ns: str, document_id: str, decide: Decide) -> Sequence[Read]:
-    segments = await store.segments_of(ns, document_id)
-    return readings(segments, await store.contributions(ns, document_id), decide)
 
 
 async def _entities(store: GraphStore, ns: str) -> dict[str, EntityRow]:

@@ -9,7 +9,8 @@ _BORDERLESS = re.compile(f"[{UNSPACED}]")
 _LEAST_STEM = 4
 """Letters from which a name may be followed by an ending (Goethes); in other scripts any may."""
 
-_LONGEST_ENDING = 3
+_ENDINGS = range(1, 4)
+"""Letters that an ending may have."""
 
 
 class Occurrences:
@@ -56,8 +57,10 @@ def _places(name: str, text: str, is_whole: bool) -> Iterator[int]:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        furthest = end if is_whole else end + _LONGEST_ENDING
-        if _is_border(text, at) and any(_is_border(text, n) for n in range(end, furthest + 1)):
+        if _is_border(text, at) and (
+            _is_border(text, end)
+            or (not is_whole and any(_is_border(text, end + n) for n in _ENDINGS))
+        ):
             yield at
             at = text.find(name, end)
         else:

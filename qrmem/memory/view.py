@@ -9,6 +9,8 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 
 from qrmem.graphstore.protocol import (
     Change,
@@ -90,13 +92,13 @@ def readings(
     contributions: Iterable[Contribution],
     decide: Decide = decided,
 ) -> list[Read]:
-    """Return what counts of a document's contributions, segment by segment.
+    """Return what counts of some documents' contributions, segment by segment.
 
     Of readings with accepted questions only the one with exactly those that are accepted now
     counts, so that an earlier state of the document leaves no trace.
 
     Args:
-        segments: of one document, in order.
+        segments: those of each document together, in order.
     """
     extractions: dict[str, Contribution] = {}
     supplements: dict[str, list[Contribution]] = defaultdict(list)
@@ -105,8 +107,10 @@ def readings(
             extractions[made.segment_id] = made
         elif made.kind == "supplement":
             supplements[made.segment_id].append(made)
-    firsts = [extractions[s.id] for s in segments if s.id in extractions]
-    accepted = dict(zip((f.segment_id for f in firsts), decide(firsts), strict=True))
+    accepted: dict[str, tuple[str, ...]] = {}
+    for _, own in groupby(segments, key=attrgetter("document_id")):
+        firsts = [extractions[s.id] for s in own if s.id in extractions]
+        accepted |= zip((f.segment_id for f in firsts), decide(firsts), strict=True)
     found = []
     for segment in segments:
         asked = accepted.get(segment.id, ())
@@ -173,11 +177,9 @@ class _Names:
             return
         is_named = self._in_text.spelled(mention.name) == spelled[0]
         name = spelled[0] if is_named else max(spelled, key=lambda form: (len(form), form))
-        alone = self._in_text.counted(spelled)
         for form in [form for form in spelled if _is_decided_elsewhere(form, name)]:
-            if alone[form]:
-                spelled.remove(form)
-                self.add(replace(mention, name=form, forms=(form,)))
+            spelled.remove(form)
+            self.add(replace(mention, name=form, forms=(form,)))
         key = self._placed(normalise_name(name), " ".join(mention.type.split()).upper())
         self._forms.setdefault(key, {}).update(dict.fromkeys(spelled))
         before = self._question.get(key, mention.question)
