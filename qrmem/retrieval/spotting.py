@@ -155,6 +155,10 @@ class NameTable:
         names, firsts = (Lookup.of(Texts.of(list(one))) for one in (self._numbers, self._firsts))
         return names, firsts, np.array(self._lengths, dtype=np.int64)
 
+    def number(self, name: str) -> int:
+        """Return the number of a name, -1 for an unknown one."""
+        return self._numbers.get(name, -1)
+
     def spots(
         self,
         text: Words,

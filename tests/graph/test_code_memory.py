@@ -1,5 +1,6 @@
 """A source tree as a memory: what is read, what is passed over, how an answer cites it."""
 
+import ast
 from pathlib import Path
 from random import Random
 
@@ -291,3 +292,55 @@ async def test_relations_are_computed_once_and_kept(tree: Path) -> None:
     scorer = FragmentScorer(Searcher(store, "default"))
     assert await scorer.assess("anchors") is not None
     assert set(await store.kept_keys("default")) == kept
+
+
+@pytest.mark.parametrize(
+    ("question", "defined"),
+    [
+        ("open_store", "def open_store"),
+        ("Where is weigh defined?", "def weigh"),
+        ("Who calls read_bytes()?", "def read_bytes"),
+        ("Store", "class Store"),
+        ("paint", "function paint"),
+    ],
+)
+async def test_a_name_in_a_question_finds_its_definition_first(
+    tree: Path, question: str, defined: str
+) -> None:
+    for number in range(30):  # uses of the names say them more often than their definitions do
+        body = "\n".join(f"    paint(Store(read_bytes(open_store({n}).weigh())))" for n in range(9))
+        (tree / f"use{number}.py").write_text(f"from pkg.store import *\n\ndef f():\n{body}\n")
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(str(tree))
+        hits = await memory.search(question)
+    assert defined in hits[0].text
+    assert hits[0].via.startswith(f'defines "{defined.split()[1]}"')
+    assert hits[0].score == 1
+
+
+async def test_definitions_of_a_name_lead_only_where_they_may_be_found(tree: Path) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(str(tree))
+        hits = await memory.search("open_store", documents=["pkg/harbour.py"])
+        assert {hit.document_id for hit in hits} == {"pkg/harbour.py"}
+        assert "defines" not in hits[0].via
+
+
+async def test_the_functions_of_a_package_are_found_by_name() -> None:
+    import h11
+
+    folder = Path(h11.__file__).parent
+    places: dict[str, set[tuple[str, int]]] = {}
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                places.setdefault(node.name, set()).add((path.name, node.lineno))
+    asked = Random(6).sample(sorted(places), 25)
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(str(folder))
+        for name in asked:
+            (hit,) = await memory.search(f"What does {name}() return?", k=1)
+            first, last = (int(line) for line in hit.part.removeprefix("lines ").split("-"))
+            assert any(
+                file == hit.document_id and first <= line <= last for file, line in places[name]
+            ), name
