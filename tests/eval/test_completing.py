@@ -1,18 +1,27 @@
 """RepoEval: code continued from its repository, the hole and what stands behind it unseen."""
 
+import json
 from pathlib import Path
 
 import pytest
 from servers.openai_server import OpenAIServer, in_thread
 
+from qrmem.agents.state import silent
 from qrmem.cli import main
+from qrmem.config import Settings
+from qrmem.eval.report.results import read_results
 from qrmem.eval.rundir import RunFolder
+from qrmem.eval.running import Means, Wanted, run_task
+from qrmem.ports import ChatReply, ChatRequest
 
 DATA = Path(__file__).parent / "data"
 CART = "def total(items):\n    count = 0\n    for item in items:\n        count += item.price\n"
 ITEM = (
     "# Items, to count.\nclass Item:\n    def __init__(self, price):\n        self.price = price\n"
 )
+COUNT = "def reckon(basket):\n    tally = 0\n    return tally\n"
+ROUNDED = "def rounded(amount, cents):\n    return amount // cents * cents\n"
+GUESSES = ("zebra(stripes)", "giraffe(neck)", "        count += item.price")
 SYSTEMS = "complete:rounds=0,complete,complete:alpha=0.5,repocoder,complete:oracle=true"
 
 
@@ -49,6 +58,68 @@ def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:
     assert all(text.rstrip().endswith("for item in items:") for text in completions)
     # Nothing shortens code: it is compared as it is.
     assert len(completions) == len(asked)
+
+
+class Guesser:
+    """Goes on with one line after the other, however often it is asked."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = lines
+        self.asked: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return "guesser"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.asked.append(request.messages[-1].content)
+        return ChatReply(json.dumps({"code": self._lines[len(self.asked) - 1]}))
+
+
+async def test_the_best_of_several_rounds_counts_and_all_of_them_cost(data: str) -> None:
+    shop = Path(data) / "repositories" / "own_shop" / "shop"
+    (shop / "zebra.py").write_text("def zebra(stripes):\n    return stripes.zebra\n")
+    (shop / "giraffe.py").write_text("def giraffe(neck):\n    return neck.giraffe\n")
+    settings = Settings(model="guesser", embedder="none")
+    for system, right in (
+        ("repocoder:top=1:rounds=4:pick=best", 1.0),
+        ("repocoder:top=1:rounds=4", 0.0),
+    ):
+        out = Path(system.replace(":", "-"))
+        wanted = Wanted(task="repoeval-line", data=Path(data), systems=(system,))
+        await run_task(wanted, out, settings, Means(listener=silent, chat=Guesser(*GUESSES)))
+        (found,) = read_results(out).systems.values()
+        assert found.scores["code_em"] == {"own_shop/0": right}
+        assert found.online.calls == 4
+        (row,) = found.rows.values()
+        # The last round sees what the first one saw, and is answered out of the cache.
+        assert [step.reason for step in row.found.steps] == [*GUESSES, GUESSES[0]]
+
+
+async def test_each_round_is_asked_with_what_the_one_before_predicted(data: str) -> None:
+    (Path(data) / "repositories" / "own_shop" / "shop" / "count.py").write_text(COUNT)
+    chat = Guesser("tally = reckon(basket)", "x")
+    wanted = Wanted(task="repoeval-line", data=Path(data), systems=("repocoder:top=1",))
+    settings = Settings(model="guesser", embedder="none")
+    await run_task(wanted, Path("r"), settings, Means(listener=silent, chat=chat))
+    first, second = chat.asked
+    assert "def reckon(basket)" not in first
+    assert "def reckon(basket)" in second
+
+
+def test_the_oracle_asks_with_the_true_code_and_never_shows_it(data: str) -> None:
+    shop = Path(data) / "repositories" / "own_shop" / "shop"
+    (shop / "cart.py").write_text(f"{CART}    cents = rounded(cents)\n    return rounded(cents)\n")
+    (shop / "count.py").write_text(ROUNDED)
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "m", "--base-url", server.url, "--embedder", "none", "--quiet")
+        words = ("eval", "run", "repoeval-line", "--data", data, "--out", "r")
+        assert main([*words, "--system", "complete:top=1,complete:top=1:oracle=true", *model]) == 0
+        asked = [body["messages"][-1]["content"] for body in server.stats.bodies]
+    plain, oracle = asked
+    assert "def rounded" not in plain
+    assert "def rounded" in oracle
+    assert not any("        count += item.price" in text for text in asked)
 
 
 def test_without_a_model_it_is_said_that_one_is_needed(

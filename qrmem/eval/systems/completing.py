@@ -8,6 +8,7 @@ from typing import Literal
 from qrmem.errors import UsageError
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.memories import Build, Shelf
+from qrmem.eval.metrics.overlap import edit_similarity
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.agents import caller_of
 from qrmem.eval.systems.retrieved import DEPTH
@@ -32,7 +33,9 @@ class Completed:
     Attributes:
         rounds: 0 sees no other code; 1 is single-step retrieval; each further one asks with what
             was predicted before (RepoCoder).
-        oracle: ask with the true code around the hole: the bound of asking again.
+        oracle: ask with the true code around the hole: RepoCoder's bound of asking again.
+        pick: which round's code counts: the last, or the one nearest to the truth, which is the
+            bound of stopping at the right round and, as `oracle`, nothing that a user can run.
         alpha: weight of the surroundings by the code relation; 0 is the retriever alone.
         score: `bm25` in FragRel; `jaccard`, over sets of tokens, in RepoCoder's own code.
         pieces: whose tokens: RepoCoder's are `tiktoken:p50k_base`; `builtin` needs no file.
@@ -41,6 +44,7 @@ class Completed:
 
     rounds: int = 1
     oracle: bool = False
+    pick: Literal["last", "best"] = "last"
     alpha: float = 0.0
     score: Literal["bm25", "jaccard"] = "bm25"
     pieces: Literal["builtin", "p50k_base"] = "builtin"
@@ -61,19 +65,27 @@ class Completed:
         async with bench.memory(as_code(context), Build()) as shelf:
             hidden = await _hidden(shelf, item)
             found = Found(memory=shelf.key)
-            predicted = ""
+            tries: list[Found] = []
             for _ in range(self.rounds):
-                asked = self._query(item, context, predicted)
+                asked = self._query(item, context, found.text)
                 ranked = await self._ranked(shelf, asked, hidden)
+                found = replace(
+                    found,
+                    ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
+                    segments=tuple(segment.id for segment in ranked),
+                )
                 if bench.retrieve:
-                    break
+                    return found
                 found = await _completed(item, ranked[: self.top], bench, tally, found)
-                predicted = found.text
-            return replace(
-                found,
-                ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
-                segments=tuple(segment.id for segment in ranked),
-            )
+                tries.append(found)
+            return self._picked(tries, item)
+
+    def _picked(self, tries: Sequence[Found], item: Item) -> Found:
+        """Return the try that counts, with what all of them took; of equal ones the first."""
+        if self.pick == "last":
+            return tries[-1]
+        best = max(tries, key=lambda found: edit_similarity(found.text, item.answers))
+        return replace(best, steps=tries[-1].steps, usage=tries[-1].usage)
 
     def _query(self, item: Item, context: Context, predicted: str) -> str:
         """Return the lines that are asked with: before the hole, or around it."""
@@ -146,6 +158,7 @@ async def _completed(
         n=len(found.steps) + 1,
         action="read",
         read=tuple(ScoredSegment(s.id, 0.0, s.tokens) for s in shown),
+        reason=called.value.code,
         tokens=called.tokens,
     )
     return replace(
