@@ -56,16 +56,21 @@ class Work:
         """
         return [found for (batch,) in await self.each(name, rows) for found in batch]
 
-    async def lock(self) -> None:
+    async def lock(self) -> tuple[int, bool]:
         """Keep other writers off the namespace until the transaction ends.
 
         All writers take this lock first, so that they never wait for each other in a circle.
 
+        Returns:
+            Its revision, and whether a change is between its parts.
+
         Raises:
             NotFound: there is no such namespace.
         """
-        if not await self.rows("namespaces.lock"):
+        row = await self.row("namespaces.lock")
+        if row is None:
             raise NotFound(f"there is no namespace {self.ns!r} in this memory")
+        return row[0], row[1]
 
 
 class Connection:

@@ -3,13 +3,19 @@
 A server keeps all that a transaction writes in memory. What is new can be written in parts: each
 raises the revision, so that nobody comes in between unseen, and each brings the digests of its own
 segments, so that whoever stops half-way leaves a memory that the next merge completes. Facts that
-speak of a name which a later part brings come last, in parts of their own. A change that clears
-anything is left whole: a name may lose its last mention in one part and find one in the next.
+speak of a name which a later part brings come last, in parts of their own, with all the facts of
+their segment. A change that clears anything is left whole: a name may lose its last mention in one
+part and find one in the next.
+
+A name is written once, in the part that mentions it first, as the whole change leaves it; what is
+found half-way is counted again (`recounting`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from qrmem.graphstore.neo4j.keys import short
+from qrmem.graphstore.neo4j.tallies import Tallies, counted
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, IndexRow, MentionRow
 from qrmem.records import Question
 
@@ -18,8 +24,24 @@ PART_ROWS = 10_000
 cost the server more processor time a row."""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one transaction writes.
+
+    Attributes:
+        counted: how often the whole change mentions the names that this part brings first.
+        is_first: whether no part came before.
+        is_last: whether none follows.
+    """
+
+    change: Change
+    counted: Tallies
+    is_first: bool = True
+    is_last: bool = True
+
+
 @dataclass(slots=True)
-class _Part:
+class _Rows:
     mentions: list[MentionRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
@@ -27,6 +49,7 @@ class _Part:
     merged: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     entities: dict[str, EntityRow] = field(default_factory=dict)
+    counted: Tallies = field(default_factory=Tallies)
 
     def change(self) -> Change:
         return Change(
@@ -40,13 +63,13 @@ class _Part:
         )
 
 
-def parts(change: Change, rows: int = PART_ROWS) -> Sequence[Change]:
+def parts(change: Change, rows: int = PART_ROWS) -> Sequence[Part]:
     """Return changes that do the same one after the other; the change itself if it is small."""
     size = len(change.mentions) + len(change.facts) + len(change.questions)
     if change.clear or size <= rows:
-        return [change]
+        return [Part(change, counted(change.mentions))]
     place = _places(change, rows)
-    made = [_Part() for _ in range(max(place.values()) + 1)]
+    made = [_Rows() for _ in range(max(place.values()) + 1)]
     first = _first_parts(change, place)
     for mention in change.mentions:
         made[place[mention.segment_id]].mentions.append(mention)
@@ -58,7 +81,11 @@ def parts(change: Change, rows: int = PART_ROWS) -> Sequence[Change]:
     late = _put_facts(change, place, first, made, rows)
     for segment, digest in change.merged.items():
         made[late.get(segment, place[segment])].merged[segment] = digest
-    return [part.change() for part in made]
+    last = len(made) - 1
+    return [
+        Part(part.change(), part.counted, is_first=n == 0, is_last=n == last)
+        for n, part in enumerate(made)
+    ]
 
 
 def _places(change: Change, rows: int) -> dict[str, int]:
@@ -66,6 +93,10 @@ def _places(change: Change, rows: int) -> dict[str, int]:
     sizes: dict[str, int] = dict.fromkeys(change.merged, 0)
     for segment in _segments(change):
         sizes[segment] = sizes.get(segment, 0) + 1
+    return _filled(sizes, rows)
+
+
+def _filled(sizes: dict[str, int], rows: int) -> dict[str, int]:
     found, part, size = {}, 0, 0
     for segment, weight in sizes.items():
         if size and size + weight > rows:
@@ -91,26 +122,29 @@ def _first_parts(change: Change, place: dict[str, int]) -> dict[str, int]:
 
 
 def _put_facts(
-    change: Change, place: dict[str, int], first: dict[str, int], made: list[_Part], rows: int
+    change: Change, place: dict[str, int], first: dict[str, int], made: list[_Rows], rows: int
 ) -> dict[str, int]:
     """Put facts into their segments' parts, or into further ones if a name comes too late.
 
     Returns:
-        Segments with a fact in a further part, and the last of these: their digest has to wait.
+        The further part of each segment that has one: its digest has to wait.
     """
-    late, full = {}, 0
+    sizes: dict[str, int] = {}
+    waiting: set[str] = set()
     for fact in change.facts:
-        at = place[fact.segment_id]
-        if max(first.get(fact.head, 0), first.get(fact.tail, 0)) > at:
-            if full % rows == 0:
-                made.append(_Part())
-            full += 1
-            at = late[fact.segment_id] = len(made) - 1
-        made[at].facts.append(fact)
+        at = fact.segment_id
+        sizes[at] = sizes.get(at, 0) + 1
+        if max(first.get(fact.head, 0), first.get(fact.tail, 0)) > place[at]:
+            waiting.add(at)
+    found = _filled({at: size for at, size in sizes.items() if at in waiting}, rows)
+    late = {at: len(made) + part for at, part in found.items()}
+    made += [_Rows() for _ in set(found.values())]
+    for fact in change.facts:
+        made[late.get(fact.segment_id, place[fact.segment_id])].facts.append(fact)
     return late
 
 
-def _put_names(change: Change, first: dict[str, int], made: list[_Part]) -> None:
+def _put_names(change: Change, first: dict[str, int], made: list[_Rows]) -> None:
     """Put names where they are mentioned first, entities where their first name is."""
     rows = {row.key: row for row in change.entities}
     given: dict[str, int] = {}
@@ -119,3 +153,7 @@ def _put_names(change: Change, first: dict[str, int], made: list[_Part]) -> None
         given[entity] = min(given.get(entity, first[name]), first[name])
     for key, row in rows.items():
         made[given.get(key, 0)].entities[key] = row
+    whole = counted(change.mentions)
+    for name, part in first.items():
+        if short(name) in whole.mentions:
+            whole.give(short(name), made[part].counted)

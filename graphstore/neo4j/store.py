@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.neo4j.parts import parts
-from qrmem.graphstore.neo4j.tallies import Known
+from qrmem.graphstore.neo4j.recounting import LeftHalfWay, recount
 from qrmem.graphstore.protocol import (
     Around,
     Catalog,
@@ -148,10 +148,14 @@ class Neo4jStore:
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
-        known: dict[str, Known] = {}
-        for part in parts(change):
-            revision, left = await self._db.write(changes.apply, ns, revision, part, known)
-            known |= left
+        known: dict[str, str] = {}
+        try:
+            for part in parts(change):
+                revision, left = await self._db.write(changes.apply, ns, revision, part, known)
+                known |= left
+        except LeftHalfWay:
+            await self._db.write(recount, ns)
+            raise
         return revision
 
     async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, short
-from qrmem.graphstore.neo4j.tallies import Tally, unpacked
+from qrmem.graphstore.neo4j.tallies import ranked, unpacked
 from qrmem.graphstore.protocol import Around, EntityCount, NameRow
 from qrmem.records import Entity, Fact, Question, Segment
 
@@ -41,7 +41,7 @@ def _entity(
         key=key,
         name=name,
         type=type_,
-        forms=tuple(Tally(forms=counts).ranked),
+        forms=tuple(ranked(counts)),
         segments=tuple(dict.fromkeys(segment for *_, segment, _ in ordered)),
         questions=tuple(dict.fromkeys(question for *_, question in ordered if question)),
     )

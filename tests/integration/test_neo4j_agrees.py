@@ -14,7 +14,7 @@ from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.graphstore import Change, FactRow, open_store
-from qrmem.graphstore.neo4j.parts import parts
+from qrmem.graphstore.neo4j.parts import Part, parts
 from qrmem.graphstore.testing.operations import Operation, operations
 from qrmem.graphstore.testing.samples import INFO, change, contents, series
 
@@ -79,7 +79,7 @@ async def test_a_change_written_in_parts_leaves_what_it_leaves_as_a_whole(
     neo4j.clear()
     sizes: list[int] = []
 
-    def small(given: Change) -> Sequence[Change]:
+    def small(given: Change) -> Sequence[Part]:
         made = parts(given, 7)
         sizes.append(len(made))
         return made

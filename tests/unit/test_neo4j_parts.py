@@ -26,7 +26,7 @@ def _whole() -> Change:
 @pytest.mark.parametrize("rows", [1, 7, 30, 10_000])
 async def test_parts_leave_what_the_whole_leaves(rows: int) -> None:
     found = []
-    for changes in ([_whole()], parts(_whole(), rows)):
+    for changes in ([_whole()], [part.change for part in parts(_whole(), rows)]):
         store = await open_store("memory://", Settings())
         await store.create_namespace("n", INFO)
         for document, segments in TEXTS:
@@ -41,7 +41,7 @@ def test_a_part_holds_whole_segments_and_no_digest_comes_before_its_rows() -> No
     digested: set[str] = set()
     made = parts(_whole(), 7)
     assert len(made) > 3
-    for part in made:
+    for part in (part.change for part in made):
         rows = {mention.segment_id for mention in part.mentions}
         rows |= {fact.segment_id for fact in part.facts} | {row.segment_id for row in part.index}
         assert not rows & digested
@@ -51,6 +51,8 @@ def test_a_part_holds_whole_segments_and_no_digest_comes_before_its_rows() -> No
 
 def test_a_small_change_and_one_that_clears_stay_whole() -> None:
     small = change(SEGMENTS[:1])
-    assert parts(replace(small, clear=()), 100) == [replace(small, clear=())]
+    assert [part.change for part in parts(replace(small, clear=()), 100)] == [
+        replace(small, clear=())
+    ]
     clearing = change(SEGMENTS)
-    assert parts(clearing, 1) == [clearing]
+    assert [part.change for part in parts(clearing, 1)] == [clearing]

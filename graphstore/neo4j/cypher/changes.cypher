@@ -62,13 +62,17 @@ REMOVE s.merged
 
 // :: add_entities
 UNWIND $rows AS row
-CREATE (:Entity {ns: $ns, key: row[0], full: row[1], name: row[2], type: row[3], mentions: row[4]})
+CREATE (e:Entity {ns: $ns, key: row[0], full: row[1], name: row[2], type: row[3], mentions: row[4]})
+WITH e, row[5] AS names
+UNWIND names AS name
+CREATE (:Name {ns: $ns, key: name[0], full: name[5], forms: name[1], mentions: name[2],
+  surface: name[3], count: name[4]})-[:NAMES]->(e)
 
 // :: update_entities
 UNWIND $rows AS row
 MATCH (e:Entity {ns: $ns, key: row[0]})
   USING INDEX SEEK e:Entity(ns, key)
-SET e.name = row[2], e.type = row[3]
+SET e.name = row[1], e.type = row[2]
 
 // :: add_names
 UNWIND $rows AS row
@@ -144,18 +148,20 @@ DELETE old
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
   USING INDEX SEEK s:Segment(ns, key)
-MATCH (e:Entity {ns: $ns, key: row[2]})
+UNWIND row[1] AS mention
+MATCH (e:Entity {ns: $ns, key: coalesce(mention[1], mention[0])})
   USING INDEX SEEK e:Entity(ns, key)
-CREATE (s)-[:MENTIONS {name: row[1], forms: row[3], question: row[4]}]->(e)
+CREATE (s)-[:MENTIONS {name: mention[0], forms: mention[2], question: mention[3]}]->(e)
 
 // :: add_facts
 UNWIND $rows AS row
-MATCH (h:Entity {ns: $ns, key: row[4]})
+UNWIND row[1] AS fact
+MATCH (h:Entity {ns: $ns, key: coalesce(fact[3], fact[1])})
   USING INDEX SEEK h:Entity(ns, key)
-MATCH (t:Entity {ns: $ns, key: row[5]})
+MATCH (t:Entity {ns: $ns, key: coalesce(fact[4], fact[2])})
   USING INDEX SEEK t:Entity(ns, key)
-CREATE (h)-[:RELATES {ns: $ns, segment: row[0], n: row[1], head: row[2], tail: row[3],
-  description: row[6], question: row[7]}]->(t)
+CREATE (h)-[:RELATES {ns: $ns, segment: row[0], n: fact[0], head: fact[1], tail: fact[2],
+  description: fact[5], question: fact[6]}]->(t)
 
 // :: questions
 UNWIND $rows AS key
@@ -176,6 +182,26 @@ UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row[0]})
   USING INDEX SEEK s:Segment(ns, key)
 SET s.merged = row[1]
+
+// :: miscounted
+MATCH (n:Name)
+  USING INDEX SEEK n:Name(ns, key)
+WHERE n.ns = $ns AND n.key IS NOT NULL
+MATCH (n)-[:NAMES]->(e:Entity)
+CALL (n, e) {
+  MATCH (e)<-[m:MENTIONS]-(:Segment)
+  WHERE m.name = n.key
+  RETURN collect(m.forms) AS forms
+}
+WITH n, e, forms
+WHERE n.mentions <> size(forms)
+RETURN n.key, e.key, forms
+
+// :: put_counts
+UNWIND $rows AS row
+MATCH (n:Name {ns: $ns, key: row[0]})
+  USING INDEX SEEK n:Name(ns, key)
+SET n.forms = row[1], n.mentions = row[2], n.surface = row[3], n.count = row[4]
 
 // :: recount
 UNWIND $rows AS key

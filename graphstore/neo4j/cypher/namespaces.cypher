@@ -26,12 +26,18 @@ MATCH (n:Namespace {ns: $ns, key: 'namespace'})
   USING INDEX SEEK n:Namespace(ns, key)
 WHERE n.deleting IS NULL
 SET n.locked = true
-RETURN 1
+RETURN n.revision, coalesce(n.ahead, false)
 
 // :: raise_revision
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
   USING INDEX SEEK n:Namespace(ns, key)
 SET n.revision = n.revision + 1
+RETURN n.revision
+
+// :: advance
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+  USING INDEX SEEK n:Namespace(ns, key)
+SET n.revision = n.revision + 1, n.ahead = $ahead
 RETURN n.revision
 
 // :: take_numbers
