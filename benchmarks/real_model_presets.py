@@ -47,6 +47,8 @@ SETTINGS = {
 """A model of 50 tokens a second is to be done within the hour."""
 WINDOW = 2048
 MOST_CALLS = 2000
+ENDED = (0, 1)
+"""Exit codes of a run that came to its end: all of it, or with what failed or was left out told."""
 
 Json = dict[str, Any]
 
@@ -73,8 +75,8 @@ def ran(preset: Preset, data: Path, out: Path, url: str, items: int) -> Json:
     began = time.monotonic()
     code, told = run(preset, data, out, url, os.environ["QRMEM_REAL_MODEL"], items)
     figures = summary(preset, out, code, told, time.monotonic() - began)
-    if not figures["report"]:
-        print(told, file=sys.stderr)
+    if code not in ENDED:
+        raise SystemExit(f"{preset.name} ended with exit code {code}:\n{told}")
     return figures
 
 
@@ -174,7 +176,7 @@ def conditions(items: int, words: int, data: Path) -> Json:
 
 
 def main(names: list[str], kept: Path, items: int, words: int, *, write: bool) -> int:
-    """Run presets; 1 if one of them did not come to its end."""
+    """Run presets; 1 if one of them has no report."""
     os.environ.update(SETTINGS)
     data = kept / "data"
     write_data(data, multihop.folder(), items=items, words=words)

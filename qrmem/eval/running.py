@@ -207,12 +207,17 @@ def about() -> dict[str, Any]:
 def _git_hash() -> str:
     """Return the commit of the code that runs, with a `+` if it was changed; "" outside of git."""
     here = Path(__file__).parent
+    # Result files are written one after the other, and shape no result.
+    code = ("--", ":/", ":(top,exclude)docs")
     try:
         commit = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True
         )
         changes = subprocess.run(
-            ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True
+            ["git", "status", "--porcelain", "-uno", *code],
+            cwd=here,
+            capture_output=True,
+            text=True,
         )
     except OSError:
         return ""
