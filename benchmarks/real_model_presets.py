@@ -45,7 +45,7 @@ SETTINGS = {
     "QRMEM_TIMEOUT": "900",
 }
 """A model of 50 tokens a second is to be done within the hour."""
-WINDOW = 2048
+WINDOW = 1024
 MOST_CALLS = 2000
 ENDED = (0, 1)
 """Exit codes of a run that came to its end: all of it, or with what failed or was left out told."""

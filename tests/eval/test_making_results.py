@@ -1,0 +1,78 @@
+"""What the benchmarks stand on that make the kept results."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from servers.openai_server import OpenAIServer, in_thread
+from servers.relay import relaying
+
+from benchmarks.short_data import write_data
+from qrmem.agents.state import silent
+from qrmem.config import Settings
+from qrmem.eval.presetting import preset_named, preset_names
+from qrmem.eval.report.results import read_results
+from qrmem.eval.running import Means, Wanted, run_task
+from qrmem.eval.tasks import Corpus, data_file, load, task_named
+from qrmem.models.chat import open_chat
+from qrmem.ports import ChatRequest, Message
+
+DATA = Path(__file__).parent / "data"
+
+
+class Letters:
+    """An embedder that counts letters, under the name of another."""
+
+    name = "local"
+    dimension = 26
+
+    def windows(self, text: str) -> Sequence[str]:
+        return [text]
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> NDArray[np.float32]:
+        counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
+        found = np.array(counts, dtype=np.float32) + 1e-3
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+async def test_a_run_takes_an_embedder_that_is_open_already(tmp_path: Path) -> None:
+    wanted = Wanted(task="hotpotqa", data=DATA / "hotpot.json", systems=("dense:k=2", "dos-rag"))
+    means = Means(listener=silent, embedder=Letters())
+    ran = await run_task(wanted, tmp_path / "r", Settings(embedder="local"), means)
+    assert (ran.failed, ran.done) == (0, 6)
+    found = read_results(tmp_path / "r").systems["dense:k=2"]
+    assert all(row.found.ranked for row in found.rows.values())
+
+
+async def test_a_relay_that_keeps_replies_asks_for_each_once(tmp_path: Path) -> None:
+    with in_thread(OpenAIServer()) as server:
+        said = []
+        for _ in range(2):
+            with relaying(server.url, tmp_path / "replies") as relay:
+                chat = open_chat(Settings(model="m", base_url=relay.url))
+                request = ChatRequest((Message("user", "Say something about the sea."),))
+                said.append((await chat.complete(request)).text)
+                await chat.aclose()
+                assert len(relay.replies) == 1
+        assert said[0] == said[1]
+        assert server.stats.requests == 1
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not os.environ.get("QRMEM_DATA"), reason="QRMEM_DATA is not set")
+def test_shortened_data_is_there_for_every_part_of_every_preset(tmp_path: Path) -> None:
+    write_data(tmp_path, Path(os.environ["QRMEM_DATA"]), items=5, words=70)
+    for name in preset_names():
+        for part in preset_named(name).parts:
+            path = data_file(part.task, task_named(part.task), tmp_path)
+            found = load(part.task, path, Corpus(part.corpus))
+            assert len(found.items) >= 5, (name, part.name)
+    (line,) = (tmp_path / "QuALITY.v1.0.1.htmlstripped.dev").read_text().splitlines()
+    assert len(json.loads(line)["article"].split()) == 70
