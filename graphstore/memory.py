@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavailable, UsageError
+from qrmem.graphstore import columns
 from qrmem.graphstore.checking import (
     check_change,
     check_document,
@@ -26,8 +27,10 @@ from qrmem.graphstore.protocol import (
     Change,
     EntityCount,
     Kept,
+    NameColumns,
     NameRow,
     NamespaceInfo,
+    NumberedVectors,
     Postings,
     VectorKind,
     Vectors,
@@ -257,6 +260,9 @@ class MemoryStore:
     async def names(self, ns: str) -> Sequence[NameRow]:
         return self._space(ns).view().names()
 
+    async def name_columns(self, ns: str) -> NameColumns:
+        return await columns.name_columns(self, ns)
+
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         space = self._space(ns)
         return [space.view().entity(key) for key in keys if key in space.rows.entities]
@@ -377,6 +383,9 @@ class MemoryStore:
         empty = np.empty((0, space.info.dimension), dtype=np.float32)
         marks = [name for name, part in zip(names, parts, strict=True) for _ in part]
         return Vectors(marks, np.concatenate([empty, *parts]))
+
+    async def numbered_vectors(self, ns: str) -> NumberedVectors:
+        return await columns.numbered_vectors(self, ns)
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         space = self._space(ns)

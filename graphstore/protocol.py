@@ -185,6 +185,31 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
+class NameColumns:
+    """All names of a namespace, by key, and where their entities stand.
+
+    Attributes:
+        surfaces: one each.
+        entity_of: `(n,)`, the entity that each stands for, numbered in the order of their names.
+        numbers: `(m,)`, ordinals of indexed segments, as in `Catalog`; ascending.
+        entities: `(m,)`, an entity in each; ascending within a segment, none twice.
+    """
+
+    surfaces: Sequence[str]
+    entity_of: "NDArray[np.int64]"
+    numbers: "NDArray[np.int64]"
+    entities: "NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedVectors:
+    """Vectors of indexed segments: `matrix[i]` is of the segment with the ordinal `numbers[i]`."""
+
+    numbers: "NDArray[np.int64]"
+    matrix: "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What was kept under a key, and the ids of the segments that it goes with, sorted."""
 
@@ -401,6 +426,10 @@ class GraphStore(Protocol):
         """Return every name of the namespace, by key."""
         ...
 
+    async def name_columns(self, ns: str) -> NameColumns:
+        """Return what `names` and `entities_in` say of all names and all indexed segments."""
+        ...
+
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""
         ...
@@ -476,6 +505,13 @@ class GraphStore(Protocol):
         """Return the rows of the given owners, or all.
 
         Segments in order, relations by owner; the rows of one owner as they were put.
+        """
+        ...
+
+    async def numbered_vectors(self, ns: str) -> NumberedVectors:
+        """Return the rows of all indexed segments; a segment's stand together, else in any order.
+
+        What `vectors` gives, without an id for each.
         """
         ...
 

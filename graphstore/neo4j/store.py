@@ -5,6 +5,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from qrmem.graphstore import columns
 from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.neo4j.parts import parts
@@ -15,8 +16,10 @@ from qrmem.graphstore.protocol import (
     Change,
     EntityCount,
     Kept,
+    NameColumns,
     NameRow,
     NamespaceInfo,
+    NumberedVectors,
     Postings,
     VectorKind,
     Vectors,
@@ -164,6 +167,9 @@ class Neo4jStore:
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._db.read(view.names, ns)
 
+    async def name_columns(self, ns: str) -> NameColumns:
+        return await columns.name_columns(self, ns)
+
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         return await self._db.read(view.entities, ns, keys)
 
@@ -210,6 +216,9 @@ class Neo4jStore:
         self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
     ) -> Vectors:
         return await self._db.read(vectors.read, ns, kind, owners)
+
+    async def numbered_vectors(self, ns: str) -> NumberedVectors:
+        return await columns.numbered_vectors(self, ns)
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._db.read(vectors.owners, ns, kind)

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
+from qrmem.graphstore.sqlite.columns import passing
 from qrmem.graphstore.sqlite.lookup import namespace_number
 
 
@@ -21,10 +22,13 @@ def put(db: sqlite3.Connection, ns: str, revision: int, parts: Mapping[str, byte
 def read(db: sqlite3.Connection, ns: str, revision: int, part: str) -> bytes | None:
     """Return a part that was put for this revision."""
     row = db.execute(
-        "SELECT data FROM search_index WHERE ns = ? AND part = ? AND revision = ?",
+        "SELECT rowid FROM search_index WHERE ns = ? AND part = ? AND revision = ?",
         (namespace_number(db, ns), part, revision),
     ).fetchone()
-    return row[0] if row else None
+    if row is None:
+        return None
+    with passing(db), db.blobopen("search_index", "data", row[0], readonly=True) as blob:
+        return blob.read()
 
 
 def drop(db: sqlite3.Connection, ns: int) -> None:

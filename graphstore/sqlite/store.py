@@ -12,14 +12,17 @@ from qrmem.graphstore.protocol import (
     Change,
     EntityCount,
     Kept,
+    NameColumns,
     NameRow,
     NamespaceInfo,
+    NumberedVectors,
     Postings,
     VectorKind,
     Vectors,
 )
 from qrmem.graphstore.sqlite import (
     changes,
+    columns,
     documents,
     facts,
     indexes,
@@ -194,6 +197,9 @@ class SqliteStore:
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._worker.read(view.names, ns)
 
+    async def name_columns(self, ns: str) -> NameColumns:
+        return await self._worker.read(columns.name_columns, ns)
+
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         return await self._worker.read(view.entities, ns, keys)
 
@@ -240,6 +246,9 @@ class SqliteStore:
         self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
     ) -> Vectors:
         return await self._worker.read(vectors.read, ns, kind, owners)
+
+    async def numbered_vectors(self, ns: str) -> NumberedVectors:
+        return await self._worker.read(columns.numbered_vectors, ns)
 
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._worker.read(vectors.owners, ns, kind)

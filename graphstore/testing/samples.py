@@ -136,6 +136,7 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
         "counts": dict(await store.counts(ns)),
         "fact counts": dict(await store.fact_counts(ns)),
         "index": await _index(store, ns, sorted(words.union(terms))),
+        "columns": await _columns(store, ns),
         "vectors": [await _vectors(store, ns, "segment"), await _vectors(store, ns, "relation")],
         "trails": list(await store.trails(ns)),
         "calls": list(await store.calls(ns)),
@@ -162,6 +163,29 @@ async def _index(store: GraphStore, ns: str, terms: Sequence[str]) -> dict[str, 
             (id_of[n], count) for n, count in zip(numbers, postings.counts.tolist(), strict=True)
         )
     return found
+
+
+async def _columns(store: GraphStore, ns: str) -> dict[str, Any]:
+    """Return names, entities and vectors by segment; they are what is said of each by its id."""
+    catalog, names, found = (
+        await store.catalog(ns),
+        await store.names(ns),
+        await store.name_columns(ns),
+    )
+    places: dict[str, int] = {}
+    assert found.entity_of.tolist() == [places.setdefault(r.entity, len(places)) for r in names]
+    key_of = dict(enumerate(places))
+    pairs = list(zip(found.numbers.tolist(), found.entities.tolist(), strict=True))
+    assert pairs == sorted(set(pairs))
+    id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
+    inside: dict[str, list[str]] = {id_: [] for id_ in catalog.segment_ids}
+    for number, entity in pairs:
+        inside[id_of[number]].append(key_of[entity])
+    given = {id_: sorted(keys) for id_, keys in inside.items()}
+    assert given == {
+        id_: list(keys) for id_, keys in (await store.entities_in(ns, catalog.segment_ids)).items()
+    }
+    return {"surfaces": list(found.surfaces), "entities": given}
 
 
 async def _vectors(store: GraphStore, ns: str, kind: Any) -> list[tuple[str, list[float]]]:

@@ -135,6 +135,23 @@ class SearchContract(Contract):
         assert found.matrix.tolist() == kept
         assert list(await store.owners("n", "segment")) == [s.id for s in segments[::2]]
 
+    async def test_vectors_by_number_are_those_by_owner(self, store: GraphStore) -> None:
+        _, (a0, a1) = first = text("a", "one ", "two ")
+        _, (b0,) = second = text("b", "three ")
+        await add(store, "n", second, first)
+        assert (await store.numbered_vectors("n")).matrix.shape == (0, 3)
+        rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+        await store.put_vectors("n", "segment", [a0.id, a1.id, a1.id, b0.id], rows)
+        await apply(store, "n", Change(clear=[a0.id]))  # no longer indexed
+        found, catalog = await store.numbered_vectors("n"), await store.catalog("n")
+        id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
+        by_owner: dict[str, list[list[float]]] = {}
+        for number, row in zip(found.numbers.tolist(), found.matrix.tolist(), strict=True):
+            by_owner.setdefault(id_of[number], []).append(row)
+        assert by_owner == {a1.id: rows[1:3].tolist(), b0.id: rows[3:].tolist()}
+        assert (found.numbers[1:] != found.numbers[:-1]).sum() == 1
+        assert (await store.numbered_vectors("nowhere")).numbers.size == 0
+
     async def test_vectors_of_relations_go_when_a_segment_goes(self, store: GraphStore) -> None:
         await add(store, "n", text("a", "one "), text("b", "two "))
         rows = np.eye(3, dtype=np.float32)

@@ -167,6 +167,16 @@ class Columns:
         """Number of segments with a vector."""
         return int(np.unique(self.matrix_rows).size)
 
+    def rows_at(
+        self, numbers: "NDArray[np.int64]"
+    ) -> "tuple[NDArray[np.int64], NDArray[np.bool_]]":
+        """Return the rows of segments given by the store's ordinals, and which of them are here."""
+        known = self.catalog.numbers
+        rows = np.searchsorted(known, numbers)
+        if not known.size:
+            return rows, np.zeros(numbers.size, dtype=bool)
+        return rows, known[np.minimum(rows, known.size - 1)] == numbers
+
     def title(self, row: int) -> str:
         """Return the title of a segment's document."""
         return self.documents.titles[int(self.document_of[row])]
@@ -282,9 +292,8 @@ class Columns:
         """Return them with the vectors that there are now."""
         if not info.dimension:
             return self
-        found = await store.vectors(ns, "segment")
-        rows = np.array([self.row_of.get(owner, -1) for owner in found.owners], dtype=np.int64)
-        known = rows >= 0
+        found = await store.numbered_vectors(ns)
+        rows, known = self.rows_at(found.numbers)
         if known.all():
             return replace(self, matrix=found.matrix, matrix_rows=rows)
         return replace(self, matrix=found.matrix[known], matrix_rows=rows[known])

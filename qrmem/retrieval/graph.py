@@ -193,28 +193,22 @@ class Graph:
         table = Names()
         titled = _titles(table, columns.documents.titles)
         await _leads(store, ns, columns, table, titled)
-        entities: dict[str, int] = {}
+        found = await store.name_columns(ns)
         meant: dict[tuple[int, int], None] = {}
-        for row in await store.names(ns):
-            number = entities.setdefault(row.entity, len(entities))
-            name = table.add(plain(row.surface))
+        for surface, entity in zip(found.surfaces, found.entity_of.tolist(), strict=True):
+            name = table.add(plain(surface))
             if name >= 0:
-                meant[name, number] = None
-        found = await store.entities_in(ns, columns.catalog.segment_ids)
+                meant[name, entity] = None
         by_name = _pairs(meant)
-        rows, numbers = _pairs(
-            (columns.row_of[segment], entities[entity])
-            for segment, keys in found.items()
-            if segment in columns.row_of
-            for entity in keys
-            if entity in entities
-        )
+        rows, known = columns.rows_at(found.numbers)
+        rows, numbers = rows[known], found.entities[known]
+        size = int(found.entity_of.max(initial=-1)) + 1
         return cls(
             table=table.table(),
             titled=Titled.of(titled, len(table)),
             entities_of_name=Ragged.group(by_name[0], by_name[1], len(table)),
             mentions=Ragged.group(rows, numbers, columns.size),
-            mentioned=Ragged.group(numbers, rows, len(entities)),
+            mentioned=Ragged.group(numbers, rows, size),
             rows_of_document=columns.rows_of_document,
         )
 
