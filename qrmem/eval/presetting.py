@@ -42,7 +42,8 @@ class Preset:
         systems: label to how it is written for `--system`.
         size: items of each part; all, where nothing is said.
         labels: item labels by which the results are split, such as `difficulty`.
-        plot: `axis` (`parts`, or a parameter of the systems) and `metric`; empty for none. With
+        plot: `axis` (`parts`, or a parameter of the systems), `label`, `metric` (several with a
+            comma) and `scale` (`log`, or nothing); empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
         cases: `ours` and `theirs`, labels, where single cases are shown.
         costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`.

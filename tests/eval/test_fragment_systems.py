@@ -8,7 +8,8 @@ import pytest
 
 from qrmem.cli import main
 from qrmem.eval.presetting import preset_named
-from qrmem.eval.report.presets import _curves
+from qrmem.eval.report.figures import panels
+from qrmem.eval.report.plots import Point
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.systems import parse
 from qrmem.eval.systems.fragments import Fragmented
@@ -90,8 +91,13 @@ def test_a_sweep_is_drawn_with_a_curve_for_each_size(tmp_path: Path) -> None:
     results = read_results(
         next(path for path in Path("r").iterdir() if (path / "rows.jsonl").exists())
     )
-    curves, _, _ = _curves(preset, [(preset.parts[0], results)])
-    assert {curve.name: [x for x, _ in curve.points] for curve in curves} == {
+    (here, paper), _ = panels(preset, [(preset.parts[0], results)])
+    assert {curve.name: [point.x for point in curve.points] for curve in here.curves} == {
         "7.5K-C500": [0.0, 0.3, 0.9],
         "12K-C800": [0.3],
     }
+    assert here.title == "here: local reasoner, n = 1"
+    assert paper.title == "paper: ChatGLM3-6B-32k"
+    assert paper.curves[1].points[3] == Point(0.3, 0.2883)
+    assert len(paper.curves) == 3
+    assert len(paper.curves[0].points) == 10

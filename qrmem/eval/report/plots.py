@@ -1,63 +1,177 @@
-"""Plots, where the extra `eval` is installed: bars of one run, curves of a figure."""
+"""Plots, where the extra `eval` is installed: bars of one run, panels of curves for a figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.report.results import Result, Results
+from qrmem.eval.report.results import Results
 
 DPI = 120
+INTERVAL = "95 % interval"
+NAMES = {"f1": "F1", "em": "EM", "cover_em": "cover EM", "code_em": "EM", "accuracy": "accuracy"}
+COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
+MARKS = "os^Dvx"
+_DODGE = 0.012
+"""By which part of an axis curves stand apart, so that intervals do not cover each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at a place on an axis, with its interval where it has one; all are shares of one."""
+
+    x: float
+    value: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A metric along an axis.
-
-    Attributes:
-        points: (place on the axis, result), in order.
-    """
+    """A system, or a set of data, along an axis; in order."""
 
     name: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What was measured by one model, here or in the paper.
+
+    Attributes:
+        levels: what does not depend on the axis, as horizontal lines; their place counts nothing.
+    """
+
+    title: str
+    curves: tuple[Curve, ...]
+    levels: tuple[Curve, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """How a figure's axes are named and spaced.
+
+    Attributes:
+        metric: "" where the panels name theirs.
+    """
+
+    x: str
     metric: str
-    points: tuple[tuple[float, Result], ...]
+    is_log: bool = False
 
 
-def draw(path: Path, curves: Sequence[Curve], label: str, metric: str) -> bool:
-    """Draw curves with their intervals; returns whether there is a plot."""
-    figure, axes = _figure()
-    if figure is None:
+def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
+    """Draw panels with the same axes side by side; returns whether there is a plot."""
+    shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
+    if not shown or find_spec("matplotlib") is None:
         return False
-    for curve in curves:
-        found = [(x, result.mean(metric)) for x, result in curve.points]
-        known = [(x, mean) for x, mean in found if mean is not None]
-        axes.errorbar(
-            [x for x, _ in known],
-            [100 * mean.value for _, mean in known],
-            yerr=[
-                [100 * (mean.value - mean.low) for _, mean in known],
-                [100 * (mean.high - mean.value) for _, mean in known],
-            ],
-            marker="o",
-            capsize=3,
-            label=curve.name,
-        )
-    axes.set_xlabel(label)
-    axes.set_ylabel(f"{metric} (%), 95 % interval")
-    axes.legend()
+    columns = min(2, len(shown))
+    rows = -(-len(shown) // columns)
+    figure = _figure(4.2 * columns + 0.8 * (columns == 1) + 1, 3.1 * rows + 0.8)
+    grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    names = list(dict.fromkeys(c.name for p in shown for c in (*p.curves, *p.levels)))
+    styles = dict(zip(names, cycle(zip(COLOURS, MARKS, strict=True)), strict=False))
+    for cell, panel in zip(grid, shown, strict=False):
+        _draw_panel(cell, panel, axes, styles)
+    for cell in grid[len(shown) :]:
+        cell.set_visible(False)
+    _name_axes(figure, grid[: len(shown)], columns, axes, shown)
+    handles = {h[1]: h[0] for c in grid for h in zip(*c.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside upper center",
+        ncols=min(4, len(names)),
+        frameon=False,
+    )
     _save(figure, path)
     return True
 
 
+def _draw_panel(cell: Any, panel: Panel, axes: Axes, styles: dict[str, tuple[str, str]]) -> None:
+    xs = sorted({point.x for curve in panel.curves for point in curve.points})
+    for n, curve in enumerate(panel.curves):
+        colour, mark = styles[curve.name]
+        has_intervals = any(point.low is not None for point in curve.points)
+        aside = (n - (len(panel.curves) - 1) / 2) * _DODGE if has_intervals else 0.0
+        cell.errorbar(
+            [_moved(point.x, aside, xs, axes) for point in curve.points],
+            [100 * point.value for point in curve.points],
+            yerr=_errors(curve.points),
+            color=colour,
+            marker=mark,
+            markersize=5,
+            linewidth=1.4,
+            elinewidth=0.9,
+            capsize=2.5,
+            label=curve.name,
+        )
+    for level in panel.levels:
+        colour, _ = styles[level.name]
+        for point in level.points:
+            cell.axhline(
+                100 * point.value, color=colour, linestyle="--", linewidth=1.2, label=level.name
+            )
+    cell.set_title(panel.title, fontsize=10)
+    cell.spines[["top", "right"]].set_visible(False)
+    cell.grid(axis="y", color="#e5e5e5", linewidth=0.7)
+    cell.set_axisbelow(True)
+
+
+def _moved(x: float, aside: float, xs: Sequence[float], axes: Axes) -> float:
+    if axes.is_log:
+        return float(x * (xs[-1] / xs[0]) ** aside) if xs[0] > 0 else x
+    return x + aside * (xs[-1] - xs[0])
+
+
+def _errors(points: Sequence[Point]) -> list[list[float]] | None:
+    if any(point.low is None or point.high is None for point in points):
+        return None
+    return [
+        [100 * (point.value - (point.low or 0.0)) for point in points],
+        [100 * ((point.high or 0.0) - point.value) for point in points],
+    ]
+
+
+def _name_axes(
+    figure: Any, cells: Sequence[Any], columns: int, axes: Axes, panels: Sequence[Panel]
+) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    xs = sorted({point.x for panel in panels for curve in panel.curves for point in curve.points})
+    for n, cell in enumerate(cells):
+        if axes.is_log:
+            cell.set_xscale("log")
+        cell.xaxis.set_major_locator(FixedLocator(xs))
+        cell.xaxis.set_minor_locator(NullLocator())
+        cell.xaxis.set_major_formatter(FuncFormatter(lambda x, _: tick(x)))
+        cell.tick_params(axis="x", labelbottom=n + columns >= len(cells))
+        cell.set_ylim(bottom=max(0.0, cell.get_ylim()[0]))
+    figure.supxlabel(axes.x, fontsize=10)
+    points = [point for panel in panels for curve in panel.curves for point in curve.points]
+    has_intervals = any(point.low is not None for point in points)
+    shown = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
+    figure.supylabel(f"{shown}, {INTERVAL}" if has_intervals else shown, fontsize=10)
+
+
+def tick(x: float) -> str:
+    """Return a place on an axis as it is written: 0.5, 8, 12K."""
+    return f"{x / 1000:g}K" if x >= 1000 else f"{x:g}"
+
+
 def draw_bars(path: Path, results: Results, metric: str) -> bool:
     """Draw a metric of all systems of a run with intervals; returns whether there is a plot."""
-    figure, axes = _figure(height=1.2 + 0.35 * len(results.systems))
-    if figure is None:
-        return False
     found = [(name, result.mean(metric)) for name, result in results.systems.items()]
     known = [(name, mean) for name, mean in found if mean is not None][::-1]
-    axes.barh(
+    if not known or find_spec("matplotlib") is None:
+        return False
+    longest = max(len(name) for name, _ in known)
+    figure = _figure(4.5 + 0.085 * longest, 1.2 + 0.35 * len(known))
+    cell = figure.add_subplot()
+    cell.spines[["top", "right"]].set_visible(False)
+    cell.barh(
         [name for name, _ in known],
         [100 * mean.value for _, mean in known],
         xerr=[
@@ -67,24 +181,22 @@ def draw_bars(path: Path, results: Results, metric: str) -> bool:
         capsize=3,
         color="#7a9cc6",
     )
-    axes.set_xlabel(f"{metric} (%), 95 % interval")
-    axes.set_xlim(0, 100)
+    n = max(mean.n for _, mean in known)
+    cell.set_xlabel(f"{NAMES.get(metric, metric)} (%), {INTERVAL}, n = {n}")
+    cell.set_xlim(0, 100)
+    cell.margins(y=0.02)
     _save(figure, path)
     return True
 
 
-def _figure(height: float = 4.0) -> tuple[Any, Any]:
-    """Return figure and axes that need no screen, or nothing without matplotlib."""
-    if find_spec("matplotlib") is None:
-        return None, None
+def _figure(width: float, height: float) -> Any:
+    """Return a figure that needs no screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    return figure
 
 
 def _save(figure: Any, path: Path) -> None:

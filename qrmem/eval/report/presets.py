@@ -5,12 +5,12 @@ from pathlib import Path
 
 from qrmem.errors import UsageError
 from qrmem.eval.presetting import Part, Preset
-from qrmem.eval.report.plots import Curve, draw
+from qrmem.eval.report.figures import panels
+from qrmem.eval.report.plots import draw
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, number, percent
 from qrmem.eval.report.writing import REPORT, heading, write_report
 from qrmem.eval.running_presets import folder_of
-from qrmem.eval.systems.catalogue import has_parameter, parameter
 
 COSTS = ("calls", "tokens_in", "tokens_out")
 """Columns of a table that are the mean of an item's cost."""
@@ -28,7 +28,7 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     table = _table(preset, found)
     (folder / f"{preset.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [f"# {preset.title}", "", _readings(preset), table.markdown()]
-    if preset.plot and draw(folder / f"{preset.name}.png", *_curves(preset, found)):
+    if preset.plot and draw(folder / f"{preset.name}.png", *panels(preset, found)):
         pieces.append(f"![{preset.title}]({preset.name}.png)\n")
     if cases:
         pieces.append(cases)
@@ -130,28 +130,3 @@ def _printed(
         value = numbers.get(name, {}).get(metric) if isinstance(numbers, dict) else None
         cells.append(number(value) if metric in COSTS else percent(value, 2))
     return cells
-
-
-def _curves(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[Curve], str, str]:
-    """Return a figure's curves: over the parts, or over a parameter of the systems."""
-    axis, metric = preset.plot["axis"], preset.plot["metric"]
-    points: dict[str, list[tuple[float, Result]]] = {}
-    for part, results in found:
-        for label, word in preset.systems.items():
-            if word not in results.systems:
-                continue
-            if axis == "parts":
-                name, x = f"{label}, {part.name.rsplit(' ', 1)[0]}", part.x or 0.0
-            elif not has_parameter(word, axis):
-                continue
-            else:
-                # "B C500 8K" is a point of the curve "B C500" where the labels say so.
-                by_label = preset.plot.get("curves") == "labels"
-                name = label.rpartition(" ")[0] if by_label else part.name
-                x = float(parameter(word, axis))
-            points.setdefault(name, []).append((x, results.systems[word]))
-    curves = [
-        Curve(name, metric, tuple(sorted(found, key=lambda p: p[0])))
-        for name, found in points.items()
-    ]
-    return curves, preset.plot.get("label", axis), metric

@@ -10,6 +10,8 @@ from qrmem.eval.report.summary import write_summary
 from qrmem.eval.report.tables import Table, number, percent
 
 REPORT = "report"
+DRAWN = ("rating", "accuracy", "f1")
+"""Of these the first that there is is drawn, else the run's first."""
 
 
 def write_report(results: Results, against: str = "") -> Path:
@@ -29,8 +31,9 @@ def write_report(results: Results, against: str = "") -> Path:
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [heading(results), *(table.markdown() for table in found)]
-    if results.metrics and draw_bars(folder / "results.png", results, results.metrics[0]):
-        pieces.insert(2, f"![{results.metrics[0]}](results.png)\n")
+    shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
+    if draw_bars(folder / "results.png", results, shown):
+        pieces.insert(2, f"![{shown}](results.png)\n")
     text = "\n".join(pieces)
     path = folder / "report.md"
     path.write_text(text, encoding="utf-8")
