@@ -5,7 +5,7 @@ changed file's own relations are computed; other files take from these their sid
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,13 @@ class KeptRow:
         made_of: digest of the file's outline and of where its calls lead.
         within: files that a path within the cut-off leads to, with what the ways through them were.
         packed: the row; unpacked only where it is asked for.
+        segments: ids of the file's fragments, with which the row goes.
     """
 
     made_of: str
     within: Mapping[str, str]
     packed: str
+    segments: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

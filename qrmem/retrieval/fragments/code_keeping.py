@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import MissingError
@@ -17,9 +17,9 @@ from qrmem.text.code import outline
 from qrmem.text.code.languages import CODE_KEY
 
 if TYPE_CHECKING:
-    from qrmem.graphstore.protocol import GraphStore
+    from qrmem.graphstore.protocol import GraphStore, Kept
 
-VERSION = 2
+VERSION = 3
 """Of what is kept; another number makes everything again."""
 CUTOFF = 0.05
 _BATCH = 500
@@ -75,14 +75,15 @@ class CodeIndex:
         for path in sorted(change.stale):
             row, near = await asyncio.to_thread(change.graph.row, path)
             within = {other: change.digest(other) for other in sorted(near)}
-            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed()))
+            ids = await self._segments(path)
+            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed(), ids))
         for path, others in sorted(change.mirrors(self._rows).items()):
             kept = self._rows[path]
             row, within = Row.unpacked(kept.packed), dict(kept.within)
             for other in others:
                 row = row.mirrored(path, other, Row.unpacked(self._rows[other].packed))
                 within[other] = change.digest(other)
-            await self._keep_row(path, KeptRow(kept.made_of, within, row.packed()))
+            await self._keep_row(path, replace(kept, within=within, packed=row.packed()))
 
     def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
         edges, named = resolved(files), labels(files)
@@ -92,14 +93,15 @@ class CodeIndex:
 
     async def _keep_row(self, path: str, kept: KeptRow) -> None:
         self._rows[path] = kept
-        await self._keep(self._key(path), asdict(kept), await self._segments(path))
+        value = {"made_of": kept.made_of, "within": kept.within, "packed": kept.packed}
+        await self._keep(self._key(path), value, kept.segments)
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
-        for path, value in (await self._values("code:file:", wanted)).items():
-            if value["digest"] == digests[path]:
-                file = SourceFile.unpacked(path, value["packed"])
+        for path, kept in (await self._values("code:file:", wanted)).items():
+            if kept.value["digest"] == digests[path]:
+                file = SourceFile.unpacked(path, kept.value["packed"])
                 self._files[path] = digests[path], file
         for path in wanted:
             if self._known(path) != digests[path]:
@@ -143,16 +145,18 @@ class CodeIndex:
     async def _kept_rows(self, paths: Collection[str]) -> dict[str, KeptRow]:
         found = await self._values(self._key(""), sorted(paths))
         return {
-            path: KeptRow(value["made_of"], value["within"], value["packed"])
-            for path, value in found.items()
+            path: KeptRow(
+                kept.value["made_of"], kept.value["within"], kept.value["packed"], kept.segments
+            )
+            for path, kept in found.items()
         }
 
-    async def _values(self, prefix: str, paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+    async def _values(self, prefix: str, paths: Sequence[str]) -> "dict[str, Kept]":
+        found: dict[str, Kept] = {}
         for at in range(0, len(paths), _BATCH):
             keys = [prefix + path for path in paths[at : at + _BATCH]]
             for kept in await self.store.kept(self.ns, keys):
-                found[kept.key.removeprefix(prefix)] = kept.value
+                found[kept.key.removeprefix(prefix)] = kept
         return found
 
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:

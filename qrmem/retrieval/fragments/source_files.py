@@ -1,16 +1,19 @@
 """Source files as the repository graph sees them, and what their calls mean (SPEC 2.4.13)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from qrmem.retrieval.fragments.packing import pack, unpack
 from qrmem.retrieval.fragments.shape import Shape
 from qrmem.text.code.outline import Call, Cover, Definition, Import, Outline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 HUB = 50
 """Calls beyond which a definition, like a stop word, relates nobody to anybody."""
@@ -19,6 +22,50 @@ AMBIGUOUS = 8
 _PACKAGES = {"__init__", "index", "mod", "lib"}
 """Files that stand for their folder."""
 _OWN_CRATE = {"crate", "self", "super"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """A file's calls by what they say: thousands of objects for each file would slow every look.
+
+    Attributes:
+        names: of what is called, for each way of saying it.
+        bases: what stands before the dot there.
+        starts: where the calls of each begin in `nodes` and `hops`, and the end.
+        nodes: of the outline, above the calls.
+        hops: edges of the syntax tree between.
+    """
+
+    names: Sequence[str]
+    bases: Sequence[str]
+    starts: "NDArray[np.int32]"
+    nodes: "NDArray[np.int32]"
+    hops: "NDArray[np.int32]"
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> "Calls":
+        """Group some calls, without repeats."""
+        found: dict[tuple[str, str], dict[tuple[int, int], None]] = defaultdict(dict)
+        for call in calls:
+            found[call.name, call.base][call.node, call.hops] = None
+        places = np.array([place for of_one in found.values() for place in of_one], dtype=np.int32)
+        nodes, hops = places.reshape(-1, 2).T
+        starts = np.cumsum([0, *map(len, found.values())], dtype=np.int32)
+        names, bases = [name for name, _ in found], [base for _, base in found]
+        return cls(names, bases, starts, nodes.copy(), hops.copy())
+
+    def said(self) -> Iterator[tuple[str, str, slice]]:
+        """Yield name, base and the places of the calls."""
+        bounds = self.starts.tolist()
+        for name, base, start, end in zip(
+            self.names, self.bases, bounds[:-1], bounds[1:], strict=True
+        ):
+            yield name, base, slice(start, end)
+
+    @property
+    def arrays(self) -> "list[NDArray[np.int32]]":
+        """Its arrays, in the order in which `Calls` takes them."""
+        return [self.starts, self.nodes, self.hops]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +80,7 @@ class SourceFile:
     path: str
     shape: Shape
     definitions: Sequence[Definition]
-    calls: Sequence[Call]
+    calls: Calls
     imports: Sequence[Import]
 
     @classmethod
@@ -46,26 +93,29 @@ class SourceFile:
         covers = [cover.of(start, end) or {0: 1} for start, end in fragments]
         stay = {d.node for d in outline.definitions} | {c.node for c in outline.calls}
         shape = Shape.of(outline.parents, stay, covers)
-        return cls(path, shape, outline.definitions, outline.calls, outline.imports)
+        return cls(path, shape, outline.definitions, Calls.of(outline.calls), outline.imports)
 
     def packed(self) -> str:
         """Return it as text; `unpacked` makes it again."""
         names = [
             [[d.name, d.node, d.kind, d.owner] for d in self.definitions],
-            [[c.node, c.hops, c.name, c.base] for c in self.calls],
+            self.calls.names,
+            self.calls.bases,
             [[i.name, list(i.module), i.original] for i in self.imports],
         ]
-        return pack(names, self.shape.arrays)
+        return pack(names, [*self.shape.arrays, *self.calls.arrays])
 
     @classmethod
     def unpacked(cls, path: str, packed: str) -> "SourceFile":
         """Return what was packed."""
-        (definitions, calls, imports), arrays = unpack(packed, [np.int32] * len(fields(Shape)))
+        of_shape, of_calls = len(fields(Shape)), 3
+        names, arrays = unpack(packed, [np.int32] * (of_shape + of_calls))
+        definitions, called, bases, imports = names
         return cls(
             path,
-            Shape(*arrays),
+            Shape(*arrays[:of_shape]),
             [Definition(*found) for found in definitions],
-            [Call(*found) for found in calls],
+            Calls(called, bases, *arrays[of_shape:]),
             [Import(name, tuple(module), own) for name, module, own in imports],
         )
 
@@ -121,33 +171,28 @@ class Resolver:
     def edges(self, file: SourceFile) -> list[Edge]:
         """Return where a file's calls lead, without repeats, in order."""
         imported = {found.name: found for found in file.imports}
-        meant: dict[tuple[str, str], Sequence[tuple[str, int]]] = {}
+        nodes, hops = file.calls.nodes.tolist(), file.calls.hops.tolist()
         edges: dict[Edge, None] = {}
-        for call in file.calls:
-            said = call.base, call.name
-            if said not in meant:
-                meant[said] = self._meant(call, file.path, imported)
-            for path, target in meant[said]:
-                if target != call.node or path != file.path:
-                    edges[Edge(call.node, call.hops, path, target)] = None
+        for name, base, places in file.calls.said():
+            for path, target in self._meant(name, base, file.path, imported):
+                for node, above in zip(nodes[places], hops[places], strict=True):
+                    if target != node or path != file.path:
+                        edges[Edge(node, above, path, target)] = None
         return list(edges)
 
     def _meant(
-        self, call: Call, path: str, imported: Mapping[str, Import]
+        self, name: str, base: str, path: str, imported: Mapping[str, Import]
     ) -> Sequence[tuple[str, int]]:
         """Same file first, then what is imported, then the repository; of several, all."""
-        own = self._local[path].get(call.name, [])
-        start = call.base.split(".")[0] if call.base else call.name
-        known = imported.get(call.base) or imported.get(start)
-        if known is not None and (call.base or not own):
-            return _few(self._imported(call, known, path))
-        if own:
-            return _few(own)
-        return _few(self._places.get(call.name, []))
+        own = self._local[path].get(name, ())
+        known = imported.get(base) or imported.get(base.partition(".")[0] if base else name)
+        if known is not None and (base or not own):
+            return _few(self._imported(name, base, known, path))
+        return _few(own or self._places.get(name, ()))
 
-    def _imported(self, call: Call, known: Import, path: str) -> list[tuple[str, int]]:
-        name = call.name if call.base else known.original or call.name
-        inner = tuple(call.base.split(".")[1:]) if call.base != known.name else ()
+    def _imported(self, name: str, base: str, known: Import, path: str) -> list[tuple[str, int]]:
+        inner = tuple(base.split(".")[1:]) if base != known.name else ()
+        name = name if base else known.original or name
         found: list[tuple[str, int]] = []
         for module in ((*known.module, known.original, *inner), (*known.module, *inner)):
             for other in self._files(tuple(part for part in module if part), path):
