@@ -1,15 +1,18 @@
 """Building a memory as a LangGraph state machine (Q03-Q13).
 
-    plan -> summarise -> extract -> accept -> supplement -> merge -> fold -> embed
+    plan -> take -> summarise -> extract -> accept -> supplement -> merge -> fold -> embed
+             ^------------------------------------------|
 
 The ledger is the checkpoint: every phase of a segment is committed as it ends, and each node does
 what the store says is missing. So a run that was stopped anywhere is resumed by running it again.
+A chat model is asked about all documents at once; what is read without one is taken in portions, so
+that a segment's second reading comes while its first is remembered.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -37,13 +40,17 @@ class BuildState(TypedDict):
         documents: ids, in the order in which they were given.
         source: ids of all documents that were given with them, complete ones too.
         question: the user's question (orientation `full`), or "".
-        unread: segments without a first reading.
-        lacking: segments to read again with their accepted questions, or to close without.
+        later: documents that were not taken yet.
+        portion: documents that are read now.
+        unread: their segments without a first reading.
+        lacking: their segments to read again with their accepted questions, or to close without.
     """
 
     documents: list[str]
     source: list[str]
     question: str
+    later: list[str]
+    portion: list[str]
     unread: list[str]
     lacking: list[str]
 
@@ -51,6 +58,14 @@ class BuildState(TypedDict):
 class Planned(TypedDict):
     """Update of `plan`."""
 
+    later: list[str]
+
+
+class Taken(TypedDict):
+    """Update of `take`."""
+
+    later: list[str]
+    portion: list[str]
     unread: list[str]
 
 
@@ -60,12 +75,19 @@ class Accepted(TypedDict):
     lacking: list[str]
 
 
+PORTION = 2048
+"""Segments that are read without a model and then, with their accepted questions, again."""
+MOST_STEPS = 100_000
+"""LangGraph's own bound is for machines that may go round in circles; this one ends by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuildRun:
     """The context of one run: what its nodes work with, and texts that they load once.
 
     Attributes:
         segments: of the given documents, by id, in order.
+        of_document: the ids of each one's segments.
         lossy: first readings of an earlier run of which something was lost; they are made again.
         again: what `accept` found for each lacking segment.
         questioned: all segments that have accepted questions.
@@ -75,6 +97,7 @@ class BuildRun:
     reader: Reader
     infos: dict[str, DocumentInfo] = field(default_factory=dict)
     segments: dict[str, Segment] = field(default_factory=dict)
+    of_document: dict[str, list[str]] = field(default_factory=dict)
     lossy: dict[str, Contribution] = field(default_factory=dict)
     again: dict[str, "Again"] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
@@ -115,17 +138,16 @@ class BuildRun:
         of: dict[str, list[Segment]] = {}
         for segment in self.segments.values():
             of.setdefault(segment.document_id, []).append(segment)
-        for document_id in source:
-            if document_id not in of:
-                found = await self.deps.store.segments_of(self.deps.ns, document_id)
-                of[document_id] = list(found)
-        given = [segment for document_id in dict.fromkeys(source) for segment in of[document_id]]
+        others = [document_id for document_id in source if document_id not in of]
+        for segment in await self.deps.store.segments_of(self.deps.ns, *dict.fromkeys(others)):
+            of.setdefault(segment.document_id, []).append(segment)
+        given = [segment for id_ in dict.fromkeys(source) for segment in of.get(id_, ())]
         self.reader.shared = shares(given, reasoner.shared_tokens)
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise one document and keep the summary."""
         store, ns = self.deps.store, self.deps.ns
-        segments = [s for s in self.segments.values() if s.document_id == info.id]
+        segments = [self.segments[id] for id in self.of_document[info.id]]
         summary = await self.deps.reasoner.summarise(info.title, segments)
         await store.set_summary(ns, info.id, summary)
         self.infos[info.id] = replace(info, summary=summary)
@@ -189,11 +211,13 @@ async def build_documents(
         "documents": list(document_ids),
         "source": list(source or document_ids),
         "question": question,
+        "later": [],
+        "portion": [],
         "unread": [],
         "lacking": [],
     }
     try:
-        await build_graph().ainvoke(start, context=run)
+        await build_graph().ainvoke(start, {"recursion_limit": MOST_STEPS}, context=run)
     except (OutOfReach, CapReached):
         await merge_view(deps, start["documents"])
         raise
@@ -208,36 +232,54 @@ async def build_document(deps: BuildDeps, document_id: str, *, question: str = "
 def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
     """Return the machine, freshly wired."""
     graph = StateGraph(BuildState, context_schema=BuildRun)
-    nodes = [plan, summarise, extract, accept, supplement, merge, fold, embed]
-    for node in nodes:
+    reading = [plan, take, summarise, extract, accept, supplement]
+    closing = [merge, fold, embed]
+    for node in (*reading, *closing):
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "plan")
-    for before, after in pairwise(nodes):
+    for before, after in (*pairwise(reading), *pairwise(closing)):
         graph.add_edge(before.__name__, after.__name__)
+    graph.add_conditional_edges("supplement", _goes_on, ["take", "merge"])
     graph.add_edge("embed", END)
     return graph.compile()
+
+
+def _goes_on(state: BuildState) -> str:
+    return "take" if state["later"] else "merge"
 
 
 # --- nodes ---------------------------------------------------------------------------------------
 
 
 async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
-    """Find the segments that have no first reading."""
+    """Find out how far everything is."""
     run, deps = runtime.context, runtime.context.deps
-    wanted = set(state["documents"])
+    wanted = dict.fromkeys(state["documents"])
     run.infos.update({i.id: i for i in await deps.store.documents(deps.ns) if i.id in wanted})
-    for document_id in state["documents"]:
-        segments = await deps.store.segments_of(deps.ns, document_id)
-        run.segments.update({segment.id: segment for segment in segments})
-        rows = await deps.store.ledger(deps.ns, document_id)
-        run.reader.rows.update({row.segment_id: row for row in rows})
-        if any(row.state == "partial" for row in rows):
-            found = await deps.store.contributions(deps.ns, document_id, kinds=("extraction",))
-            run.lossy.update({made.segment_id: made for made in found if made.losses})
+    segments = await deps.store.segments_of(deps.ns, *wanted)
+    run.segments.update({segment.id: segment for segment in segments})
+    for segment in segments:
+        run.of_document.setdefault(segment.document_id, []).append(segment.id)
+    rows = await deps.store.ledger(deps.ns, *wanted)
+    run.reader.rows.update({row.segment_id: row for row in rows})
+    if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:
+        found = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
+        run.lossy.update({made.segment_id: made for made in found if made.losses})
     await run.share(state["source"])
-    unread = [id for id in run.segments if run.is_unread(id)]
+    return {"later": [id for id in wanted if id in run.of_document]}
+
+
+async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
+    """Take the documents that are read next: all of them, or as many as are remembered."""
+    run, later = runtime.context, state["later"]
+    count, taken = 0, 0
+    while taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
+        count += len(run.of_document[later[taken]])
+        taken += 1
+    unread = [id for d in later[:taken] for id in run.of_document[d] if run.is_unread(id)]
     # What failed before comes last: a run that stops at it has read all that can be read.
-    return {"unread": sorted(unread, key=lambda id: run.state_of(id) == "failed")}
+    unread.sort(key=lambda id: run.state_of(id) == "failed")
+    return {"later": later[taken:], "portion": later[:taken], "unread": unread}
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
@@ -246,7 +288,7 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     reading = {run.segments[id].document_id for id in state["unread"]}
     waiting = [
         info
-        for document_id in state["documents"]
+        for document_id in state["portion"]
         if (info := run.infos[document_id]).segments > 1
         and not info.summary
         and (document_id in reading or run.deps.reasoner.is_local)
@@ -268,11 +310,12 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
     """Decide on the proposed questions, one pool per document, in segment order (Q09)."""
     run, deps = runtime.context, runtime.context.deps
-    for document_id in state["documents"]:
-        found = await deps.store.contributions(deps.ns, document_id)
-        extractions = [c for c in found if c.kind == "extraction"]
-        asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
-        for first, questions in zip(extractions, run.decide(extractions), strict=True):
+    found = await deps.store.contributions(deps.ns, *state["portion"])
+    extractions = [c for c in found if c.kind == "extraction"]
+    asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
+    for _, own in groupby(extractions, key=lambda c: run.segments[c.segment_id].document_id):
+        firsts = list(own)
+        for first, questions in zip(firsts, run.decide(firsts), strict=True):
             if questions:
                 run.questioned.add(first.segment_id)
             before = asked.get((first.segment_id, questions))
@@ -281,7 +324,8 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
                 run.again[first.segment_id] = Again(first, questions, attempt)
             elif run.state_of(first.segment_id) != "ok":
                 run.again[first.segment_id] = Again(first)
-    return {"lacking": list(run.again)}
+    ids = (id for document in state["portion"] for id in run.of_document[document])
+    return {"lacking": [id for id in ids if id in run.again]}
 
 
 async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:

@@ -40,17 +40,29 @@ def used_names(change: Change) -> set[str]:
     return found
 
 
-def check_document(document: Document, segments: Sequence[Segment]) -> str:
-    """Return the document's id.
+def checked_documents(
+    written: Sequence[tuple[Document, Sequence[Segment]]],
+) -> list[tuple[str, Document, Sequence[Segment]]]:
+    """Return documents with their ids and segments.
 
     Raises:
-        UsageError: it has none, or two segments have the same.
+        UsageError: one has no id, or two documents or two segments have the same.
     """
-    if document.id is None:
-        raise UsageError("a document needs an id before it can be kept")
-    if len({segment.id for segment in segments}) < len(segments):
-        raise UsageError(f"two segments of document {document.id!r} have the same id")
-    return document.id
+    documents: set[str] = set()
+    taken: set[str] = set()
+    found = []
+    for document, segments in written:
+        if document.id is None:
+            raise UsageError("a document needs an id before it can be kept")
+        if document.id in documents:
+            raise UsageError(f"document {document.id!r} is given twice")
+        documents.add(document.id)
+        if len({segment.id for segment in segments}) < len(segments):
+            raise UsageError(f"two segments of document {document.id!r} have the same id")
+        check_segment_ids(document.id, (segment.id for segment in segments if segment.id in taken))
+        taken.update(segment.id for segment in segments)
+        found.append((document.id, document, segments))
+    return found
 
 
 def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:

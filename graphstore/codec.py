@@ -110,8 +110,8 @@ def _record(kind: type) -> _Convert:
     converters = {f.name: _converter(hints[f.name]) for f in fields(kind)}
 
     def make(value: Mapping[str, Any]) -> Any:
-        known = converters.keys() & value.keys()
-        return kind(**{name: converters[name](value[name]) for name in known})
+        known = ((name, item) for name, item in value.items() if name in converters)
+        return kind(**{name: converters[name](item) for name, item in known})
 
     return make
 

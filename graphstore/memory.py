@@ -15,8 +15,8 @@ from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavail
 from qrmem.graphstore import columns
 from qrmem.graphstore.checking import (
     check_change,
-    check_document,
     check_segment_ids,
+    checked_documents,
     lost_import,
 )
 from qrmem.graphstore.codec import from_plain, to_plain
@@ -125,20 +125,28 @@ class MemoryStore:
     async def put_document(
         self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
     ) -> None:
+        await self._put(ns, [(document, segments)], anew=anew)
+
+    async def put_documents(
+        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
+    ) -> None:
+        await self._put(ns, written)
+
+    async def _put(
+        self,
+        ns: str,
+        written: Sequence[tuple[Document, Sequence[Segment]]],
+        *,
+        anew: bool = False,
+    ) -> None:
         space = self._existing(ns)
-        id_ = check_document(document, segments)
-        _digest(document.text)
-        new = {segment.id for segment in segments}
-        old = set(space.of_document.get(id_, ()))
-        check_segment_ids(id_, sorted((new & space.segments.keys()) - old))
-        if anew:
-            space.summaries.pop(id_, None)
-        space.drop_segments(old if anew else old - new)
-        if id_ in space.documents:
-            space.raise_revision()
-        space.documents[id_] = from_plain(to_plain(document), Document)
-        space.segments |= {s.id: replace(s, document_id=id_) for s in segments}
-        space.of_document[id_] = space.in_order(new)
+        checked = checked_documents(written)
+        for id_, document, segments in checked:
+            _digest(document.text)
+            others = space.segments.keys() - set(space.of_document.get(id_, ()))
+            check_segment_ids(id_, sorted(others & {segment.id for segment in segments}))
+        for id_, document, segments in checked:
+            space.put_document(id_, document, segments, anew=anew)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
@@ -180,18 +188,14 @@ class MemoryStore:
         found = self._space(ns).segments
         return [found[id_] for id_ in ids if id_ in found]
 
-    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
+    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
         space = self._space(ns)
-        return [space.segments[id_] for id_ in space.of_document.get(document_id, ())]
+        return [space.segments[id_] for id_ in space.of_documents(document_ids)]
 
-    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
+    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
         space = self._space(ns)
-        documents = sorted(space.of_document) if document_id is None else [document_id]
-        return [
-            space.ledger.get(id_, LedgerRow(id_, "pending"))
-            for document in documents
-            for id_ in space.of_document.get(document, ())
-        ]
+        segments = space.of_documents(document_ids or sorted(space.of_document))
+        return [space.ledger.get(id_, LedgerRow(id_, "pending")) for id_ in segments]
 
     async def record(
         self,
@@ -220,12 +224,12 @@ class MemoryStore:
         space.calls.extend(calls)
 
     async def contributions(
-        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
         space = self._space(ns)
         found = [
             contribution
-            for segment_id in space.of_document.get(document_id, ())
+            for segment_id in space.of_documents(document_ids)
             for _, contribution in sorted(space.contributions.get(segment_id, {}).items())
         ]
         return [contribution for contribution in found if contribution.kind in kinds]
@@ -252,10 +256,10 @@ class MemoryStore:
         space.apply(change)
         return space.info.revision
 
-    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
-        merged = self._space(ns).rows.merged
-        segments = await self.segments_of(ns, document_id)
-        return {segment.id: merged[segment.id] for segment in segments if segment.id in merged}
+    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
+        space = self._space(ns)
+        merged = space.rows.merged
+        return {id_: merged[id_] for id_ in space.of_documents(document_ids) if id_ in merged}
 
     async def names(self, ns: str) -> Sequence[NameRow]:
         return self._space(ns).view().names()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
@@ -103,6 +104,24 @@ class Space:
     def raise_revision(self) -> None:
         """Count a change of the view."""
         self.info = replace(self.info, revision=self.info.revision + 1)
+
+    def of_documents(self, document_ids: Iterable[str]) -> list[str]:
+        """Return the ids of some documents' segments, in order."""
+        return [id_ for document in document_ids for id_ in self.of_document.get(document, ())]
+
+    def put_document(
+        self, id_: str, document: Document, segments: Sequence[Segment], *, anew: bool
+    ) -> None:
+        """Write a document that was found right; see `GraphStore.put_document`."""
+        new, old = {segment.id for segment in segments}, set(self.of_documents([id_]))
+        if anew:
+            self.summaries.pop(id_, None)
+        self.drop_segments(old if anew else old - new)
+        if id_ in self.documents:
+            self.raise_revision()
+        self.documents[id_] = from_plain(to_plain(document), Document)
+        self.segments |= {s.id: replace(s, document_id=id_) for s in segments}
+        self.of_document[id_] = self.in_order(new)
 
     def drop_segments(self, gone: Collection[str]) -> None:
         """Remove segments with all that hangs on them."""

@@ -327,6 +327,16 @@ class GraphStore(Protocol):
         """
         ...
 
+    async def put_documents(
+        self, ns: str, written: "Sequence[tuple[Document, Sequence[Segment]]]"
+    ) -> None:
+        """Write several documents as `put_document` does one: all of them or none.
+
+        Args:
+            written: documents of different ids, with their segments.
+        """
+        ...
+
     async def document(self, ns: str, document_id: str) -> Document | None:
         """Return it with its text, or `None`."""
         ...
@@ -358,12 +368,15 @@ class GraphStore(Protocol):
         """Return segments in the order of `ids`."""
         ...
 
-    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
-        """Return a document's segments in order."""
+    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
+        """Return the segments of some documents, each one's in order, in the order of the ids."""
         ...
 
-    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
-        """Return the rows of one document's segments, or of all; `pending` where none was kept."""
+    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
+        """Return the rows of some documents' segments, in the order of `segments_of`.
+
+        Without an id those of all, by document id. A segment of which none was kept is `pending`.
+        """
         ...
 
     async def record(
@@ -392,9 +405,12 @@ class GraphStore(Protocol):
         ...
 
     async def contributions(
-        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
-        """Return a document's contributions by segment index, then kind, then `asked`."""
+        """Return some documents' contributions by segment, kind and `asked`.
+
+        Segments come in the order of `segments_of`.
+        """
         ...
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
@@ -418,7 +434,7 @@ class GraphStore(Protocol):
         """
         ...
 
-    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
+    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         """Return segment id to the digest last applied with `Change.merged`, in order."""
         ...
 

@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_document, check_segment_ids, lost_import
+from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j import removal
-from qrmem.graphstore.neo4j.connection import Work
-from qrmem.graphstore.neo4j.keys import full, in_order, short
+from qrmem.graphstore.neo4j.connection import Row, Work
+from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.records import Document, DocumentInfo, Part, Segment
 
@@ -49,53 +50,63 @@ async def finish_import(work: Work, token: str) -> None:
         raise lost_import(work.ns)
 
 
-async def put_document(
-    work: Work, document: Document, segments: Sequence[Segment], *, anew: bool = False
+async def put_documents(
+    work: Work,
+    written: Sequence[tuple[Document, Sequence[Segment]]],
+    *,
+    anew: bool = False,
 ) -> None:
-    """Write a document and its segments; what hangs on segments that are gone goes."""
+    """Write documents and their segments; what hangs on segments that are gone goes."""
     await work.lock()
-    id_ = check_document(document, segments)
+    checked = checked_documents(written)
     if anew:
-        await delete_document(work, id_)
-    new = {segment.id for segment in segments}
-    taken = await work.each("documents.taken", sorted(map(short, new)), document=id_)
-    check_segment_ids(id_, (segment for (segment,) in taken))
-    was_there = await work.row("documents.exists", key=short(id_)) is not None
-    old = {segment for (segment,) in await work.rows("documents.segment_ids", key=short(id_))}
+        for id_, _, _ in checked:
+            await delete_document(work, id_)
+    wanted = [[short(s.id), id_] for id_, _, segments in checked for s in segments]
+    for id_, taken in await work.each("documents.taken", sorted(wanted)):
+        check_segment_ids(id_, [taken])
+    keys = [short(id_) for id_, _, _ in checked]
+    there = set(await work.gathered("documents.existing", keys))
+    old = {segment for (segment,) in await work.each("documents.segment_ids", sorted(there))}
+    new = {segment.id for _, _, segments in checked for segment in segments}
     await removal.drop_segments(work, old - new)
-    await _put(work, id_, document, segments)
-    await _put_segments(work, id_, segments, old & new)
-    if was_there:
+    rows = [_row(id_, document, segments) for id_, document, segments in checked]
+    await work.each("documents.put", rows)
+    await _put_segments(work, checked, old & new)
+    await work.each("documents.unchain", sorted(there))
+    await work.each("documents.chain", _chained(checked))
+    if there:
         await work.run("namespaces.raise_revision")
 
 
-async def _put(work: Work, id_: str, document: Document, segments: Sequence[Segment]) -> None:
+def _row(id_: str, document: Document, segments: Sequence[Segment]) -> Row:
     text = document.text
     is_covered = "".join(segment.text for segment in segments) == text
-    await work.run(
-        "documents.put",
-        key=short(id_),
-        full=full(id_),
-        title=document.title,
-        metadata=dumps(document.metadata),
-        parts=dumps(document.parts),
-        characters=len(text),
-        digest=hashlib.sha256(text.encode()).hexdigest(),
-        text=None if is_covered else text,
-    )
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    details = document.title, dumps(document.metadata), dumps(document.parts)
+    return [short(id_), full(id_), *details, len(text), digest, None if is_covered else text]
 
 
-async def _put_segments(work: Work, id_: str, segments: Sequence[Segment], kept: set[str]) -> None:
-    rows = {
-        s.id: [short(s.id), full(s.id), s.index, s.start, s.end, s.text, s.tokens, s.part]
-        for s in segments
-    }
-    fresh = [row for key, row in rows.items() if key not in kept]
-    await work.each("documents.add_segments", fresh, document_key=short(id_), document=id_)
-    await work.each("documents.update_segments", [row for key, row in rows.items() if key in kept])
-    await work.run("documents.unchain", key=short(id_))
-    ordered = [short(s.id) for s in sorted(segments, key=lambda s: s.index)]
-    await work.each("documents.chain", [list(pair) for pair in pairwise(ordered)])
+async def _put_segments(
+    work: Work, checked: Sequence[tuple[str, Document, Sequence[Segment]]], kept: set[str]
+) -> None:
+    fresh: list[Row] = []
+    known: list[Row] = []
+    for id_, _, segments in checked:
+        for s in segments:
+            row = [short(s.id), full(s.id), s.index, s.start, s.end, s.text, s.tokens, s.part]
+            (known if s.id in kept else fresh).append([short(id_), id_, *row])
+    await work.each("documents.add_segments", fresh)
+    await work.each("documents.update_segments", known)
+
+
+def _chained(checked: Sequence[tuple[str, Document, Sequence[Segment]]]) -> list[list[str]]:
+    """Return the keys of each two segments that follow each other."""
+    pairs = []
+    for _, _, segments in checked:
+        ordered = [short(s.id) for s in sorted(segments, key=lambda s: s.index)]
+        pairs += [list(pair) for pair in pairwise(ordered)]
+    return pairs
 
 
 async def document(work: Work, document_id: str) -> Document | None:
@@ -152,9 +163,9 @@ async def delete_document(work: Work, document_id: str) -> None:
         return
     await work.lock()
     key = short(document_id)
-    if await work.row("documents.exists", key=key) is None:
+    if not await work.gathered("documents.existing", [key]):
         return
-    gone = {segment for (segment,) in await work.rows("documents.segment_ids", key=key)}
+    gone = {segment for (segment,) in await work.each("documents.segment_ids", [key])}
     await removal.drop_segments(work, gone)
     await work.run("documents.drop", key=key)
     await work.run("namespaces.raise_revision")
@@ -166,7 +177,7 @@ async def segments(work: Work, ids: Sequence[str]) -> list[Segment]:
     return in_order(ids, {row[0]: Segment(*row) for row in rows})
 
 
-async def segments_of(work: Work, document_id: str) -> list[Segment]:
-    """Return a document's segments in order."""
-    rows = await work.rows("documents.segments_of", key=short(document_id))
-    return sorted((Segment(*row) for row in rows), key=lambda segment: segment.index)
+async def segments_of(work: Work, document_ids: Sequence[str]) -> list[Segment]:
+    """Return some documents' segments in order."""
+    rows = await work.each("documents.segments_of", numbered(document_ids))
+    return [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Work
-from qrmem.graphstore.neo4j.keys import joined, short, shortened
+from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
 from qrmem.ports import CallRecord
 from qrmem.records import Contribution, LedgerRow, MergeDecision
@@ -40,19 +41,21 @@ def _key(contribution: Contribution) -> str:
     return joined(contribution.segment_id, contribution.kind, json.dumps(contribution.asked))
 
 
-async def ledger(work: Work, document_id: str | None) -> list[LedgerRow]:
-    """Return the ledger rows of one document, or of all; what has none yet is `pending`."""
-    if document_id is None:
-        rows = await work.rows("facts.ledger")
+async def ledger(work: Work, document_ids: Sequence[str]) -> list[LedgerRow]:
+    """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
+    if document_ids:
+        rows = await work.each("facts.ledger_of", numbered(document_ids))
     else:
-        rows = await work.rows("facts.ledger_of", key=short(document_id))
-    return [LedgerRow(*row[2:]) for row in sorted(rows)]
+        rows = await work.rows("facts.ledger")
+    return [LedgerRow(*row[2:]) for row in sorted(rows, key=itemgetter(0, 1))]
 
 
-async def contributions(work: Work, document_id: str, kinds: Sequence[str]) -> list[Contribution]:
-    """Return a document's contributions by segment index, then kind, then `asked`."""
-    rows = await work.rows("facts.contributions", key=short(document_id), kinds=list(kinds))
-    found = [(index, loads(body, Contribution)) for index, body in rows]
+async def contributions(
+    work: Work, document_ids: Sequence[str], kinds: Sequence[str]
+) -> list[Contribution]:
+    """Return some documents' contributions by segment, then kind, then `asked`."""
+    rows = await work.each("facts.contributions", numbered(document_ids), kinds=list(kinds))
+    found = [((place, index), loads(body, Contribution)) for place, index, body in rows]
     found.sort(key=lambda pair: (pair[0], pair[1].kind, pair[1].asked))
     return [contribution for _, contribution in found]
 

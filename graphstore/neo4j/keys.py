@@ -6,7 +6,7 @@ therefore the id itself, or its beginning with a digest where it is long; then `
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 MAX_BYTES = 1500
 """Longest key that is kept as it is, in UTF-8."""
@@ -31,6 +31,11 @@ def full(key: str) -> str | None:
 def shortened(keys: Iterable[str]) -> dict[str, str]:
     """Return short key to id, for asking about ids and knowing them again."""
     return {short(key): key for key in keys}
+
+
+def numbered(ids: Iterable[str]) -> list[list[Any]]:
+    """Return place and short key of each id, for rows in the order of the ids."""
+    return [[place, short(id_)] for place, id_ in enumerate(ids)]
 
 
 def joined(*parts: str) -> str:

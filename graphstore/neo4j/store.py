@@ -94,7 +94,12 @@ class Neo4jStore:
     async def put_document(
         self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
     ) -> None:
-        await self._db.write(documents.put_document, ns, document, segments, anew=anew)
+        await self._db.write(documents.put_documents, ns, [(document, segments)], anew=anew)
+
+    async def put_documents(
+        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
+    ) -> None:
+        await self._db.write(documents.put_documents, ns, written)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._db.read(documents.document, ns, document_id)
@@ -114,11 +119,11 @@ class Neo4jStore:
     async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
         return await self._db.read(documents.segments, ns, ids)
 
-    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
-        return await self._db.read(documents.segments_of, ns, document_id)
+    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
+        return await self._db.read(documents.segments_of, ns, document_ids)
 
-    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
-        return await self._db.read(facts.ledger, ns, document_id)
+    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
+        return await self._db.read(facts.ledger, ns, document_ids)
 
     async def record(
         self,
@@ -138,9 +143,9 @@ class Neo4jStore:
         await self._db.write(facts.record, ns, rows, calls)
 
     async def contributions(
-        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
-        return await self._db.read(facts.contributions, ns, document_id, kinds)
+        return await self._db.read(facts.contributions, ns, document_ids, kinds)
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
         await self._db.write(facts.decide, ns, decision)
@@ -161,8 +166,8 @@ class Neo4jStore:
             raise
         return revision
 
-    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
-        return await self._db.read(view.merged_segments, ns, document_id)
+    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
+        return await self._db.read(view.merged_segments, ns, document_ids)
 
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._db.read(view.names, ns)

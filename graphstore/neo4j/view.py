@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from qrmem.graphstore.neo4j.connection import Row, Work
-from qrmem.graphstore.neo4j.keys import in_order, short
+from qrmem.graphstore.neo4j.keys import in_order, numbered, short
 from qrmem.graphstore.neo4j.tallies import ranked, unpacked
 from qrmem.graphstore.protocol import Around, EntityCount, NameRow
 from qrmem.records import Entity, Fact, Question, Segment
@@ -12,10 +12,10 @@ from qrmem.records import Entity, Fact, Question, Segment
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
-async def merged_segments(work: Work, document_id: str) -> Mapping[str, str]:
+async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[str, str]:
     """Return segment id to digest, in order."""
-    rows = await work.rows("view.merged", key=short(document_id))
-    return {id_: digest for _, id_, digest in sorted(rows)}
+    rows = await work.each("view.merged", numbered(document_ids))
+    return {id_: digest for _, _, id_, digest in sorted(rows)}
 
 
 async def names(work: Work) -> list[NameRow]:

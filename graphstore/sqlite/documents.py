@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_document, check_segment_ids, lost_import
+from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.sqlite import changes, removal
@@ -16,6 +16,7 @@ from qrmem.graphstore.sqlite.lookup import (
     namespace_number,
     required_namespace,
     rows_in,
+    rows_of_documents,
 )
 from qrmem.records import Document, DocumentInfo, Part, Segment
 
@@ -63,19 +64,24 @@ def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:
         raise lost_import(ns)
 
 
-def put_document(
+def put_documents(
     db: sqlite3.Connection,
     ns: str,
-    document: Document,
-    segments: Sequence[Segment],
+    written: Sequence[tuple[Document, Sequence[Segment]]],
     *,
     anew: bool = False,
 ) -> None:
-    """Write a document and its segments; what hangs on segments that are gone goes."""
-    id_ = check_document(document, segments)
+    """Write documents and their segments; what hangs on segments that are gone goes."""
     number = required_namespace(db, ns)
-    if anew:
-        delete_document(db, ns, id_)
+    for id_, document, segments in checked_documents(written):
+        if anew:
+            delete_document(db, ns, id_)
+        _put(db, number, id_, document, segments)
+
+
+def _put(
+    db: sqlite3.Connection, number: int, id_: str, document: Document, segments: Sequence[Segment]
+) -> None:
     is_known = document_number(db, number, id_) > 0
     doc = _upsert(db, number, document, segments)
     new = {segment.id for segment in segments}
@@ -220,8 +226,7 @@ def segments(db: sqlite3.Connection, ns: str, ids: Sequence[str]) -> list[Segmen
     return in_order(ids, {row[0]: Segment(*row) for row in rows})
 
 
-def segments_of(db: sqlite3.Connection, ns: str, document_id: str) -> list[Segment]:
-    """Return a document's segments in order."""
-    doc = document_number(db, namespace_number(db, ns), document_id)
-    rows = db.execute(_SEGMENT + "WHERE s.document = ? ORDER BY s.idx", (doc,))
-    return [Segment(*row) for row in rows]
+def segments_of(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> list[Segment]:
+    """Return some documents' segments in order."""
+    sql = _SEGMENT + "WHERE s.document = ? ORDER BY s.idx"
+    return [Segment(*row) for row in rows_of_documents(db, ns, document_ids, sql)]

@@ -2,19 +2,28 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.sqlite.lookup import (
-    document_number,
     namespace_number,
     required_namespace,
+    rows_of_documents,
     segment_numbers,
 )
 from qrmem.graphstore.sqlite.runs import add_calls
 from qrmem.ports import CallRecord
 from qrmem.records import Contribution, LedgerRow, MergeDecision
+
+_LEDGER = """
+    SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''), coalesce(l.reasoner, '')
+    FROM document d CROSS JOIN segment s ON s.document = d.num
+    LEFT JOIN ledger l ON l.segment = s.num
+"""
 
 
 def record(
@@ -41,33 +50,31 @@ def record(
     add_calls(db, number, calls)
 
 
-def ledger(db: sqlite3.Connection, ns: str, document_id: str | None) -> list[LedgerRow]:
-    """Return the ledger rows of one document, or of all; what has none yet is `pending`."""
-    number = namespace_number(db, ns)
-    where, value = "d.ns = ?", number
-    if document_id is not None:
-        where, value = "d.num = ?", document_number(db, number, document_id)
-    rows = db.execute(
-        "SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''),"
-        " coalesce(l.reasoner, '') FROM document d CROSS JOIN segment s ON s.document = d.num"
-        f" LEFT JOIN ledger l ON l.segment = s.num WHERE {where} ORDER BY d.id, s.idx",
-        (value,),
-    )
+def ledger(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> list[LedgerRow]:
+    """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
+    sql = _LEDGER + "WHERE d.num = ? ORDER BY s.idx"
+    rows: Iterable[tuple[Any, ...]] = rows_of_documents(db, ns, document_ids, sql)
+    if not document_ids:
+        sql = _LEDGER + "WHERE d.ns = ? ORDER BY d.id, s.idx"
+        rows = db.execute(sql, (namespace_number(db, ns),))
     return [LedgerRow(*row) for row in rows]
 
 
 def contributions(
-    db: sqlite3.Connection, ns: str, document_id: str, kinds: Sequence[str]
+    db: sqlite3.Connection, ns: str, document_ids: Sequence[str], kinds: Sequence[str]
 ) -> list[Contribution]:
-    """Return a document's contributions by segment index, then kind, then `asked`."""
-    doc = document_number(db, namespace_number(db, ns), document_id)
-    rows = db.execute(
-        "SELECT s.idx, c.kind, c.body FROM segment s CROSS JOIN contribution c"
-        " ON c.segment = s.num WHERE s.document = ?",
-        (doc,),
+    """Return some documents' contributions by segment, then kind, then `asked`."""
+    sql = (
+        "SELECT s.document, s.idx, c.kind, c.body FROM segment s CROSS JOIN contribution c"
+        " ON c.segment = s.num WHERE s.document = ? ORDER BY s.idx"
     )
-    found = [(idx, loads(body, Contribution)) for idx, kind, body in rows if kind in kinds]
-    return [c for _, c in sorted(found, key=lambda pair: (pair[0], pair[1].kind, pair[1].asked))]
+    rows = rows_of_documents(db, ns, document_ids, sql)
+    found = [(row[:2], loads(row[3], Contribution)) for row in rows if row[2] in kinds]
+    return [
+        made
+        for _, passes in groupby(found, key=itemgetter(0))
+        for made in sorted((made for _, made in passes), key=attrgetter("kind", "asked"))
+    ]
 
 
 def decide(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:

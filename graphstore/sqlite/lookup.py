@@ -88,6 +88,15 @@ def document_number(db: sqlite3.Connection, ns: int, document_id: str) -> int:
     return row[0] if row else 0
 
 
+def rows_of_documents(
+    db: sqlite3.Connection, ns: str, document_ids: Sequence[str], sql: str
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a statement about one document's number, document by document."""
+    number = namespace_number(db, ns)
+    for document_id in document_ids:
+        yield from db.execute(sql, (document_number(db, number, document_id),))
+
+
 def next_number(db: sqlite3.Connection, table: str) -> int:
     """Return the first number of a table that is not taken; right only inside a write."""
     return int(db.execute(f"SELECT coalesce(max(num), 0) + 1 FROM {table}").fetchone()[0])

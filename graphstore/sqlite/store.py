@@ -132,7 +132,12 @@ class SqliteStore:
     async def put_document(
         self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
     ) -> None:
-        await self._write(documents.put_document, ns, document, segments, anew=anew)
+        await self._write(documents.put_documents, ns, [(document, segments)], anew=anew)
+
+    async def put_documents(
+        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
+    ) -> None:
+        await self._write(documents.put_documents, ns, written)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._worker.read(documents.document, ns, document_id)
@@ -152,11 +157,11 @@ class SqliteStore:
     async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
         return await self._worker.read(documents.segments, ns, ids)
 
-    async def segments_of(self, ns: str, document_id: str) -> Sequence[Segment]:
-        return await self._worker.read(documents.segments_of, ns, document_id)
+    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
+        return await self._worker.read(documents.segments_of, ns, document_ids)
 
-    async def ledger(self, ns: str, document_id: str | None = None) -> Sequence[LedgerRow]:
-        return await self._worker.read(facts.ledger, ns, document_id)
+    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
+        return await self._worker.read(facts.ledger, ns, document_ids)
 
     async def record(
         self,
@@ -176,9 +181,9 @@ class SqliteStore:
         await self._write(facts.record, ns, rows, calls)
 
     async def contributions(
-        self, ns: str, document_id: str, *, kinds: Sequence[str] = ("extraction", "supplement")
+        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
-        return await self._worker.read(facts.contributions, ns, document_id, kinds)
+        return await self._worker.read(facts.contributions, ns, document_ids, kinds)
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
         await self._write(facts.decide, ns, decision)
@@ -191,8 +196,8 @@ class SqliteStore:
     async def apply(self, ns: str, revision: int, change: Change) -> int:
         return await self._write(changes.apply, ns, revision, change)
 
-    async def merged_segments(self, ns: str, document_id: str) -> Mapping[str, str]:
-        return await self._worker.read(view.merged_segments, ns, document_id)
+    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
+        return await self._worker.read(view.merged_segments, ns, document_ids)
 
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._worker.read(view.names, ns)

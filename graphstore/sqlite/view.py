@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from qrmem.graphstore.protocol import EntityCount, NameRow
 from qrmem.graphstore.sqlite.lookup import (
-    document_number,
     entity_numbers,
     in_order,
     namespace_number,
     pick,
+    rows_of_documents,
     segment_numbers,
 )
 from qrmem.records import Entity, Fact, Question
@@ -22,16 +22,15 @@ _OF_ENTITIES = """
 """
 
 
-def merged_segments(db: sqlite3.Connection, ns: str, document_id: str) -> Mapping[str, str]:
+def merged_segments(
+    db: sqlite3.Connection, ns: str, document_ids: Sequence[str]
+) -> Mapping[str, str]:
     """Return segment id to digest, in order."""
-    doc = document_number(db, namespace_number(db, ns), document_id)
-    return dict(
-        db.execute(
-            "SELECT s.id, g.digest FROM segment s CROSS JOIN merged g ON g.segment = s.num"
-            " WHERE s.document = ? ORDER BY s.idx",
-            (doc,),
-        )
+    sql = (
+        "SELECT s.id, g.digest FROM segment s CROSS JOIN merged g ON g.segment = s.num"
+        " WHERE s.document = ? ORDER BY s.idx"
     )
+    return {id_: digest for id_, digest in rows_of_documents(db, ns, document_ids, sql)}
 
 
 def names(db: sqlite3.Connection, ns: str) -> list[NameRow]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from qrmem.errors import NotFound, UsageError
-from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.protocol import Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
 from qrmem.ports import CallRecord
@@ -101,6 +101,58 @@ class FactsContract(Contract):
         with pytest.raises(UsageError):
             await store.put_document("n", Document("a\ud800b", id="d"), [])
         assert list(await store.documents("n")) == []
+
+    async def test_documents_put_together_are_as_those_put_one_by_one(
+        self, store: GraphStore
+    ) -> None:
+        given = [text("b", "Ann ran. ", "Bob ran. "), text("a", "Cy ran. "), text("c", "")]
+        for ns in ("n", "m"):
+            await store.create_namespace(ns, INFO)
+            await store.put_document(ns, *text("a", "Cy sat. ", "Cy ran. "))
+        await store.put_documents("n", given)
+        for document, segments in given:
+            await store.put_document("m", document, segments)
+        assert await contents(store, "n") == await contents(store, "m")
+
+    async def test_of_documents_put_together_all_are_kept_or_none(self, store: GraphStore) -> None:
+        document, segments = good = text("a", "Cy ran. ")
+        await add(store, "n", text("d", "A. "))
+        before = await contents(store, "n")
+        taken = await store.segments_of("n", "d")
+        for bad in ((Document("x", id=None), ()), (Document("x", id="e"), taken), good):
+            with pytest.raises(UsageError):
+                await store.put_documents("n", [good, bad])
+        with pytest.raises(UsageError):
+            await store.put_documents(
+                "n", [(document, segments), (Document("x", id="f"), segments)]
+            )
+        assert await contents(store, "n") == before
+
+    async def test_several_documents_are_read_in_the_order_asked_for(
+        self, store: GraphStore
+    ) -> None:
+        given = {id_: text(id_, f"{id_}1 ", f"{id_}2 ") for id_ in ("a", "b", "c")}
+        await store.create_namespace("n", INFO)
+        await store.put_documents("n", list(given.values()))
+        made = {
+            segment.id: Contribution(segment.id, "extraction", questions=(segment.text,))
+            for _, segments in given.values()
+            for segment in segments
+        }
+        ids = [segment.id for id_ in ("c", "a") for segment in given[id_][1]]
+        await store.record_all("n", [(LedgerRow(id_, "ok"), made[id_]) for id_ in sorted(made)])
+        await store.apply("n", 0, Change(merged={id_: f"of {id_}" for id_ in made}))
+        asked = ("c", "missing", "a")
+        assert [s.id for s in await store.segments_of("n", *asked)] == ids
+        assert [row.segment_id for row in await store.ledger("n", *asked)] == ids
+        assert list(await store.contributions("n", *asked)) == [made[id_] for id_ in ids]
+        assert list((await store.merged_segments("n", *asked)).items()) == [
+            (id_, f"of {id_}") for id_ in ids
+        ]
+        assert not await store.segments_of("n")
+        assert not await store.contributions("n")
+        everything = [s.id for id_ in "abc" for s in given[id_][1]]
+        assert [row.segment_id for row in await store.ledger("n")] == everything
 
     async def test_segments_are_pending_until_recorded(self, store: GraphStore) -> None:
         document, segments = text("d", "A. ", "B. ")

@@ -52,7 +52,7 @@ def numbers(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
         for match in _DIGITS.finditer(text):
             if _counts_something(match.group()):
                 found.append(match.span())
-    for match in _SPELLED.finditer(text):
+    for match in _SPELLED.finditer(text) if _has_number_word(text) else ():
         if match.group(1).casefold() in voc.UNITS:
             found.append(match.span())
     free = [s for s in found if not any(a < s[1] and s[0] < b for a, b in taken)]
@@ -64,6 +64,12 @@ _DIGIT = re.compile(r"\d")
 
 def _has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
+
+
+def _has_number_word(text: str) -> bool:
+    """Whether it is worth while to look for spelled numbers, which takes long."""
+    low = text.lower()
+    return any(word in low for word in voc.BIG_NUMBER_WORDS)
 
 
 def _counts_something(found: str) -> bool:

@@ -11,6 +11,7 @@ _TITLE = re.compile(
     r"(?:[“\"«„]|(?<![\w])[‘'])([^\W\d_][^“”\"«»„‘\n.!?;]{1,60}?)[,.]?(?:[”\"»]|[’'](?!\w))"
     r"|(?<!\w)[_*]([^\W\d_][^_*\n.!?;]{1,60}?)[_*](?!\w)"
 )
+_MARK = re.compile("[“\"«„‘'_*]")
 _CUE = re.compile(r"([^\W\d_]+),?\s*\Z")
 _WORD = re.compile(r"[^\W\d_]+")
 _BRACKETS = re.compile("[『《〈]([^『』《》〈〉\n]{1,40})[』》〉]")
@@ -27,6 +28,8 @@ def titles(text: str) -> list[tuple[int, int, str]]:
     A quotation is a title if its weighty words all have capitals and there are two of them, or if a
     word such as "novel" or "called" introduces it; anything else is speech or emphasis.
     """
+    if not _MARK.search(text):
+        return []
     found = []
     for match in _TITLE.finditer(text):
         group = 1 if match.group(1) else 2

@@ -169,6 +169,8 @@ def _folded(names: list[_Name]) -> list[_Name]:
 
 def _best_form(name: _Name) -> str:
     """The fullest form: most words, then the most frequent, then the one not shouted."""
+    if len(name.forms) == 1:
+        return next(iter(name.forms))
     return max(name.forms, key=lambda f: (len(f.split()), name.forms[f], not f.isupper(), f))
 
 

@@ -318,9 +318,10 @@ class _Merging:
             canonical = self._canonical(members)
             norm = self._split[canonical][0]
             alike = [key for key in members if self._split[key][0] == norm]
-            row = EntityRow(canonical, self._display(alike), self._type(members))
+            spelling = self._spelling(alike)
+            row = EntityRow(canonical, spelling or _guessed(norm), self._type(members))
             entities[canonical] = row
-            if not self._spelling(alike):
+            if not spelling:
                 unspelled.add(canonical)
             names |= dict.fromkeys(members, canonical)
             merges += [self._merge(key, row) for key in members if key != canonical]
@@ -333,6 +334,8 @@ class _Merging:
         )
 
     def _canonical(self, members: Sequence[str]) -> str:
+        if len(members) == 1:
+            return members[0]
         counts: dict[str, int] = defaultdict(int)
         for key in members:
             counts[self._split[key][0]] += self._uses[key].count
@@ -347,11 +350,10 @@ class _Merging:
     def _spelling(self, keys: Sequence[str]) -> str:
         """Return the most frequent surface that spells names of one normalised form, or ""."""
         uses = [self._uses[key] for key in keys if spells(self._uses[key].surface, key)]
-        best = min(uses, key=lambda u: (-u.count, -len(u.surface), u.surface), default=None)
-        return " ".join(best.surface.split()) if best else ""
+        return " ".join(_most_frequent(uses).surface.split()) if uses else ""
 
     def _display(self, keys: Sequence[str]) -> str:
-        return self._spelling(keys) or self._split[keys[0]][0].title()
+        return self._spelling(keys) or _guessed(self._split[keys[0]][0])
 
     def _type(self, members: Sequence[str]) -> str:
         counts: dict[str, int] = defaultdict(int)
@@ -375,12 +377,23 @@ def spells(form: str, key: str) -> bool:
     return not is_heading and normalise_name(form) == split_key(key)[0]
 
 
+def _guessed(norm: str) -> str:
+    return norm.title()
+
+
 def _summed(names: Iterable[NameUse]) -> dict[str, NameUse]:
     by_key: dict[str, list[NameUse]] = defaultdict(list)
     for use in names:
         by_key[use.key].append(use)
     summed = {}
     for key, uses in sorted(by_key.items()):
-        best = min(uses, key=lambda use: (-use.count, -len(use.surface), use.surface))
-        summed[key] = NameUse(key, best.surface, sum(use.count for use in uses))
+        summed[key] = (
+            NameUse(key, _most_frequent(uses).surface, sum(use.count for use in uses))
+            if len(uses) > 1
+            else uses[0]
+        )
     return summed
+
+
+def _most_frequent(uses: Sequence[NameUse]) -> NameUse:
+    return min(uses, key=lambda use: (-use.count, -len(use.surface), use.surface))

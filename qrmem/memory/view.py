@@ -318,4 +318,6 @@ def _rows_of(resolution: Resolution, entities: Mapping[str, EntityRow]) -> Itera
 
 
 def _most_frequent(forms: Counter[str]) -> tuple[str, int]:
+    if len(forms) == 1:  # nearly always, and this is asked about every name
+        return next(iter(forms.items()))
     return min(forms.items(), key=lambda f: (-f[1], -len(f[0]), f[0]), default=("", 0))

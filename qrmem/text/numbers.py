@@ -23,6 +23,7 @@ WORDS = (
 """Number words and ordinals, lower case, to digits."""
 
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)\Z")
+_DIGITS = re.compile(r"^-?\d+(?:\.\d+)*|\d+(?:\.\d+)*")
 _REGNAL = re.compile(r"(?=.)x{0,3}(?:ix|iv|v?i{0,3})\Z")
 _ROMAN = re.compile(r"(?=.)m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})\Z")
 _VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
@@ -54,11 +55,11 @@ def canonical_number(words: Sequence[str], at: int) -> str | None:
     word = words[at]
     if word in WORDS:
         return WORDS[word]
-    if match := _ORDINAL.match(word):
-        return match[1].lstrip("0") or "0"
-    if word.isdecimal():
-        return word.lstrip("0") or "0"
-    if not _REGNAL.match(word):
+    if word[0].isdigit():
+        match = _ORDINAL.match(word)
+        digits = match[1] if match else word
+        return (digits.lstrip("0") or "0") if digits.isdecimal() else None
+    if word[0] not in _VALUES or not _REGNAL.match(word):
         return None
     if len(word) > 2 or (at and (len(word) == 2 or _stands_as_regnal(words, at))):
         return str(roman(word))
@@ -103,4 +104,4 @@ def _joined(before: int, word: str, value: int) -> str:
 
 
 def _digits(word: str) -> list[str]:
-    return re.findall(r"^-?\d+(?:\.\d+)*|\d+(?:\.\d+)*", word)
+    return [] if word.isalpha() else _DIGITS.findall(word)

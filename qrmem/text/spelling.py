@@ -26,6 +26,8 @@ def normalise_name(name: str) -> str:
     for what tells names apart (`C++`, `C#`, `5 %`, `-5`, `3.5`); `&` is "and". Letters and digits
     of every script stay, titles too. Idempotent; empty only for a name without a letter or digit.
     """
+    if name.isascii() and name.replace(" ", "").isalpha():
+        return _without_article(name.lower().split())
     done, text = "", name
     while (done := _normalised(text)) != text:
         text = done
@@ -37,9 +39,15 @@ def _normalised(name: str) -> str:
     text = _APOSTROPHE.sub("", _TAIL.sub("", text) or text)
     text = _THOUSANDS.sub("", text.replace("&", " and ").replace("\u2212", "-"))
     words = _TOKEN.findall(text)
+    if not any(char.isalnum() for word in words for char in word):
+        return ""
+    return _without_article(words)
+
+
+def _without_article(words: list[str]) -> str:
     while len(words) > 1 and words[0] == "the":
         del words[0]
-    return " ".join(words) if any(char.isalnum() for word in words for char in word) else ""
+    return " ".join(words)
 
 
 def _folded(name: str) -> str:

@@ -417,6 +417,25 @@ async def test_progress_counts_each_segment_once() -> None:
     assert phases == ["summarising", "reading", "questioning", "merging"]
 
 
+async def test_what_is_read_without_a_model_is_read_in_portions_and_merged_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = (1, 3, 1, 2) * 8
+    whole, portioned = await store_with(*sizes), await store_with(*sizes)
+    ids = [f"d{n}" for n in range(len(sizes))]
+    reasoner = ScriptedReasoner()
+    reasoner.is_local = True
+    await build_documents(deps(whole, reasoner), ids)
+    monkeypatch.setattr("qrmem.agents.building.PORTION", 3)
+    events: list[Event] = []
+    outcome = await build_documents(deps(portioned, reasoner, listener=events.append), ids)
+    assert outcome.states == {"ok": sum(sizes)}
+    assert await dump(portioned) == await dump(whole)
+    phases = [event.data["phase"] for event in events if event.kind == "phase"]
+    assert phases.count("reading") > len(sizes) // 3
+    assert phases.count("merging") == 1
+
+
 async def test_parallel_relations_are_folded_by_the_reasoner_once() -> None:
     store = await store_with(10)
     reasoner = ScriptedReasoner()

@@ -1,44 +1,48 @@
-// :: exists
-MATCH (d:Document {ns: $ns, key: $key})
+// :: existing
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})
   USING INDEX SEEK d:Document(ns, key)
-RETURN 1
+RETURN collect(key)
 
 // :: put
-MERGE (d:Document {ns: $ns, key: $key})
-ON CREATE SET d.full = $full, d.summary = ''
-SET d.title = $title, d.metadata = $metadata, d.parts = $parts, d.characters = $characters,
-  d.digest = $digest, d.text = $text
+UNWIND $rows AS row
+MERGE (d:Document {ns: $ns, key: row[0]})
+ON CREATE SET d.full = row[1], d.summary = ''
+SET d.title = row[2], d.metadata = row[3], d.parts = row[4], d.characters = row[5],
+  d.digest = row[6], d.text = row[7]
 
 // :: taken
-UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row[0]})
   USING INDEX SEEK s:Segment(ns, key)
-WHERE s.document <> $document
-RETURN coalesce(s.full, s.key)
+WHERE s.document <> row[1]
+RETURN row[1], coalesce(s.full, s.key)
 
 // :: segment_ids
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment)
   USING INDEX SEEK d:Document(ns, key)
 RETURN coalesce(s.full, s.key)
 
 // :: add_segments
 UNWIND $rows AS row
-WITH row[0] AS key, row[1] AS full, row[2] AS index, row[3] AS start, row[4] AS stop,
-  row[5] AS text, row[6] AS tokens, row[7] AS part
-MATCH (d:Document {ns: $ns, key: $document_key})
+WITH row[0] AS document_key, row[1] AS document, row[2] AS key, row[3] AS full, row[4] AS index,
+  row[5] AS start, row[6] AS stop, row[7] AS text, row[8] AS tokens, row[9] AS part
+MATCH (d:Document {ns: $ns, key: document_key})
   USING INDEX SEEK d:Document(ns, key)
-CREATE (d)-[:HAS]->(:Segment {ns: $ns, key: key, full: full, document: $document, index: index,
+CREATE (d)-[:HAS]->(:Segment {ns: $ns, key: key, full: full, document: document, index: index,
   start: start, stop: stop, text: text, tokens: tokens, part: part, state: 'pending'})
 
 // :: update_segments
 UNWIND $rows AS row
-MATCH (s:Segment {ns: $ns, key: row[0]})
+MATCH (s:Segment {ns: $ns, key: row[2]})
   USING INDEX SEEK s:Segment(ns, key)
-SET s.index = row[2], s.start = row[3], s.stop = row[4], s.text = row[5], s.tokens = row[6],
-  s.part = row[7]
+SET s.index = row[4], s.start = row[5], s.stop = row[6], s.text = row[7], s.tokens = row[8],
+  s.part = row[9]
 
 // :: unchain
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
   USING INDEX SEEK d:Document(ns, key)
 DELETE next
 
@@ -94,9 +98,10 @@ MATCH (s:Segment {ns: $ns, key: key})
 RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: segments_of
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
   USING INDEX SEEK d:Document(ns, key)
-RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
+RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: drop_segments
 UNWIND $rows AS key

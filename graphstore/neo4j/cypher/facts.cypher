@@ -27,16 +27,18 @@ RETURN s.document, s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason,
   coalesce(s.reasoner, '')
 
 // :: ledger_of
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
   USING INDEX SEEK d:Document(ns, key)
-RETURN s.document, s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
+RETURN row[0], s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
   coalesce(s.reasoner, '')
 
 // :: contributions
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:Contribution)
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:Contribution)
   USING INDEX SEEK d:Document(ns, key)
 WHERE c.kind IN $kinds
-RETURN s.index, c.body
+RETURN row[0], s.index, c.body
 
 // :: decide
 MERGE (d:Decision {ns: $ns, key: $key})

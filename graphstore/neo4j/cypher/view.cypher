@@ -1,8 +1,9 @@
 // :: merged
-MATCH (d:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
   USING INDEX SEEK d:Document(ns, key)
 WHERE s.merged IS NOT NULL
-RETURN s.index, coalesce(s.full, s.key), s.merged
+RETURN row[0], s.index, coalesce(s.full, s.key), s.merged
 
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
