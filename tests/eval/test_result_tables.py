@@ -2,22 +2,25 @@
 
 import pytest
 
-from benchmarks.evaluation_tables import BEGIN, PAGE, page, read_runs
+from benchmarks.evaluation_tables import BEGIN, PAGE, page, read_presets, read_runs
 
 RUNS = read_runs()
+PRESETS = read_presets()
 
 
 def test_the_tables_in_the_docs_are_made_of_the_result_files() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text, RUNS) == text, "python -m benchmarks.evaluation_tables writes them anew"
+    assert page(text, RUNS, PRESETS) == text, (
+        "python -m benchmarks.evaluation_tables writes them anew"
+    )
 
 
 def test_another_result_would_make_another_table() -> None:
     text = PAGE.read_text(encoding="utf-8")
     fewer = dict(list(RUNS.items())[1:])
-    assert page(text, fewer) != text
+    assert page(text, fewer, PRESETS) != text
     with pytest.raises(ValueError, match="no place"):
-        page(text.replace(BEGIN, ""), RUNS)
+        page(text.replace(BEGIN, ""), RUNS, PRESETS)
 
 
 @pytest.mark.parametrize("name", RUNS)
