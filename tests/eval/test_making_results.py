@@ -39,7 +39,8 @@ class Letters:
     ) -> NDArray[np.float32]:
         counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
         found = np.array(counts, dtype=np.float32) + 1e-3
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        scaled: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return scaled
 
 
 async def test_a_run_takes_an_embedder_that_is_open_already(tmp_path: Path) -> None:
