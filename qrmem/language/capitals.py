@@ -188,7 +188,7 @@ def _continues(text: str, run: Run, token: _Token) -> bool:
         rest = gap.lstrip("’'sS")
         return rest in _GAPS and (head in voc.BUILDING_HEADS or head in voc.PLACE_HEADS)
     if gap in _GAPS:
-        return voc.bare(run.words[-1]) not in voc.WEEKDAYS | voc.MONTHS
+        return voc.bare(run.words[-1]) not in _DAYS_AND_MONTHS
     if gap == ", " and token.word in {"Jr", "Jr.", "Sr", "Sr.", "Inc", "Ltd"}:
         return True
     return len(gap) < 12 and _connects(gap, run, token)
@@ -304,6 +304,7 @@ def _is_kept(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bo
     return seen[low[0]] > words[low[0]] or (not words[low[0]] and _acts_as_name(text, run))
 
 
+_DAYS_AND_MONTHS = voc.WEEKDAYS | voc.MONTHS
 _COMMON_CAPITALS = voc.BARE_OPENERS | voc.TITLES
 
 

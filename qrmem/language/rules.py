@@ -125,6 +125,7 @@ def _kind(text: str, run: Run) -> str:
 _INITIAL = re.compile(r"(?:[^\W\d_]\.\s?)+")
 _NEXT = re.compile(r"\s([a-z]+)\b")
 _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
+_VERBS_BEFORE = voc.SPEECH_VERBS - {"asked", "answered"}
 
 
 def _speaks(text: str, run: Run) -> bool:
@@ -132,7 +133,7 @@ def _speaks(text: str, run: Run) -> bool:
     if following and following.group(1) in voc.SPEECH_VERBS:
         return True
     before = _BEFORE.search(text, max(0, run.start - 12), run.start)
-    return before is not None and before.group(1) in voc.SPEECH_VERBS - {"asked", "answered"}
+    return before is not None and before.group(1) in _VERBS_BEFORE
 
 
 def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
@@ -75,9 +75,13 @@ class _Foreseen:
 
     def holds_for(self, names: Sequence[NameRow]) -> bool:
         """Whether the names came out as expected: a surface is the store's to choose."""
-        entity_of = self.resolution.names
-        expected = (replace(name, entity=entity_of[name.key]) for name in self.names)
-        return set(expected) == set(names)
+        expected = {name.key: (name.surface, name.count) for name in self.names}
+        entities = self.resolution.names
+        return len(names) == len(expected) and all(
+            expected.get(name.key) == (name.surface, name.count)
+            and entities[name.key] == name.entity
+            for name in names
+        )
 
 
 async def refresh_names(

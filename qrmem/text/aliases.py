@@ -57,6 +57,9 @@ class _Name:
         numerals: places in `core` of Roman numerals.
         place: as many last words stand behind a comma: Springfield, Illinois.
         compounds: the words of each hyphenated word.
+        sex: what the titles or a given name say.
+        spelling: of `core`, as two spellings of one name agree in it.
+        numbers: of `core`.
     """
 
     titles: tuple[str, ...]
@@ -66,6 +69,9 @@ class _Name:
     numerals: frozenset[int]
     place: int
     compounds: tuple[frozenset[str], ...]
+    sex: str
+    spelling: str
+    numbers: tuple[str, ...]
 
 
 @lru_cache(maxsize=200_000)
@@ -80,11 +86,11 @@ def is_alias(short: str, long: str) -> bool:
     a, b = _parsed(short), _parsed(long)
     if not a.core or not b.core or _are_two(a, b):
         return False
-    if _spelling(a.core) == _spelling(b.core):
+    if a.spelling == b.spelling:
         return True
     if designate_apart(a.core, b.core):
         return False
-    if numbers(a.core) != numbers(b.core):
+    if a.numbers != b.numbers:
         return _is_acronym(short, b.words) or _is_without_numeral(a, b)
     return _is_initialled(a.core, b.core) or _is_acronym(short, b.words) or _is_part(a, b)
 
@@ -106,12 +112,24 @@ def _parsed(name: str) -> _Name:
     place = len(normalise_name(name.partition(",")[2]).split())
     joined = (word for word in name.split() if "-" in word.strip("-"))
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
-    return _Name(titles, found, tuple(core), generation, numerals, place, compounds)
+    return _Name(
+        titles,
+        words=found,
+        core=tuple(core),
+        generation=generation,
+        numerals=numerals,
+        place=place,
+        compounds=compounds,
+        sex=sex(titles, tuple(core)),
+        spelling=_spelling(core),
+        numbers=numbers(core),
+    )
 
 
 def _are_two(a: _Name, b: _Name) -> bool:
-    sexes = {sex(a.titles, a.core), sex(b.titles, b.core)} - {""}
-    if len(sexes) == 2 or (a.generation and b.generation and a.generation != b.generation):
+    if a.sex and b.sex and a.sex != b.sex:
+        return True
+    if a.generation and b.generation and a.generation != b.generation:
         return True
     same = len(a.core) > 1 and a.core == b.core
     return not same and titles_clash(a.titles, b.titles)
@@ -127,7 +145,7 @@ def _spelling(words: Sequence[str]) -> str:
 def _is_without_numeral(a: _Name, b: _Name) -> bool:
     """Henry for King Henry IV; not Rocky for Rocky II, which is another thing."""
     kept = tuple(word for i, word in enumerate(b.core) if i not in b.numerals)
-    if numbers(a.core) or numbers(kept) or not b.numerals:
+    if a.numbers or numbers(kept) or not b.numerals:
         return False
     place = min(b.numerals)
     is_person = bool(b.titles) or b.core[place + 1 : place + 2] == ("of",)

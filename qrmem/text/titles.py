@@ -103,8 +103,8 @@ def sex(titles: Sequence[str], names: Sequence[str]) -> str:
     for title in titles:
         if title in MEN or title in WOMEN:
             return "m" if title in MEN else "f"
-    if len(names) > 1 and names[0] in _MALE | _FEMALE:
-        return "m" if names[0] in _MALE else "f"
+    if len(names) > 1:
+        return "m" if names[0] in _MALE else "f" if names[0] in _FEMALE else ""
     return ""
 
 
