@@ -1,6 +1,6 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,10 @@ from qrmem.records import DocumentInfo, Recalled, Turn
 if TYPE_CHECKING:
     from qrmem.memory import dialog
     from qrmem.retrieval.fragments import FragmentSettings
+
+
+_TAIL = 32
+"""Turns of a session's end that are read first: ten rounds, and some that are longer."""
 
 
 class Conversing(Looking):
@@ -132,17 +136,16 @@ class Conversing(Looking):
         if not infos:
             return Recalled((), (), {}, 0)
         count = (await self._opened.tools()).counter.count
-        here = await self._turns([info for info in infos if _is_of(info, session)])
-        recent = here[len(here) - dialog.recent(here, min(tokens, dialog.RECENT_TOKENS), count) :]
+        here = [info for info in infos if _is_of(info, session)]
+        recent, last = await self._recent(here, min(tokens, dialog.RECENT_TOKENS), count)
         left = tokens - sum(count(turn.text) for turn in recent)
         known = {turn.id for turn in recent}
         earlier = [info for info in infos if info.id not in known]
         # The query is the last turn of the dialog and the prompt.
-        query = f"{here[-1].text}\n{prompt}" if here else prompt
+        query = f"{last}\n{prompt}" if here else prompt
         found = await self._related(query, earlier, fragments)
-        later = await self._turns(infos)
-        corrected = dialog.corrections(found, later)
-        kept = dialog.fitting(found, corrected, {turn.id: turn for turn in later}, left, count)
+        corrected, by_id = await self._corrected(found, infos)
+        kept = dialog.fitting(found, corrected, by_id, left, count)
         shown = {turn.id for turn in kept} | known
         told = {
             turn.id: tuple(id for id in corrected.get(turn.id, ()) if id in shown) for turn in kept
@@ -159,18 +162,45 @@ class Conversing(Looking):
 
         What an answer cites can be looked up here; documents that are no turns are passed over.
         """
-        from qrmem.memory import dialog
-
         wanted = set(ids)
         infos = await self._turn_infos()
-        if not any(info.id in wanted for info in infos):
-            return {}
-        by_id = {turn.id: turn for turn in await self._turns(infos)}
-        asked = [turn for id, turn in by_id.items() if id in wanted]
-        found = dialog.corrections(asked, list(by_id.values()))
+        asked = await self._turns([info for info in infos if info.id in wanted])
+        found, by_id = await self._corrected(asked, infos)
         return {id: [by_id[later] for later in ids] for id, ids in found.items()}
 
     # --- inside ---------------------------------------------------------------------------------
+
+    async def _recent(
+        self, here: Sequence[DocumentInfo], tokens: int, count: Callable[[str], int]
+    ) -> tuple[list[Turn], str]:
+        """Return the last turns that go to the model as they are, and the text of the very last.
+
+        However long the conversation is, no more of it is read than twice what they are.
+        """
+        from qrmem.memory import dialog
+
+        size = _TAIL
+        while True:
+            tail = await self._turns(here[-size:])
+            fit = dialog.recent(tail, tokens, count)
+            if fit < len(tail) or size >= len(here):
+                return tail[len(tail) - fit :], tail[-1].text if tail else ""
+            size *= 2
+
+    async def _corrected(
+        self, turns: Sequence[Turn], infos: Sequence[DocumentInfo]
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
+        """Return which of some turns others seem to correct, and these and those by their ids.
+
+        Of the others those are read that have words enough in common with one of the turns.
+        """
+        from qrmem.memory import dialog
+        from qrmem.retrieval.overlap import overlapping
+
+        searcher = await self._opened.searcher()
+        near = await overlapping(searcher, [turn.text for turn in turns], dialog.MARKED)
+        later = await self._turns([info for info in infos if info.id in near])
+        return dialog.corrections(turns, later), {turn.id: turn for turn in (*turns, *later)}
 
     async def _related(
         self,
@@ -187,10 +217,7 @@ class Conversing(Looking):
         found = await scorer.assess(query, settings=chosen, documents=by_id) if by_id else None
         if found is None:
             return []
-        best = list(found.best(found.fragments.size))
-        of = {s.id: s.document_id for s in await self._opened.store.segments(self._opened.ns, best)}
-        turns = list(dict.fromkeys(of[id] for id in best if id in of))
-        return await self._turns([by_id[id] for id in turns[: chosen.top or len(turns)]])
+        return await self._turns([by_id[id] for id in found.documents(chosen.top or None)])
 
     async def _turn_infos(self) -> list[DocumentInfo]:
         """Return the documents that are turns, in order."""
@@ -202,12 +229,11 @@ class Conversing(Looking):
     async def _turns(self, infos: Sequence[DocumentInfo]) -> list[Turn]:
         from qrmem.memory import dialog
 
-        found = []
-        for info in infos:
-            document = await self._opened.store.document(self._opened.ns, info.id)
-            if document is not None:
-                found.append(dialog.as_turn(info, document.text))
-        return found
+        ids = [info.id for info in infos]
+        texts: dict[str, list[str]] = {}
+        for segment in await self._opened.store.segments_of(self._opened.ns, *ids) if ids else ():
+            texts.setdefault(segment.document_id, []).append(segment.text)
+        return [dialog.as_turn(i, "".join(texts[i.id])) for i in infos if i.id in texts]
 
 
 def _number(info: DocumentInfo) -> int:

@@ -32,7 +32,8 @@ _MARK = re.compile(
 )
 _VALUE = re.compile(r"\d[\d.,:]*|(?<=[\w,;] )[^\W\d_a-z]\w+")
 _SHARED = 2
-_MARKED, _ALIKE = 0.3, 0.6
+MARKED, _ALIKE = 0.3, 0.6
+"""Share of the shorter turn's words that both must have, if the later one says so and if not."""
 _LIST = 2
 
 
@@ -202,12 +203,12 @@ def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple
 
 def _corrects(later: str, earlier: str) -> str:
     """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
-    mine, theirs = set(terms(later)), set(terms(earlier))
-    shared = len(mine & theirs)
+    mine, theirs = terms(later), terms(earlier)
+    shared = len(set(mine) & set(theirs))
     if shared < _SHARED or later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
         return ""
     share = shared / min(len(mine), len(theirs))
     if _MARK.search(later):
-        return "marked" if share >= _MARKED else ""
+        return "marked" if share >= MARKED else ""
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
     return "alike" if share >= _ALIKE and new - old and old - new else ""

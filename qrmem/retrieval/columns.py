@@ -192,11 +192,11 @@ class Columns:
         """
         if documents is None and not where:
             return np.ones(self.size, dtype=bool)
-        wanted = None if documents is None else frozenset(documents)
+        ids = self.documents.ids
+        wanted = frozenset(ids if documents is None else documents)
         chosen = [
-            (wanted is None or info.id in wanted)
-            and all(info.metadata.get(name) == value for name, value in (where or {}).items())
-            for info in self.documents
+            id_ in wanted and (not where or _has(self.documents[place].metadata, where))
+            for place, id_ in enumerate(ids)
         ]
         return np.array(chosen, dtype=bool)[self.document_of]
 
@@ -297,6 +297,10 @@ class Columns:
         if known.all():
             return replace(self, matrix=found.matrix, matrix_rows=rows)
         return replace(self, matrix=found.matrix[known], matrix_rows=rows[known])
+
+
+def _has(metadata: "Mapping[str, Scalar]", where: "Mapping[str, Scalar]") -> bool:
+    return all(metadata.get(name) == value for name, value in where.items())
 
 
 def _ranks(document_of: "NDArray[np.int64]", indexes: "NDArray[np.int64]") -> "NDArray[np.int64]":

@@ -1,6 +1,8 @@
 """Conversations: turns in, what belongs to a prompt out (FragRel, B.3; F19)."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -8,8 +10,11 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
+from qrmem.graphstore.memory import MemoryStore
 from qrmem.memory import dialog
-from qrmem.records import Turn
+from qrmem.records import Segment, Turn
+from qrmem.retrieval.overlap import overlapping
+from qrmem.text.words import terms
 
 
 def opened() -> "qrmem.app.Opening":
@@ -160,3 +165,63 @@ def test_the_synchronous_memory_converses_too() -> None:
         memory.add_turn("user", "My boat is Nell.")
         memory.add_messages([("assistant", "Good.")])
         assert len(memory.recall("boat").recent) == len(memory.turns()) == 2
+
+
+WORDS = ["flight", "ferry", "hotel", "lunch", "paper", "piano", "garden", "winter", "doctor"]
+
+
+def chatter(count: int) -> list[tuple[str, str]]:
+    """A conversation about a few things, with numbers that differ."""
+    random = Random(6)
+    said = []
+    for n in range(count):
+        words = random.sample(WORDS, random.randint(2, 5))
+        mark = random.choice(["", "", "", "Actually, "])
+        said.append((random.choice(["user", "assistant"]), f"{mark}{' '.join(words)} at {n}."))
+    return said
+
+
+async def test_a_long_conversation_is_recalled_without_reading_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    whole = MemoryStore.segments_of
+
+    async def counted(self: MemoryStore, ns: str, *ids: str) -> Sequence[Segment]:
+        read.extend(ids)
+        return await whole(self, ns, *ids)
+
+    async with qrmem.open("memory://", embedder="none") as memory:
+        filler = [("user", f"Of {n}a there is {n}b and {n}c.") for n in range(300)]
+        await memory.add_messages([("user", "The flight leaves from gate seven."), *filler])
+        monkeypatch.setattr(MemoryStore, "segments_of", counted)
+        found = await memory.recall("Which gate does the flight leave from?")
+    assert "turn-00000001" in {turn.id for turn in found.related}
+    assert len(found.recent) == dialog.RECENT_ROUNDS
+    assert len(read) < 100
+
+
+async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_messages(chatter(150))
+        turns = await memory.turns()
+        expected = dialog.corrections(turns, turns)
+        found = await memory.corrections(turn.id for turn in turns)
+    assert expected
+    assert {id: tuple(t.id for t in later) for id, later in found.items()} == expected
+
+
+async def test_documents_that_share_words_are_those_that_a_count_gives() -> None:
+    texts = [text for _, text in chatter(120)]
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add([qrmem.Document(t, id=f"{n:03}") for n, t in enumerate(texts)])
+        searcher = await memory._opened.searcher()
+        for share in (0.0, 0.3, 0.6, 1.0):
+            mine = terms(texts[5])
+            expected = {
+                f"{n:03}"
+                for n, other in enumerate(map(terms, texts))
+                if set(mine) & set(other)
+                and len(set(mine) & set(other)) >= share * min(len(mine), len(other))
+            }
+            assert await overlapping(searcher, [texts[5]], share) == expected

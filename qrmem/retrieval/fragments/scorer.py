@@ -46,6 +46,12 @@ class Assessed:
         rows = [row for row in scoring.best(self.scores, k) if np.isfinite(self.scores[row])]
         return {self.fragments.ids[row]: float(self.scores[row]) for row in rows}
 
+    def documents(self, k: int | None) -> list[str]:
+        """Return the ids of the documents with the best fragments, best first; `None`: of all."""
+        rows = scoring.best(self.scores, self.scores.size)
+        places = (int(self.fragments.document_of[r]) for r in rows if np.isfinite(self.scores[r]))
+        return [self.fragments.documents[place].id for place in list(dict.fromkeys(places))[:k]]
+
     def surrounded(self, k: int) -> int:
         """Return how many of the k best are there by their surroundings alone."""
         return len(set(scoring.best(self.scores, k)) - set(scoring.best(self.alone, k)))
