@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fakes import HashEmbedder, ScriptedReasoner
 
+import qrmem
 from qrmem.agents import BuildDeps, build_document, build_documents
 from qrmem.errors import (
     AccessRefused,
@@ -396,6 +397,17 @@ async def test_the_user_s_question_is_in_every_reading_and_in_the_pool() -> None
         for statement in made.statements
     )
     assert asked not in {question.text for question in graph["questions"]}
+
+
+async def test_the_user_s_question_is_in_every_reading_without_a_model_too() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        report = await memory.add(
+            {"id": "a", "text": "The Heron Key opened the iron cupboard in the Tide House."},
+            question="What was in the iron cupboard of the Tide House?",
+        )
+        assert report.states == {"ok": 1}
+        names = {entity.name for entity in await memory.entities()}
+    assert {"Heron Key", "Tide House"} <= names
 
 
 async def test_segments_are_embedded_in_batches_that_a_second_run_skips() -> None:

@@ -1,6 +1,7 @@
 """The reasoner that needs no model: rules for reading, quotation for answering."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from qrmem.language.local import asking, judging, steering
 from qrmem.language.local.query import names_in
@@ -71,12 +72,10 @@ class LocalReasoner:
         if not reading.question:
             return first
         mentions, more = supplement(segment, seen, first, [reading.question])
-        return Contribution(
-            segment.id,
-            "oriented",
+        return replace(
+            first,
             mentions=(*first.mentions, *mentions),
             statements=(*first.statements, *more),
-            asked=(reading.question,),
         )
 
     def _asked_of(self, segment: Segment) -> int:
