@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.arranging import Arrangement
@@ -46,8 +46,10 @@ class Preset:
             comma) and `scale` (`log`, or nothing); empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
         cases: `ours` and `theirs`, labels, where single cases are shown.
-        costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`.
+        costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`, and
+            `built_calls`, of everything that is built.
         quoted: labels of the paper's systems that are not run here.
+        by: what has a row of its own: `systems`, or `parts` too, where there are many.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Preset:
     cases: Mapping[str, str] = field(default_factory=dict)
     costs: tuple[str, ...] = ("calls",)
     quoted: tuple[str, ...] = ()
+    by: Literal["systems", "parts"] = "systems"
     paper: Numbers = field(default_factory=dict)
 
 

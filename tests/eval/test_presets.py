@@ -100,9 +100,87 @@ FIRST_TRIALS = "1 trial,2 trials"
 def test_cases_show_what_was_read_and_where_the_retriever_ranks_it(
     data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--system", "QRMeM (KN),BM25 (top 3)", "--out", "r")
-    assert run("table-5", data, *words) == 0
-    assert "Table 5" in capsys.readouterr().out
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "test", "--base-url", server.url)
+        words = ("--system", "QRMeM (KN),BM25 (top 3)", "--out", "r")
+        assert run("table-5", data, *words, *model) == 0
+    capsys.readouterr()
+    answers = {"QRMeM (KN)": "Vantry", "BM25 (top 3)": "Corrin Head"}
+    answered(Path("r/hotpotqa"), "table-5", answers)
+    assert main(["eval", "report", "r"]) == 0
+    told = capsys.readouterr().out
+    assert "| segment | rank by BM25 | read by ours |" in told
+    assert "Lemuel Strake was a shipwright" in told
+    assert " | 1 | " in told
+    assert " | yes |" in told
+    assert "Gold answer: Vantry" in told
+    assert "BM25 (top 3) answers: Corrin Head" in told
+    answered(Path("r/hotpotqa"), "table-5", dict.fromkeys(answers, "Vantry"))
+    assert main(["eval", "report", "r"]) == 0
+    assert "was answered right by QRMeM (KN) and wrong by BM25 (top 3)" in capsys.readouterr().out
+
+
+def answered(folder: Path, preset: str, answers: dict[str, str]) -> None:
+    """Put other answers into a run's rows."""
+    words = {word: label for label, word in preset_named(preset).systems.items()}
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["short"] = answers[words[row["system"]]]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_cases_say_where_one_of_the_two_was_not_run(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("table-5", data, "--system", "BM25 (top 3)", "--out", "r") == 0
+    assert "No cases: they need results of QRMeM (KN)" in capsys.readouterr().out
+
+
+def test_a_table_of_many_parts_has_a_row_for_each(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", "run", "table-3", "--data", data, "--embedder", "none", "--quiet"]
+    assert main([*words, "--out", "r"]) == 1, "two of the three sets are not there"
+    told = capsys.readouterr().out
+    assert "| data | system | run | cover_em | f1 |" in told
+    assert "| HotpotQA middle | Full text | here | " in told
+    assert "| HotpotQA middle | Full text | paper, Vicuna-7b-16k | 26.50 | 18.89 |" in told
+
+
+def test_items_that_fail_are_in_the_presets_report(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(data) / "longbench" / "hotpotqa.jsonl"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "input": "Why " * 5000 + "?"}))
+    words = ["eval", "run", "table-5", "--data", data, "--embedder", "none", "--quiet"]
+    assert main([*words, "--system", "BM25 (top 3)", "--out", "r"]) == 1
+    told = capsys.readouterr().out
+    assert "- BM25 (top 3): 1 of 1 items failed and are unscored; the first: WindowTooSm" in told
+
+
+ERRS = {
+    "table-1": ("cover EM", "k/2086", "run corrected", "1/200", "32k", "0.4600"),
+    "table-2": ("fit exactly", "run corrected"),
+    "table-3": ("cover EM", "32k"),
+    "table-4": ("cover EM", "top 2", "k/2086", "RKDN", "run corrected"),
+    "table-6": ("leave out building", "has none", "run corrected"),
+    "figure-4": ("cannot be read", "run corrected"),
+    "figure-5": ("cover EM", "no axis"),
+    "fragrel-table-1": ("p50k", "two ways", "strength of the best path"),
+    "fragrel-table-2": ("p50k", "two ways", "strength of the best path"),
+    "fragrel-table-3": ("12 to 17",),
+    "fragrel-table-4": ("1 - cosine", "its own surroundings", "temperature", "damaged"),
+    "fragrel-table-5-alpha": ("was 0.1", "its own surroundings", "another w_rel"),
+    "fragrel-table-5-w-rel": ("alpha is 0.5", "its own surroundings"),
+}
+"""What each preset has to say of its paper (SPEC 1.3, 2.4)."""
+
+
+@pytest.mark.parametrize("name", ERRS)
+def test_a_preset_says_how_the_paper_was_read_where_it_errs(name: str) -> None:
+    told = " ".join(preset_named(name).readings)
+    assert [words for words in ERRS[name] if words not in told] == []
 
 
 def test_a_folder_of_another_preset_is_refused(

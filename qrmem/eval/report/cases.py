@@ -21,33 +21,36 @@ async def cases(preset: Preset, path: Path) -> str:
     """Return a preset's cases as Markdown, "" where it shows none."""
     if not preset.cases:
         return ""
-    ours, theirs = (preset.systems[preset.cases[side]] for side in ("ours", "theirs"))
     pieces = []
     for part in preset.parts:
         folder = path / folder_of(part)
         if (folder / "run.json").exists():
-            results = read_results(folder)
-            if {ours, theirs} <= results.systems.keys():
-                pieces += await _of_part(results, ours, theirs, part.metrics[0])
-    return (
-        "\n".join(pieces) or "No question was answered right by the one and wrong by the other.\n"
-    )
+            pieces += await _of_part(preset, read_results(folder), part.metrics[0])
+    return "\n".join(pieces)
 
 
-async def _of_part(results: Results, ours: str, theirs: str, metric: str) -> list[str]:
-    mine, other = results.systems[ours], results.systems[theirs]
+async def _of_part(preset: Preset, results: Results, metric: str) -> list[str]:
+    """Return the cases of one part, or why there are none."""
+    ours = preset.cases["ours"]
+    wanted = [preset.cases["theirs"], *preset.systems]
+    run = [label for label in wanted if preset.systems[label] in results.systems and label != ours]
+    if not run or preset.systems[ours] not in results.systems:
+        return [f"No cases: they need results of {ours} and of a retriever.\n"]
+    mine, other = (results.systems[preset.systems[label]] for label in (ours, run[0]))
     won = [
         id
         for id in results.items
         if mine.scores.get(metric, {}).get(id, 0) > other.scores.get(metric, {}).get(id, 1)
     ]
-    found = []
-    for id in won[:COUNT]:
-        found.append(await _case(results, results.items[id], mine.rows[id], other.rows[id]))
-    return found
+    if not won:
+        return [f"No cases: no question was answered right by {ours} and wrong by {run[0]}.\n"]
+    return [
+        await _case(results, results.items[id], mine.rows[id], other.rows[id], run[0])
+        for id in won[:COUNT]
+    ]
 
 
-async def _case(results: Results, item: Item, ours: Row, theirs: Row) -> str:
+async def _case(results: Results, item: Item, ours: Row, theirs: Row, retriever: str) -> str:
     ranks = {id: rank for rank, id in enumerate(theirs.found.segments, 1)}
     ids = list(dict.fromkeys([*ours.found.read, *theirs.found.segments[:TOP]]))
     texts = await _texts(results, ours.found.memory, ids)
@@ -59,10 +62,10 @@ async def _case(results: Results, item: Item, ours: Row, theirs: Row) -> str:
     notes = [
         f"Question: {item.question}",
         f"Gold answer: {' / '.join(item.answers)}",
-        f"Retriever's answer: {theirs.short or '(none)'}",
-        f"Ours: {ours.short or '(none)'}",
+        f"{retriever} answers: {theirs.short or '(none)'}",
+        f"Ours answers: {ours.short or '(none)'}",
     ]
-    head = ["segment", "retriever's rank", "read by ours"]
+    head = ["segment", f"rank by {retriever.partition(' (')[0]}", "read by ours"]
     return Table(f"case-{item.id}", f"Case {item.id}", head, rows, notes).markdown()
 
 

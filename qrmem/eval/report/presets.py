@@ -1,6 +1,6 @@
 """The report of a preset: its table or figure, the paper's numbers beside, what was decided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qrmem.errors import UsageError
@@ -12,8 +12,13 @@ from qrmem.eval.report.tables import Table, number, percent
 from qrmem.eval.report.writing import REPORT, heading, write_report
 from qrmem.eval.running_presets import folder_of
 
-COSTS = ("calls", "tokens_in", "tokens_out")
-"""Columns of a table that are the mean of an item's cost."""
+COSTS = {
+    "calls": "calls",
+    "tokens_in": "tokens read",
+    "tokens_out": "tokens written",
+    "built_calls": "calls of all building",
+}
+"""Columns that are costs: means of an item, and of building everything that a system needs."""
 
 
 def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
@@ -35,6 +40,7 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     for part, results in found:
         write_report(results)
         pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))
+        pieces += [f"\n- {told}" for told in _failed(preset, results)]
     report = folder / "report.md"
     report.write_text("\n".join(pieces), encoding="utf-8")
     return report
@@ -57,7 +63,28 @@ def _readings(preset: Preset) -> str:
 
 
 def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
-    columns = [column for part, results in found for column in _columns(preset, part, results)]
+    columns = [_columns(preset, part, results) for part, results in found]
+    if preset.by == "parts":
+        rows = [
+            [part.name, *row]
+            for (part, _), own in zip(found, columns, strict=True)
+            for row in _rows(preset, own)
+        ]
+        head = ["data", "system", "run", *(_title(metric) for _, _, _, metric in columns[0])]
+    else:
+        every = [column for own in columns for column in own]
+        rows = _rows(preset, every)
+        head = ["system", "run", *(f"{name} {_title(metric)}" for name, _, _, metric in every)]
+    notes = [
+        "Metrics in %, calls as they are; in brackets the 95 % bootstrap interval over items. The "
+        "paper's rows are other models over other samples: they stand beside, not against.",
+        *_unrated(found),
+    ]
+    return Table(preset.name, "Results", head, rows, notes)
+
+
+def _rows(preset: Preset, columns: "Sequence[_Column]") -> list[list[str]]:
+    """Return a row for each system that was run, and one for each of the paper's models."""
     rows = []
     for label in (*preset.systems, *preset.quoted):
         word = preset.systems.get(label, "")
@@ -67,16 +94,25 @@ def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
         if any(cells):
             rows.append([label, "here", *cells])
         for model, systems in preset.paper.items():
-            if label in systems:
-                named = [(name, metric) for name, _, _, metric in columns]
-                rows.append([label, f"paper, {model}", *_printed(systems[label], named)])
-    head = ["system", "run", *(f"{name} {metric}" for name, _, _, metric in columns)]
-    notes = [
-        "Metrics in %, calls as they are; in brackets the 95 % bootstrap interval over items. The "
-        "paper's rows are other models over other samples: they stand beside, not against.",
-        *_unrated(found),
+            printed = _printed(systems.get(label, {}), [(c[0], c[3]) for c in columns])
+            if any(printed):
+                rows.append([label, f"paper, {model}", *printed])
+    return rows
+
+
+def _title(metric: str) -> str:
+    return COSTS.get(metric, metric)
+
+
+def _failed(preset: Preset, results: Results) -> list[str]:
+    """Return which items failed, in words; their errors are in the part's own report."""
+    labels = {word: label for label, word in preset.systems.items()}
+    return [
+        f"{labels.get(name, name)}: {len(result.errors)} of {len(result.rows)} items failed and "
+        f"are unscored; the first: {next(iter(result.errors.values()))}"
+        for name, result in results.systems.items()
+        if result.errors
     ]
-    return Table(preset.name, "Results", head, rows, notes)
 
 
 def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
@@ -114,6 +150,8 @@ def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:
 def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> str:
     if result is None:
         return ""
+    if metric == "built_calls":
+        return number(result.alone.calls)
     if metric in COSTS:
         return number(getattr(result.online, metric))
     found = result.mean(metric, only)
@@ -123,10 +161,10 @@ def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> st
 
 
 def _printed(
-    numbers: "dict[str, dict[str, float]] | object", columns: Sequence[tuple[str, str]]
+    numbers: Mapping[str, Mapping[str, float]], columns: Sequence[tuple[str, str]]
 ) -> list[str]:
     cells = []
     for name, metric in columns:
-        value = numbers.get(name, {}).get(metric) if isinstance(numbers, dict) else None
+        value = numbers.get(name, {}).get(metric)
         cells.append(number(value) if metric in COSTS else percent(value, 2))
     return cells
