@@ -77,6 +77,7 @@ async def _run_named(arguments: Namespace) -> int:
     from qrmem.cli.commands import settings_of
     from qrmem.eval.presetting import preset_names
     from qrmem.eval.progress import Progress
+    from qrmem.eval.rundir import RunFolder, runs_in
 
     settings = settings_of(arguments)
     out = Path(arguments.out or Path("runs") / arguments.name)
@@ -90,7 +91,11 @@ async def _run_named(arguments: Namespace) -> int:
     counts = f"{ran.done} results, {ran.failed} failed, {ran.reused} were there"
     output.note(f"{counts}; in {out}", quiet=arguments.quiet)
     await _shown(out, arguments)
-    return 1 if ran.failed or left else 0
+    missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
+    if missing:
+        told = f"{missing} segments of the memories were not read, or not wholly: memories.jsonl"
+        output.note(f"{told} has the reasons; they are read again at the next use", quiet=False)
+    return 1 if ran.failed or left or missing else 0
 
 
 async def _run_task(

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +192,7 @@ async def _alone(path: Path) -> AsyncIterator[None]:
 def memory_key(context: Context, build: Build, settings: Settings) -> str:
     """Return the name of a memory: the same for the same texts, read in the same way."""
     shape = (
-        build if build.reader != "local" else replace(build, question=""),
+        build,
         settings.embedder,
         settings.tokenizer,
         settings.segment_tokens,

@@ -144,6 +144,15 @@ class RunFolder:
         """Return what building the memories cost, one entry per build."""
         return [json.loads(line) for line in self._lines(MEMORIES)]
 
+    def unread(self) -> tuple[int, int]:
+        """Return how many segments of the memories were not read, or not wholly, and of how many.
+
+        They are read again when a system next opens their memory.
+        """
+        states = {entry["memory"]: entry["states"] for entry in self.memories()}.values()
+        total = sum(sum(found.values()) for found in states)
+        return total - sum(found.get("ok", 0) for found in states), total
+
     # --- inside ----------------------------------------------------------------------------------
 
     def _take_lock(self) -> None:

@@ -144,3 +144,15 @@ def test_two_workers_give_the_results_of_one() -> None:
 def test_workers_keep_no_cap(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "bm25", "--out", "r", "--workers", "2", "--max-calls", "3") == 2
     assert "leave --workers out" in capsys.readouterr().err
+
+
+def test_a_memory_that_a_question_shapes_is_that_questions_own() -> None:
+    full = "reflection:orientation=full"
+    words = ("--system", f"{full},bm25", "--corpus", "union")
+    assert run(*words, "--out", "r") == 0
+    built = RunFolder(Path("r")).memories()
+    assert sorted(one["build"]["question"] for one in built)[0] == ""
+    assert len({one["memory"] for one in built}) == len(built) == 4
+    assert all(one["states"] == {"ok": 6} for one in built), "every segment is read"
+    found = RunFolder(Path("r")).rows()
+    assert len({row.found.memory for (name, _), row in found.items() if name == full}) == 3

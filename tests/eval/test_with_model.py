@@ -2,10 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from servers import answering
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, in_thread
 
@@ -99,6 +101,28 @@ def test_a_server_that_goes_away_stops_the_run_and_keeps_what_is_done(
     with in_thread(OpenAIServer(faults=Faults(script={3: "401"}))) as server:
         assert run(server, "--system", "closed-book", "--concurrency", "1") == 3
     assert len(Path("r/rows.jsonl").read_text().splitlines()) == 2
+
+
+def test_what_of_a_memory_was_not_read_is_said_and_read_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    moods = ["bad"]
+
+    def moody(request: Mapping[str, Any]) -> str:
+        text = json.dumps(request["messages"])
+        is_reading = "entities" in text and "Grey Sow is an inn" in text
+        return "I would rather not." if is_reading and moods else answering.answer(request)
+
+    with in_thread(OpenAIServer(answer=moody)) as server:
+        words = ("--system", "reflection", "--sample", "1")
+        assert run(server, *words) == 1
+        told = capsys.readouterr()
+        assert "1 segments of the memories were not read, or not wholly" in told.err
+        assert "- 1 of 3 segments of its memories were not read, or not wholly" in told.out
+        assert not read_results(Path("r")).systems["reflection"].errors
+        moods.clear()
+        assert run(server, *words, "--system", "reflection,entity-trial") == 0
+    assert "were not read" not in capsys.readouterr().out
 
 
 def test_runs_over_other_items_or_windows_are_not_compared(

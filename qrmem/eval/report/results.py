@@ -79,12 +79,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One run: its configuration, items, and a result for each system."""
+    """One run: its configuration, items, and a result for each system.
+
+    Attributes:
+        unread: segments of its memories that were not read, or not wholly, and of how many.
+    """
 
     path: Path
     config: Mapping[str, Any]
     items: Mapping[str, Item]
     systems: Mapping[str, Result]
+    unread: tuple[int, int] = (0, 0)
 
     @property
     def metrics(self) -> list[str]:
@@ -122,7 +127,7 @@ def read_results(path: Path) -> Results:
         for name in config["systems"]
         if name in rows
     }
-    return Results(path, config, items, results)
+    return Results(path, config, items, results, folder.unread())
 
 
 def _result(

@@ -57,8 +57,11 @@ def heading(results: Results) -> str:
         f"- qrmem {config['about']['qrmem']}, commit {config['about']['git'] or 'unknown'}, "
         f"{config['about']['started']}",
         "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
-        "",
     ]
+    missing, of = results.unread
+    if missing:
+        lines.append(f"- {missing} of {of} segments of its memories were not read, or not wholly")
+    lines.append("")
     return "\n".join(lines)
 
 
