@@ -1,6 +1,6 @@
 """Makes the result files of `docs/results` that need no chat model, on the real files.
 
-    QRMEM_DATA=… python -m benchmarks.evaluation_results [NAME …] [--kept FOLDER]
+    QRMEM_DATA=… python -m benchmarks.evaluation_results [NAME …] [--kept FOLDER] [--systems N]
 
 Each is a run of `qrmem eval run` in a folder of its own below `--kept`, which goes on where it was
 stopped, and its `report/summary.json`. The runs with the embedder keep its vectors there too, so
@@ -10,7 +10,7 @@ that no text is embedded twice. `python -m benchmarks.evaluation_tables` writes 
 import argparse
 import asyncio
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import multihop
@@ -30,6 +30,7 @@ WALKING = ("reflection", "graph-expansion", "entity-trial")
 CUTTING = ("keep-left", "keep-right", "keep-ends", "summary", "closed-book")
 WHOLE = ("full-text", "sliding-window")
 """They read all of a text, which in a union is all passages of a set."""
+RANKING = ("search", "dense", "bm25")
 EMBEDDED = ("search:k=8", "dense:k=1", "dense:k=2", "dense:k=3", "dense:k=0", "dos-rag", AGAINST)
 TURNS = ("fragment-chat", "dense-chat", "fragment-chat:alpha=0:score=bm25")
 """FragRel's Table 3."""
@@ -53,6 +54,10 @@ class Recipe:
     embedder: str = "none"
     retrieve: bool = False
     against: str = AGAINST
+
+    def first(self, count: int) -> "Recipe":
+        """Return the run of the first systems alone; the others can be added to it later."""
+        return replace(self, systems=self.systems[:count])
 
     def wanted(self, data: Path) -> Wanted:
         """Return the run as `qrmem eval run` takes it."""
@@ -98,6 +103,17 @@ def recipes() -> dict[str, Recipe]:
         found[f"answers-{name}-minilm"] = Recipe(
             task=task, file=file, corpus=corpus, skip=skip, systems=EMBEDDED, embedder="local"
         )
+        if corpus != "own":
+            found[f"retrieval-{name}"] = Recipe(
+                task=task,
+                file=file,
+                corpus=corpus,
+                skip=skip,
+                systems=RANKING,
+                embedder="local",
+                retrieve=True,
+                against="bm25",
+            )
     found["retrieval-mtbenchplus"] = Recipe(
         task="mtbenchplus",
         file="mtbenchplus/mtbenchplus.json",
@@ -124,20 +140,21 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
     print(f"{name}: {ran.done} results, {ran.reused} were there", flush=True)
 
 
-async def main(names: list[str], kept: Path) -> None:
-    """Make the files of these names."""
+async def main(names: list[str], kept: Path, count: int) -> None:
+    """Make the files of these names, of so many systems each."""
     known = recipes()
     unknown = sorted(set(names) - known.keys())
     if unknown:
         raise SystemExit(f"no run is called {unknown[0]!r}; there are: {', '.join(known)}")
     for name in names or known:
-        await make(name, known[name], kept)
+        await make(name, known[name].first(count), kept)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
+    parser.add_argument("--systems", type=int, default=99, metavar="N", help="the first N alone")
     chosen = parser.parse_args()
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    asyncio.run(main(chosen.names, chosen.kept))
+    asyncio.run(main(chosen.names, chosen.kept, chosen.systems))

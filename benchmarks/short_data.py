@@ -99,7 +99,7 @@ def _arranged(folder: Path, data: Path) -> None:
 
 
 def _few(sentences: Iterable[str]) -> str:
-    return _beginning(" ".join(sentences), 8)
+    return _beginning(" ".join(sentences), 3)
 
 
 def _repoeval(folder: Path, items: int) -> None:
