@@ -5,6 +5,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,15 @@ settings.load_profile("unhurried")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Let a run that is terminated end as one that is interrupted: fixtures end their servers."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt("terminated")
+
+
+signal.signal(signal.SIGTERM, _interrupt)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -75,6 +75,7 @@ class Server:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status."""
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends what it started
     commands = {"start": _start, "stop": _stop, "status": _status}
     try:
         return commands[options.command](options)
