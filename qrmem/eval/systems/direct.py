@@ -7,7 +7,7 @@ from typing import Literal
 
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Context, Found, Item
-from qrmem.eval.systems.reading import answer_from
+from qrmem.eval.systems.reading import answer_from, fitting
 from qrmem.ports import Passage, Reasoner
 
 Keep = Literal["left", "right", "middle"]
@@ -58,10 +58,10 @@ def truncated(
     reasoner: Reasoner, passages: Sequence[Passage], room: int, keep: Keep
 ) -> list[Passage]:
     """Return what fits of a text, in order, labelled; the passage at the cut is cut itself."""
-    if keep == "left" or sum(map(reasoner.size, passages)) <= room:
-        kept = _from_left(reasoner, passages, room)
-    elif keep == "right":
+    if keep == "right":
         kept = _from_right(reasoner, passages, room)
+    elif keep == "left" or len(fitting(reasoner, passages, room)) == len(passages):
+        kept = _from_left(reasoner, passages, room)
     else:
         head = _from_left(reasoner, passages, room // 2)
         kept = [*head, *_from_right(reasoner, passages[len(head) :], room - room // 2)]
