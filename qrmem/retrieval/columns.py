@@ -1,10 +1,11 @@
 """A namespace as columns: what every search of one revision shares."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, overload
 
 import numpy as np
@@ -107,19 +108,18 @@ class TitleWords:
     @classmethod
     def of(cls, titles: Sequence[str]) -> "tuple[Self, NDArray[np.int64]]":
         """Return the terms of some titles, and how many each has."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        lengths = np.zeros(len(titles), dtype=np.int64)
-        for place, title in enumerate(titles):
-            counts = Counter(terms(title))
-            lengths[place] = counts.total()
-            for term, count in counts.items():
-                found[term].append((place, count))
-        pairs = np.array([p for of_one in found.values() for p in of_one], dtype=np.int64)
-        pairs = pairs.reshape(-1, 2)
-        starts = np.zeros(len(found) + 1, dtype=np.int64)
-        np.cumsum([len(of_one) for of_one in found.values()], out=starts[1:])
-        known = Lookup.of(Texts.of(list(found)))
-        return cls(known, Ragged(starts, pairs[:, 0].copy()), pairs[:, 1].copy()), lengths
+        found = [terms(title) for title in titles]
+        lengths = np.array([len(words) for words in found], dtype=np.int64)
+        known: defaultdict[str, int] = defaultdict(count().__next__)
+        numbers = np.array([known[word] for words in found for word in words], dtype=np.int64)
+        places = np.repeat(np.arange(lengths.size), lengths)
+        pairs = np.sort(numbers * lengths.size + places)
+        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        counts = np.diff(firsts, append=pairs.size)
+        pairs = pairs[firsts]
+        number, place = np.divmod(pairs, max(lengths.size, 1))
+        rows = Ragged.group(number, place, len(known))
+        return cls(Lookup.of(Texts.of(list(known))), rows, counts), lengths
 
     def get(self, term: str) -> Occurrences | None:
         """Return where a term occurs: places of documents, ascending; `None` if nowhere."""

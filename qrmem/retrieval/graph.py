@@ -9,7 +9,7 @@ import numpy as np
 
 from qrmem.retrieval.packing import Packed
 from qrmem.retrieval.ragged import Ragged
-from qrmem.retrieval.spotting import Names, NameTable, plain, title_forms, words_of
+from qrmem.retrieval.spotting import Names, NameTable, each_word, plain, title_forms
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
@@ -194,12 +194,8 @@ class Graph:
         titled = _titles(table, columns.documents.titles)
         await _leads(store, ns, columns, table, titled)
         found = await store.name_columns(ns)
-        meant: dict[tuple[int, int], None] = {}
-        for surface, entity in zip(found.surfaces, found.entity_of.tolist(), strict=True):
-            name = table.add(plain(surface))
-            if name >= 0:
-                meant[name, entity] = None
-        by_name = _pairs(meant)
+        meant = np.array([table.add(plain(s)) for s in found.surfaces], dtype=np.int64)
+        by_name = _pairs(meant, found.entity_of)
         rows, known = columns.rows_at(found.numbers)
         rows, numbers = rows[known], found.entities[known]
         size = int(found.entity_of.max(initial=-1)) + 1
@@ -213,9 +209,14 @@ class Graph:
         )
 
 
-def _pairs(found: Iterable[tuple[int, int]]) -> "NDArray[np.int64]":
-    """Return pairs as two columns."""
-    return np.array(list(found), dtype=np.int64).reshape(-1, 2).T.copy()
+def _pairs(
+    names: "NDArray[np.int64]", entities: "NDArray[np.int64]"
+) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """Return the pairs that have a name (-1: none), each once, in the order in which they come."""
+    size = int(entities.max(initial=0)) + 1
+    _, firsts = np.unique(names * size + entities, return_index=True)
+    kept = np.sort(firsts[names[firsts] >= 0])
+    return names[kept], entities[kept]
 
 
 def _titles(table: Names, titles: Iterable[str]) -> dict[int, dict[int, float]]:
@@ -258,25 +259,25 @@ async def _leads(
 
 def lead_name(text: str, title: str) -> str:
     """Return the name that a text opens with, if it shares a word with the title; else ""."""
-    opening = words_of(text[:120])
-    end = 0
-    while end < len(opening.words) and end < 8:
-        joined = end and opening.starts[end] - opening.ends[end - 1] <= 2
-        gap = text[opening.ends[end - 1] : opening.starts[end]] if end else ""
-        small = opening.words[end] in _JOINING
-        if end and (not joined or any(mark in gap for mark in "(,;:[")):
+    words: list[str] = []
+    last = 0
+    for word, start, end, marked in each_word(text[:120]):
+        gap = text[last:start] if words else ""
+        if len(gap) > 2 or not _PARTING.isdisjoint(gap) or len(words) == _LONGEST_LEAD:
             break
-        if not (opening.marked[end] or small):
+        if not (marked or word in _JOINING):
             break
-        end += 1
-    while end and opening.words[end - 1] in _JOINING:
-        end -= 1
-    words = list(opening.words[:end])
+        words.append(word)
+        last = end
+    while words and words[-1] in _JOINING:
+        words.pop()
     if words and words[0] in {"the", "a", "an"}:
         words = words[1:]
     own = set(plain(title).split(" "))
     return " ".join(words) if own & set(words) - _JOINING else ""
 
 
+_LONGEST_LEAD = 8
+_PARTING = frozenset("(,;:[")
 _JOINING_WORDS = "of the de la le du da di von van der den and y for in on at to a an"
 _JOINING = frozenset(_JOINING_WORDS.split())

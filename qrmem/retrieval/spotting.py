@@ -18,6 +18,7 @@ _WORD = re.compile(r"[^\W_]+")
 _BRACKET = re.compile(r"\s*[(\[（][^)\]）]*[)\]）]\s*")
 _POSSESSIVE = frozenset("'’")
 _ARTICLES = ("the ", "a ", "an ")
+_PARTED = frozenset("([（,")
 LONGEST = 12
 """Words of the longest name that is looked for."""
 
@@ -41,15 +42,22 @@ class Words:
 def words_of(text: str) -> Words:
     """Return a text's words."""
     words, starts, ends, marked = [], [], [], []
+    for word, start, end, has_mark in each_word(text):
+        words.append(word)
+        starts.append(start)
+        ends.append(end)
+        marked.append(has_mark)
+    return Words(words, starts, ends, marked)
+
+
+def each_word(text: str) -> Iterator[tuple[str, int, int, bool]]:
+    """Yield what `words_of` gives, word by word: for who needs a text's beginning only."""
     for match in _WORD.finditer(text):
         word, start = match.group(), match.start()
         if word in "sS" and start and text[start - 1] in _POSSESSIVE:
             continue
-        words.append(word.lower() if word.isascii() else _folded(word.lower()))
-        starts.append(start)
-        ends.append(match.end())
-        marked.append(not word[0].islower())
-    return Words(words, starts, ends, marked)
+        lower = word.lower()
+        yield lower if word.isascii() else _folded(lower), start, match.end(), not word[0].islower()
 
 
 def _folded(word: str) -> str:
@@ -72,7 +80,11 @@ def title_forms(title: str) -> Iterator[tuple[str, float]]:
     The title itself, without what is in brackets, before the comma, and without its article; a
     rank that follows a comma ("John, King of England") may go before the name.
     """
-    yield plain(title), 1.0
+    form = plain(title)
+    yield form, 1.0
+    if _PARTED.isdisjoint(title):  # most titles
+        yield from ((form.removeprefix(a), 0.6) for a in _ARTICLES if form.startswith(a))
+        return
     short = _BRACKET.sub(" ", title).strip()
     if short != title:
         yield plain(short), 0.8

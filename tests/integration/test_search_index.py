@@ -1,7 +1,9 @@
 """What a search works out beforehand is kept in the file, and never changes what is found."""
 
+import shutil
 import sqlite3
 from pathlib import Path
+from random import Random
 
 import pytest
 from fakes import HashEmbedder
@@ -224,3 +226,32 @@ async def test_what_a_large_add_leaves_is_ready_for_the_first_search(
     forbid(monkeypatch)
     async with qrmem.open(str(path), namespace="n", model="", embedder="none") as memory:
         assert [hit.document_id for hit in await memory.search("z3", k=1)] == ["z3"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_after_any_changes_search_finds_what_a_fresh_index_finds(
+    tmp_path: Path, seed: int
+) -> None:
+    path, random = tmp_path / "a.db", Random(seed)
+    texts = [text for _, text in PAGES.values()]
+    for _ in range(6):
+        async with qrmem.open(str(path), namespace="n", model="", embedder="none") as memory:
+            await memory.add(
+                Document(text, title, id=name) for name, (title, text) in PAGES.items()
+            )
+            present = [info.id for info in await memory.documents()]
+            change = random.choice(["add", "replace", "delete", "merge"])
+            if change == "delete" and len(present) > 2:
+                await memory.delete(random.choice(present))
+            elif change == "merge":
+                await memory.merge("Orla Venn", "Port Hallam")
+            else:
+                name = random.choice(present) if change == "replace" else f"x{random.random()}"
+                text = " ".join(random.sample(texts, 2))
+                await memory.add([Document(text, name.title(), id=name)], update=True)
+        found = await searched(path)
+        fresh = tmp_path / "fresh.db"
+        shutil.copy(path, fresh)
+        forget(fresh)
+        assert await searched(fresh, Opening(read_only=True)) == found
+        assert await searched(path) == found
