@@ -264,7 +264,7 @@ async def _report(arguments: Namespace) -> int:
 async def _shown(folder: Path, arguments: Namespace) -> None:
     from qrmem.eval.report.results import read_results
     from qrmem.eval.report.writing import write_report
-    from qrmem.eval.rundir import preset_in
+    from qrmem.eval.rundir import REPORT, preset_in, written
 
     name = preset_in(folder)
     if name:
@@ -273,9 +273,13 @@ async def _shown(folder: Path, arguments: Namespace) -> None:
         from qrmem.eval.report.presets import write_preset_report
 
         preset = preset_named(name)
-        path = write_preset_report(preset, folder, await cases(preset, folder))
+        single = await cases(preset, folder)
+        with written(folder / REPORT):
+            path = write_preset_report(preset, folder, single)
     else:
-        path = write_report(read_results(folder), getattr(arguments, "against", ""))
+        results = read_results(folder)
+        with written(folder / REPORT):
+            path = write_report(results, getattr(arguments, "against", ""))
     output.show(path.read_text(encoding="utf-8"))
 
 

@@ -4,6 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from qrmem.eval.rundir import written
+
 RATINGS = "ratings.jsonl"
 LEAST, MOST, MOST_CHAT = 1, 10, 100
 """Of an answer; the paper's judge has 100 for a reply in a conversation."""
@@ -50,7 +52,7 @@ def add_rating(folder: Path, rating: Rating) -> None:
     """Write a rating down, on a line of its own whatever stands before it."""
     path = folder / RATINGS
     is_cut = path.exists() and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as file:
+    with written(path), path.open("a", encoding="utf-8") as file:
         file.write(("\n" if is_cut else "") + json.dumps(asdict(rating), ensure_ascii=False) + "\n")
 
 

@@ -2,20 +2,25 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from qrmem.errors import StoreUnavailable, UsageError
 from qrmem.eval.records import Item, Row
 from qrmem.graphstore.codec import dumps, loads
 
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
+_OWN = ("run.lock", f"{CONFIG}.new")
+"""What a run that was killed at its very beginning may leave."""
 FREE = ("systems", "about")
 """What may differ when a run goes on: systems can be added, and the code may have moved."""
 
 
 PRESET = "preset.json"
+REPORT = "report"
+"""The folder inside a run's that holds what is made of its results."""
 
 
 def mark_preset(path: Path, name: str) -> None:
@@ -35,6 +40,25 @@ def preset_in(path: Path) -> str:
     """Return the name of the preset that a folder holds, "" for none."""
     file = path / PRESET
     return str(json.loads(file.read_text(encoding="utf-8"))["preset"]) if file.exists() else ""
+
+
+T = TypeVar("T")
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Say of a file that cannot be written what to do.
+
+    Raises:
+        StoreUnavailable: the disk is full, or the folder may not be written.
+    """
+    try:
+        yield
+    except OSError as exc:
+        raise StoreUnavailable(
+            f"{path} cannot be written ({exc.strerror}); what is done is kept: make room, then "
+            "run the same command again"
+        ) from exc
 
 
 def runs_in(path: Path) -> list[Path]:
@@ -66,6 +90,7 @@ class RunFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._require_own()
             self._take_lock()
             self._check(config)
             known = self.config() if (self.path / CONFIG).exists() else {}
@@ -123,13 +148,12 @@ class RunFolder:
 
     def items(self) -> list[Item]:
         """Return the items of the run, in the order of their file."""
-        return [loads(line, Item) for line in self._lines(ITEMS)]
+        return self._records(ITEMS, Item)
 
     def rows(self) -> dict[tuple[str, str], Row]:
         """Return the last result of each (system, item), one that succeeded if there is any."""
         last: dict[tuple[str, str], Row] = {}
-        for line in self._lines(ROWS):
-            row = loads(line, Row)
+        for row in self._records(ROWS, Row):
             known = last.get((row.system, row.item))
             # Files of several workers have no order between them: what succeeded counts.
             if known is None or known.error or not row.error:
@@ -138,11 +162,11 @@ class RunFolder:
 
     def count(self) -> int:
         """Return how many results were written, failed ones included."""
-        return sum(1 for _ in self._lines(ROWS))
+        return sum(1 for path in self._files(ROWS) for _ in _lines(path))
 
     def memories(self) -> list[dict[str, Any]]:
         """Return what building the memories cost, one entry per build."""
-        return [json.loads(line) for line in self._lines(MEMORIES)]
+        return [json.loads(line) for path in self._files(MEMORIES) for line in _lines(path)]
 
     def unread(self) -> tuple[int, int]:
         """Return how many segments of the memories were not read, or not wholly, and of how many.
@@ -165,13 +189,16 @@ class RunFolder:
             self.close()
             raise StoreUnavailable(f"another run is working in {self.path}") from exc
 
-    def _check(self, config: Mapping[str, Any]) -> None:
+    def _require_own(self) -> None:
         if not (self.path / CONFIG).exists():
-            others = [p.name for p in self.path.iterdir() if p.name != "run.lock"]
+            others = [p.name for p in self.path.iterdir() if p.name not in _OWN]
             if others:
                 raise UsageError(
                     f"{self.path} holds something else ({others[0]}); name an empty one"
                 )
+
+    def _check(self, config: Mapping[str, Any]) -> None:
+        if not (self.path / CONFIG).exists():
             return
         known = self.config()
         plain = json.loads(json.dumps(config))
@@ -191,7 +218,8 @@ class RunFolder:
         if self._worker is not None:
             stem, _, ending = name.partition(".")
             name = f"{stem}.{self._worker}.{ending}"
-        with (self.path / name).open("a", encoding="utf-8") as file:
+        path = self.path / name
+        with written(path), path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 
     def _mend(self) -> None:
@@ -209,7 +237,21 @@ class RunFolder:
             self.path.glob(f"{stem}.[0-9]*.{ending}")
         )
 
-    def _lines(self, name: str) -> Iterator[str]:
+    def _records(self, name: str, kind: type[T]) -> list[T]:
+        found = []
         for path in self._files(name):
-            with path.open(encoding="utf-8") as file:
-                yield from (line for line in file if line.endswith("\n"))
+            for n, line in enumerate(_lines(path), 1):
+                try:
+                    found.append(loads(line, kind))
+                except (ValueError, TypeError, KeyError, AttributeError) as exc:
+                    raise UsageError(
+                        f"{path}: line {n} cannot be read ({exc}); without that line the same "
+                        "command makes it anew"
+                    ) from exc
+        return found
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines that were written whole."""
+    with path.open(encoding="utf-8") as file:
+        yield from (line for line in file if line.endswith("\n"))

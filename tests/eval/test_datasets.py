@@ -179,6 +179,14 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
         load("hotpotqa", path, Corpus())
 
 
+def test_a_line_may_hold_other_ends_of_lines_inside_a_text(tmp_path: Path) -> None:
+    record = json.loads((DATA / "hotpot_hub.jsonl").read_text())
+    record["question"] = "In which city\u2028was\x85he born?"
+    path = tmp_path / "ends.jsonl"
+    path.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert len(load("hotpotqa", path, Corpus()).items) == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"\n\n"])
 def test_a_file_without_records_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_bytes(content)

@@ -1,6 +1,7 @@
-"""Ctrl-C in the middle of a run: what is done is kept, and the same command goes on."""
+"""A run that is stopped, killed or has no room: what is done is kept; the same command goes on."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -63,3 +64,60 @@ def test_an_interrupted_run_goes_on_for_what_is_missing(
     assert f"{len(before)} were there" in told
     assert results(tmp_path / "r") == results(tmp_path / "whole")
     assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
+
+
+def test_a_killed_run_goes_on_for_what_is_missing(server: OpenAIServer, tmp_path: Path) -> None:
+    whole = start(server, tmp_path / "whole")
+    assert whole.communicate(timeout=120)[0]
+    paid = server.stats.requests
+    running = start(server, tmp_path / "r")
+    while len(results(tmp_path / "r")) < 5:
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.kill()
+    running.communicate(timeout=60)
+    before = results(tmp_path / "r")
+    assert 5 <= len(before) < 12
+    again = start(server, tmp_path / "r")
+    told = again.communicate(timeout=120)[1]
+    assert again.returncode == 0, told
+    assert f"{len(before)} were there" in told
+    assert results(tmp_path / "r") == results(tmp_path / "whole")
+    assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
+
+
+def run_with_room(out: Path, limit: int) -> "subprocess.CompletedProcess[str]":
+    """Run without a model where no file may be longer than so many bytes."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("QRMEM_", "OPENAI_"))}
+    words = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--quiet"]
+    systems = ["--system", "closed-book,keep-left,keep-right,keep-ends"]
+    return subprocess.run(
+        [sys.executable, "-m", "qrmem", *words, *systems, "--out", str(out)],
+        capture_output=True,
+        text=True,
+        env=kept,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+def test_a_run_that_has_no_room_says_so_and_goes_on_when_it_has(tmp_path: Path) -> None:
+    short = run_with_room(tmp_path / "r", 3000)
+    assert short.returncode == 4
+    assert "rows.jsonl cannot be written" in short.stderr
+    assert "make room, then run the same command again" in short.stderr
+    before = results(tmp_path / "r")
+    assert 0 < len(before) < 12
+    assert run_with_room(tmp_path / "r", 1_000_000).returncode == 0
+    assert len(results(tmp_path / "r")) == 12
+    assert before.items() <= results(tmp_path / "r").items()
+
+
+def test_a_report_that_has_no_room_loses_no_result(tmp_path: Path) -> None:
+    # The rows take more than the report's files do, but for the picture.
+    short = run_with_room(tmp_path / "r", 12_000)
+    assert short.returncode == 4
+    assert "report cannot be written" in short.stderr
+    assert len(results(tmp_path / "r")) == 12
+    assert run_with_room(tmp_path / "r", 1_000_000).returncode == 0
+    assert (tmp_path / "r" / "report" / "report.md").exists()

@@ -1,6 +1,7 @@
 """A run from the command line: results, resuming, refusals, failures of single items."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,50 @@ def test_a_memory_that_a_question_shapes_is_that_questions_own() -> None:
     assert all(one["states"] == {"ok": 6} for one in built), "every segment is read"
     found = RunFolder(Path("r")).rows()
     assert len({row.found.memory for (name, _), row in found.items() if name == full}) == 3
+
+
+def test_a_line_of_a_run_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    lines = Path("r/rows.jsonl").read_text().splitlines()
+    Path("r/rows.jsonl").write_text("\n".join([lines[0], lines[1][:50], lines[2], ""]))
+    assert run("--system", "bm25", "--out", "r") == 2
+    assert "rows.jsonl: line 2 cannot be read" in capsys.readouterr().err
+    Path("r/rows.jsonl").write_text("\n".join([lines[0], lines[2], ""]))
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert len(rows("r")) == 3
+
+
+def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    first = RunFolder(Path("r")).rows()["bm25", "h1"].found.memory
+    Path(f"r/memories/{first}.db").write_text("this is no memory")
+    assert run("--system", "bm25,search", "--out", "r") == 1
+    assert "| search | h1 | UsageError: r/memories/" in capsys.readouterr().out
+    failed = [key for key, row in rows("r").items() if row[2]]  # type: ignore[index]
+    assert failed == [("search", "h1")]
+
+
+def test_a_system_without_its_extra_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    if find_spec("llmlingua") is not None:
+        pytest.skip("the extra `llmlingua` is installed")
+    assert run("--system", "llmlingua-2", "--out", "r") == 3
+    assert "pip install 'qrmem[llmlingua]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("system", ["memwalker", "decom", "read-agent-p", "latest-chat"])
+def test_a_system_that_needs_a_model_says_so(
+    system: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--system", f"bm25,{system}", "--out", "r") == 3
+    assert f"{system!r} needs a chat model: --model and --base-url" in capsys.readouterr().err
+    assert not Path("r").exists(), "nothing is begun"
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").write_text("Chapter 1")
+    assert run("--system", "bm25", "--out", "mine") == 2
+    assert "mine holds something else (thesis.txt)" in capsys.readouterr().err
+    assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]

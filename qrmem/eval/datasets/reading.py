@@ -62,7 +62,8 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
         for key, record in whole.items():
             yield f"{path}: record {key!r}", record
         return
-    for n, line in enumerate(text.splitlines(), 1):
+    # Not `splitlines`: JSON may hold other ends of lines inside of its texts.
+    for n, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 yield f"{path}: line {n}", json.loads(line)

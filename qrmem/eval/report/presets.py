@@ -9,7 +9,8 @@ from qrmem.eval.report.figures import panels
 from qrmem.eval.report.plots import draw
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, number, percent
-from qrmem.eval.report.writing import REPORT, heading, write_report
+from qrmem.eval.report.writing import heading, write_report
+from qrmem.eval.rundir import REPORT
 from qrmem.eval.running_presets import folder_of
 
 COSTS = {

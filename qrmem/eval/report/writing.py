@@ -8,8 +8,8 @@ from qrmem.eval.report.plots import draw_bars
 from qrmem.eval.report.results import Result, Results, Spent
 from qrmem.eval.report.summary import write_summary
 from qrmem.eval.report.tables import Table, number, percent
+from qrmem.eval.rundir import REPORT
 
-REPORT = "report"
 DRAWN = ("rating", "accuracy", "f1")
 """Of these the first that there is is drawn, else the run's first."""
 
