@@ -75,7 +75,7 @@ class Accepted(TypedDict):
     lacking: list[str]
 
 
-PORTION = 2048
+PORTION = 512
 """Segments that are read without a model and then, with their accepted questions, again."""
 MOST_STEPS = 100_000
 """LangGraph's own bound is for machines that may go round in circles; this one ends by itself."""

@@ -109,9 +109,17 @@ def _record(kind: type) -> _Convert:
     hints = get_type_hints(kind)
     converters = {f.name: _converter(hints[f.name]) for f in fields(kind)}
 
+    names = converters.keys()
+    converted = [(name, convert) for name, convert in converters.items() if convert is not _same]
+
     def make(value: Mapping[str, Any]) -> Any:
-        known = ((name, item) for name, item in value.items() if name in converters)
-        return kind(**{name: converters[name](item) for name, item in known})
+        known = dict(value)
+        for unknown in value.keys() - names:
+            del known[unknown]
+        for name, convert in converted:
+            if name in known:
+                known[name] = convert(known[name])
+        return kind(**known)
 
     return make
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from qrmem.agents import BuildDeps, build_documents
+from qrmem.collecting import seldom_collecting
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.inspecting import low_yields
@@ -104,6 +105,10 @@ class Adder:
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
+        with seldom_collecting():
+            return await self._add(source, glob)
+
+    async def _add(self, source: Source, glob: str | None) -> AddReport:
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._known = await self._store.document_texts(self._ns)

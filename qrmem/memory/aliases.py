@@ -9,7 +9,7 @@ from typing import Literal
 
 from qrmem.text.names import differ_in_number, is_alias
 from qrmem.text.numbers import canonical_number
-from qrmem.text.titles import sex, split_titles, titles_clash
+from qrmem.text.titles import sex, titled, titles_clash
 
 Kind = Literal["other form", "part"]
 
@@ -111,7 +111,7 @@ class Aliases:
         return containing[0].intersection(*containing[1:])
 
     def _opens_with_initials(self, name: str) -> bool:
-        first = split_titles(name.split())[1][:1]
+        first = titled(name)[1][:1]
         written = next(iter(self._names[name].split()), "")
         return len("".join(first)) == 1 or (len(written) <= 3 and written.isupper())
 
@@ -123,7 +123,7 @@ def core_words(name: str) -> tuple[str, ...]:
     Numbers are in digits and letters that stand alone joined. Never empty, and title words are
     kept where there is nothing else.
     """
-    titles, rest = split_titles(name.split())
+    titles, rest = titled(name)
     words: list[str] = []
     joining = False
     for at, word in enumerate(rest or titles or (name,)):
@@ -144,7 +144,7 @@ def fullness(name: str) -> tuple[int, int, str]:
 
 def words_spelled_out(name: str) -> int:
     """Return the number of words of more than one letter, titles in front not counted."""
-    titles, rest = split_titles(name.split())
+    titles, rest = titled(name)
     return sum(len(word) > 1 for word in rest or titles)
 
 
@@ -152,13 +152,13 @@ def is_person(name: str, type: str) -> bool:
     """Whether a normalised name is a person's by its type, else by its title or given name."""
     if type:
         return type == "PERSON"
-    titles, rest = split_titles(name.split())
+    titles, rest = titled(name)
     return bool(rest) and (bool(titles) or bool(sex(titles, rest)))
 
 
 def titles_of(name: str) -> tuple[str, ...]:
     """Return the titles in front of a normalised name."""
-    return split_titles(name.split())[0]
+    return titled(name)[0]
 
 
 def speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
@@ -172,7 +172,7 @@ def _begins_or_ends(many: tuple[str, ...], few: tuple[str, ...]) -> bool:
 
 def initials_of(name: str) -> set[str]:
     """Return the acronyms that a normalised name of several words may have."""
-    words = split_titles(name.split())[1]
+    words = titled(name)[1]
     main = [word for word in words if word not in _SMALL]
     heads = ["".join(map(_head, part)) for part in (words, main, words[:-1], main[:-1])]
     return {initials for initials in heads if len(initials) > 1}

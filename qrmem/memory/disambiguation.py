@@ -107,6 +107,7 @@ class _Merging:
     def __init__(self, uses: dict[str, NameUse]) -> None:
         self._uses = uses
         self._split = {key: split_key(key) for key in uses}
+        self._spelled = {key for key, use in uses.items() if spells(use.surface, key)}
         self._entity = {key: key for key in uses}
         self._members = {key: [key] for key in uses}
         self._why: dict[str, tuple[Reason, float]] = {}
@@ -349,7 +350,7 @@ class _Merging:
 
     def _spelling(self, keys: Sequence[str]) -> str:
         """Return the most frequent surface that spells names of one normalised form, or ""."""
-        uses = [self._uses[key] for key in keys if spells(self._uses[key].surface, key)]
+        uses = [self._uses[key] for key in keys if key in self._spelled]
         return " ".join(_most_frequent(uses).surface.split()) if uses else ""
 
     def _display(self, keys: Sequence[str]) -> str:
@@ -387,13 +388,11 @@ def _summed(names: Iterable[NameUse]) -> dict[str, NameUse]:
         by_key[use.key].append(use)
     summed = {}
     for key, uses in sorted(by_key.items()):
-        summed[key] = (
-            NameUse(key, _most_frequent(uses).surface, sum(use.count for use in uses))
-            if len(uses) > 1
-            else uses[0]
-        )
+        summed[key] = NameUse(key, _most_frequent(uses).surface, sum(use.count for use in uses))
     return summed
 
 
 def _most_frequent(uses: Sequence[NameUse]) -> NameUse:
+    if len(uses) == 1:
+        return uses[0]
     return min(uses, key=lambda use: (-use.count, -len(use.surface), use.surface))

@@ -149,9 +149,10 @@ async def _unmerged(
     segments = await store.segments_of(ns, *document_ids)
     made = await store.contributions(ns, *document_ids)
     for n, read in enumerate(readings(segments, made, decide)):
-        if merged.get(read.segment.id) != read.digest:
+        is_merged = read.segment.id in merged
+        if not is_merged or merged[read.segment.id] != read.digest:
             rows.add(rows_of(read))
-            replaced += [read.segment.id] if read.segment.id in merged else []
+            replaced += [read.segment.id] if is_merged else []
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
     return rows, replaced

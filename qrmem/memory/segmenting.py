@@ -27,6 +27,8 @@ MILESTONE = 256
 _SLACK = 2
 _SOLID = re.compile(r"\S")
 _WINDOW = 8
+_SHORT = 3
+"""A section of less than this part of the limit is a segment, whatever its sentences."""
 
 
 def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) -> list[Segment]:
@@ -148,6 +150,11 @@ class _Packing:
 
     def pieces(self, start: int, end: int) -> Iterator[Piece]:
         """Yield the segments of a section: sentences are counted once, each segment once more."""
+        if end - start <= self.limit * _SHORT:
+            tokens = self.tokenizer.count(self.text[start:end])
+            if tokens * _SHORT <= self.limit:  # far below where a segment may end
+                yield Piece(start, end, tokens)
+                return
         pending: list[Piece] = []
         total = 0
         for unit in self._units(start, end):

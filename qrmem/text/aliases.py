@@ -60,6 +60,7 @@ class _Name:
         sex: what the titles or a given name say.
         spelling: of `core`, as two spellings of one name agree in it.
         numbers: of `core`.
+        acronym: its letters, if it is written like one.
     """
 
     titles: tuple[str, ...]
@@ -72,6 +73,7 @@ class _Name:
     sex: str
     spelling: str
     numbers: tuple[str, ...]
+    acronym: str
 
 
 @lru_cache(maxsize=200_000)
@@ -91,8 +93,8 @@ def is_alias(short: str, long: str) -> bool:
     if designate_apart(a.core, b.core):
         return False
     if a.numbers != b.numbers:
-        return _is_acronym(short, b.words) or _is_without_numeral(a, b)
-    return _is_initialled(a.core, b.core) or _is_acronym(short, b.words) or _is_part(a, b)
+        return _is_acronym(a.acronym, b.words) or _is_without_numeral(a, b)
+    return _is_initialled(a.core, b.core) or _is_acronym(a.acronym, b.words) or _is_part(a, b)
 
 
 @lru_cache(maxsize=200_000)
@@ -123,6 +125,7 @@ def _parsed(name: str) -> _Name:
         sex=sex(titles, tuple(core)),
         spelling=_spelling(core),
         numbers=numbers(core),
+        acronym=_acronym(name),
     )
 
 
@@ -170,12 +173,17 @@ def _agree(a: str, b: str) -> bool:
     return a == b or (1 in (len(a), len(b)) and a[0] == b[0] and a[0].isalpha())
 
 
-def _is_acronym(short: str, long: Sequence[str]) -> bool:
+def _acronym(name: str) -> str:
+    compact = name.strip().removeprefix("the ").removeprefix("The ").replace(" ", "")
+    if not _CAPITALS.match(compact):
+        return ""
+    return "".join(c for c in normalise_name(compact) if c.isalnum())
+
+
+def _is_acronym(letters: str, long: Sequence[str]) -> bool:
     """BBC for British Broadcasting Corporation, UCLA, USA, WWII; small words counted or not."""
-    compact = short.strip().removeprefix("the ").removeprefix("The ").replace(" ", "")
-    if not _CAPITALS.match(compact) or len(long) < 2:
+    if not letters or len(long) < 2:
         return False
-    letters = "".join(c for c in normalise_name(compact) if c.isalnum())
     number = "".join(c for c in letters if c.isdigit())
     heads = [word if word[0].isdigit() else word[0] for word in long]
     plain = [word if word[0].isdigit() else word[0] for word in long if word not in _SMALL]

@@ -1,6 +1,7 @@
 """Honorifics before a name, and what they say about the person: enough to keep two people apart."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 def _set(words: str) -> frozenset[str]:
@@ -106,6 +107,12 @@ def sex(titles: Sequence[str], names: Sequence[str]) -> str:
     if len(names) > 1:
         return "m" if names[0] in _MALE else "f" if names[0] in _FEMALE else ""
     return ""
+
+
+@lru_cache(maxsize=200_000)
+def titled(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the titles before a normalised name, and its other words."""
+    return split_titles(name.split())
 
 
 def titles_clash(first: Sequence[str], second: Sequence[str]) -> bool:
