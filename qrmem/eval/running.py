@@ -17,7 +17,7 @@ from qrmem.eval.records import Dataset, Item
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.runner import Ran, run
 from qrmem.eval.sampling import sample, sample_digest
-from qrmem.eval.systems import System, parse
+from qrmem.eval.systems import System, parse, ranks
 from qrmem.eval.tasks import Corpus, load
 from qrmem.models.caps import Caps
 from qrmem.ports import ChatModel, Embedder, Listener
@@ -114,6 +114,8 @@ def prepared(wanted: Wanted, settings: Settings) -> Prepared:
     for word in wanted.systems:
         systems[word] = parse(word)
         require(systems[word].needs, settings, word)
+        if wanted.retrieve and not ranks(systems[word]):
+            raise UsageError(f"the system {word!r} only answers; leave it or --retrieve out")
     if not systems:
         raise UsageError("name at least one system: --system reflection,bm25")
     dataset = load(wanted.task, wanted.data, wanted.corpus)

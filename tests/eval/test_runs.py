@@ -1,7 +1,6 @@
 """A run from the command line: results, resuming, refusals, failures of single items."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -107,6 +106,8 @@ def test_an_item_that_crashes_is_reported_and_the_others_go_on(
         (("--system", "bm25:k=x"), 2, "not a number"),
         (("--system", "dense"), 3, "needs an embedder"),
         ((), 2, "name at least one system"),
+        (("--system", "bm25,keep-left", "--retrieve"), 2, "'keep-left' only answers"),
+        (("--system", "reflection", "--retrieve"), 2, "'reflection' only answers"),
     ],
 )
 def test_wrong_words_are_refused(
@@ -181,8 +182,6 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
 
 
 def test_a_system_without_its_extra_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
-    if find_spec("llmlingua") is not None:
-        pytest.skip("the extra `llmlingua` is installed")
     assert run("--system", "llmlingua-2", "--out", "r") == 3
     assert "pip install 'qrmem[llmlingua]'" in capsys.readouterr().err
 
@@ -204,3 +203,9 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert run("--system", "bm25", "--out", "mine") == 2
     assert "mine holds something else (thesis.txt)" in capsys.readouterr().err
     assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]
+
+
+def test_where_only_rankings_are_wanted_nothing_is_answered() -> None:
+    assert run("--system", "bm25,search,fragment", "--retrieve", "--out", "r") == 0
+    found = RunFolder(Path("r")).rows().values()
+    assert all(row.found.ranked and row.found.is_ranking for row in found)

@@ -22,7 +22,10 @@ from qrmem.eval.systems.windows import SlidingWindow
 
 
 class System(Protocol):
-    """Answers items; a frozen dataclass whose fields are its parameters."""
+    """Answers items; a frozen dataclass whose fields are its parameters.
+
+    One that can rank without answering says so by a property `ranks`.
+    """
 
     @property
     def needs(self) -> frozenset[str]:
@@ -113,6 +116,11 @@ def parse(word: str) -> System:
         given[key] = _cast(value, hints[key], word)
     made: System = replace(system, **given)
     return made
+
+
+def ranks(system: System) -> bool:
+    """Whether a system can rank, and answer nothing."""
+    return bool(getattr(system, "ranks", False))
 
 
 def parameter(word: str, name: str) -> str:

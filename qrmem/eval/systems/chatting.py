@@ -44,6 +44,11 @@ class Conversed:
             return frozenset({"model"})
         return frozenset({"embedder"} if self.score == "cosine" else ())
 
+    @property
+    def ranks(self) -> bool:
+        """Unless it recalls nothing."""
+        return self.top > 0
+
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Reply to one session's last question."""
         require_session(item)

@@ -55,6 +55,11 @@ class Completed:
         """A chat model."""
         return frozenset({"model"})
 
+    @property
+    def ranks(self) -> bool:
+        """Unless it sees no other code."""
+        return self.rounds > 0
+
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Answer one item."""
         if "context_start_line" not in item.labels:

@@ -41,6 +41,11 @@ class Fragmented:
         wants = self.score == "cosine" or (self.relation == "semantic" and self.alpha > 0)
         return frozenset({"embedder"} if wants else ())
 
+    @property
+    def ranks(self) -> bool:
+        """Always."""
+        return True
+
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Answer one item."""
         async with bench.memory(context, Build(words=self.size)) as shelf:

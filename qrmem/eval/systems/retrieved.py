@@ -40,6 +40,11 @@ class Retrieved:
         """What has to be there."""
         return frozenset({"embedder"} if self.ranker == "dense" else ())
 
+    @property
+    def ranks(self) -> bool:
+        """Always."""
+        return True
+
     async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
         """Answer one item."""
         reader = self.memory if bench.model else "local"

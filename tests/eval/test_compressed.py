@@ -1,0 +1,45 @@
+"""LLMLingua-2 (B07): its package's calls, by a stand-in that drops words as it is told to."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qrmem.cli import main
+from qrmem.eval.rundir import RunFolder
+
+HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
+PACKAGE = """
+class PromptCompressor:
+    def __init__(self, model_name, use_llmlingua2, device_map):
+        assert use_llmlingua2 and device_map == "cpu"
+
+    def compress_prompt_llmlingua2(self, context, target_token):
+        words = " ".join(context).split()
+        kept = words[:: max(1, len(words) // {share})]
+        return {{"compressed_prompt": " ".join(kept)}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _not_kept() -> Iterator[None]:
+    yield
+    sys.modules.pop("llmlingua", None)
+
+
+@pytest.mark.parametrize("share", ["target_token", "10"])
+def test_what_the_package_leaves_is_read_within_the_window(
+    share: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "llmlingua.py").write_text(PACKAGE.format(share=share))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--quiet"]
+    assert main([*words, "--system", f"llmlingua-2:model={share}", "--out", "r"]) == 0
+    rows = RunFolder(Path("r")).rows().values()
+    assert [row.error for row in rows] == [""] * 3
+    assert all(len(row.found.read) == 1 for row in rows)
+    assert all(0 < row.found.steps[-1].tokens <= 4096 for row in rows)
