@@ -31,11 +31,12 @@ def write_data(folder: Path, data: Path, *, items: int, words: int) -> None:
     Args:
         data: with the real files.
         items: of each file.
-        words: of each text.
+        words: of each text; half as many of those that a memory is built of for every question.
     """
     (folder / "longbench").mkdir(parents=True, exist_ok=True)
-    for name in ("hotpotqa", "2wikimqa", "musique", "narrativeqa"):
-        lines = _longbench(name, data / "longbench" / f"{name}.json", items, words)
+    lengths = {"hotpotqa": words // 2, "2wikimqa": words // 2, "musique": words // 2}
+    for name, length in {**lengths, "narrativeqa": words}.items():
+        lines = _longbench(name, data / "longbench" / f"{name}.json", items, length)
         _write_lines(folder / "longbench" / f"{name}.jsonl", lines)
     quality = _quality(data / "quality" / "leval_quality15docs.jsonl", items, words)
     _write_lines(folder / "QuALITY.v1.0.1.htmlstripped.dev", [quality])
