@@ -213,7 +213,12 @@ def _why(found: Run) -> list[str]:
     """Return why items failed, and which systems were left out."""
     failed = [f"{count}x {why}" for why, count in found["failed"].items()]
     left = [why.partition(":")[0] for why in found["left out"]]
-    return [*failed, *([f"without {', '.join(left)}"] if left else [])]
+    unread = found["unread segments"]
+    return [
+        *failed,
+        *([f"without {', '.join(left)}"] if left else []),
+        *([f"{unread} segments not wholly read"] if unread else []),
+    ]
 
 
 def _mean(found: Mapping[str, float] | None) -> str:

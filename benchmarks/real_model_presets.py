@@ -32,6 +32,7 @@ from qrmem.cli import main as qrmem
 from qrmem.config import Settings
 from qrmem.eval.presetting import Preset, preset_named, preset_names
 from qrmem.eval.report.results import Results, read_results
+from qrmem.eval.rundir import RunFolder
 from qrmem.eval.running import about
 from qrmem.eval.running_presets import folder_of
 from qrmem.graphstore import open_store
@@ -120,6 +121,7 @@ def summary(preset: Preset, out: Path, code: int, told: str, seconds: float) -> 
         "items": sum(len(part.items) for part in parts),
         "results": sum(len(result.rows) for result in results),
         "failed": dict(failed),
+        "unread segments": sum(RunFolder(part.path).unread()[0] for part in parts),
         "left out": [
             line.partition("not run: ")[2] for line in told.splitlines() if "not run:" in line
         ],
@@ -141,6 +143,8 @@ def line(name: str, made: Mapping[str, Any]) -> str:
     parsed = "" if made["parsed"] is None else f", {made['parsed']:.0%} parsed"
     failed = sum(made["failed"].values())
     told = [f"{count}x {why}" for why, count in made["failed"].items()] + made["left out"]
+    if made["unread segments"]:
+        told.append(f"{made['unread segments']} segments of memories were not read, or not wholly")
     ended = "report written" if made["report"] else "NO REPORT"
     return (
         f"{name}: exit {made['exit']}, {ended}; {made['items']} items, {made['systems']} systems, "
