@@ -16,11 +16,13 @@ from qrmem.eval.bench import Bench, Tally, open_bench, resolved
 from qrmem.eval.ratings import LEAST, MOST, MOST_CHAT, Rating, add_rating, ratings
 from qrmem.eval.records import Item, Row
 from qrmem.eval.rundir import RunFolder, runs_in
+from qrmem.eval.runner import together
 from qrmem.eval.running import Means
 from qrmem.eval.running_presets import rest_of
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
 from qrmem.models.caps import Amount
+from qrmem.ports import Event
 from qrmem.prompts import catalogue, fenced
 
 if TYPE_CHECKING:
@@ -74,9 +76,19 @@ async def _rated(
         listener=means.listener,
         record=lambda entry: None,
     ) as bench:
-        for row in rows:
-            made.append(await _rating(bench, items[row.item], row))
-            add_rating(folder, made[-1])
+        bench.listener(Event("items", {"total": len(rows)}))
+        queue = iter(rows)
+
+        async def work() -> None:
+            for row in queue:
+                one = await _rating(bench, items[row.item], row)
+                made.append(one)
+                add_rating(folder, one)
+                error = "" if one.rating else one.reason
+                bench.listener(Event("item", {"item": row.item, "error": error}))
+                bench.tell_paid()
+
+        await together(work, max(1, min(means.concurrency, len(rows))))
         return made, bench.model.used if bench.model else Amount()
 
 

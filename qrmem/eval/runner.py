@@ -72,12 +72,12 @@ async def run(
             bench.listener(Event("item", {"system": name, "item": item.id, "error": row.error}))
             bench.tell_paid()
 
-    await _together(work, max(1, min(concurrency, len(todo))))
+    await together(work, max(1, min(concurrency, len(todo))))
     used = bench.model.used if bench.model else Amount()
     return Ran(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
 
 
-async def _together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
+async def together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
     """Run workers until all are done; the first error stops the others and is raised alone."""
     tasks = [asyncio.create_task(work()) for _ in range(workers)]
     try:

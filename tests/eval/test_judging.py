@@ -1,5 +1,6 @@
 """A chat model rates the answers of a run; an answer without a rating is missing, not zero."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -107,3 +108,23 @@ def test_the_command_rates_and_reports(folder: Path, capsys: pytest.CaptureFixtu
     assert main(["eval", "judge", str(folder)]) == 3
     assert "a judge is a chat model" in capsys.readouterr().err
     assert main(["eval", "judge", str(folder / "nowhere"), "--model", "test"]) == 2
+
+
+async def test_several_answers_are_rated_at_the_same_time(folder: Path) -> None:
+    class Slow(Judge):
+        at_once = most = 0
+
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            await asyncio.sleep(0.05)
+            self.at_once -= 1
+            return await super().complete(request)
+
+    chat = Slow({"": rated(5)})
+    heard: list[str] = []
+    many = Means(listener=lambda event: heard.append(event.kind), chat=chat, concurrency=3)
+    assert len(await judge(folder, SETTINGS, many)) == 3
+    assert chat.most == 3
+    assert heard.count("item") == 3
+    assert "paid" in heard

@@ -273,7 +273,7 @@ def all_data(data: str) -> str:
     return data
 
 
-NOT_HERE = {"embedder", "llmlingua"}
+NOT_HERE = {"llmlingua"}
 
 
 def needs(word: str) -> frozenset[str]:
@@ -286,9 +286,10 @@ def test_every_preset_runs_to_its_end_with_a_chat_model(
 ) -> None:
     preset = preset_named(name)
     here = {label: word for label, word in preset.systems.items() if not NOT_HERE & needs(word)}
-    labels = list(here)[:4] if preset.plot.get("axis", "parts") != "parts" else list(here)
+    is_sweep = preset.plot.get("axis", "parts") != "parts"
+    labels = list(here)[:: len(here) // 4] if is_sweep else list(here)
     with in_thread(OpenAIServer()) as server:
-        model = ("--model", "test", "--base-url", server.url)
+        model = ("--model", "test", "--base-url", server.url, "--embedder", "openai:e")
         words = ("--sample", "1", "--system", ",".join(labels), "--out", "r")
         code = run(name, all_data, *words, *model)
         assert server.stats.requests > 0
@@ -300,3 +301,5 @@ def test_every_preset_runs_to_its_end_with_a_chat_model(
         assert set(found.systems) == wanted
         assert not any(result.errors for result in found.systems.values())
     assert told.out.startswith(f"# {preset.title}")
+    assert Path(f"r/report/{name}.csv").read_text(encoding="utf-8").startswith(("system,", "data,"))
+    assert Path(f"r/report/{name}.png").exists() == bool(preset.plot)

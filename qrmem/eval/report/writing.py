@@ -44,7 +44,7 @@ def heading(results: Results) -> str:
     """Return what was run, so that a number never stands alone."""
     config = results.config
     settings, items = config["settings"], config["items"]
-    reader = settings["model"] or "local reasoner (no chat model)"
+    reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
     checked = ", ".join(_file(file) for file in config["files"])
     lines = [
         f"# {config['task']}: {', '.join(results.systems)}",
