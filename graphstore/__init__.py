@@ -1,6 +1,6 @@
 """Databases of memories behind one protocol."""
 
-from qrmem.graphstore.opening import open_store
+from qrmem.graphstore.opening import missing_file, open_store, withdraw
 from qrmem.graphstore.protocol import (
     SCHEMA_VERSION,
     Catalog,
@@ -36,6 +36,8 @@ __all__ = [
     "Postings",
     "VectorKind",
     "Vectors",
+    "missing_file",
     "open_store",
     "relation_key",
+    "withdraw",
 ]

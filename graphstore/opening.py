@@ -1,5 +1,7 @@
 """From what the user wrote to a store that is open."""
 
+import asyncio
+from pathlib import Path
 from urllib.parse import parse_qs
 
 from qrmem.config import Settings
@@ -40,6 +42,23 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
     raise UsageError(
         f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
     )
+
+
+def missing_file(uri: str) -> Path | None:
+    """Return the file that opening a memory would make, if it would make one."""
+    scheme, separator, rest = uri.partition("://")
+    if separator and scheme != "sqlite":
+        return None
+    name = rest.partition("?")[0] if separator else uri
+    path = Path(name).expanduser()
+    return path if name and not path.exists() else None
+
+
+async def withdraw(path: Path) -> None:
+    """Remove a file that was made by opening a memory, if nothing came into it."""
+    from qrmem.graphstore.sqlite.vacating import vacate
+
+    await asyncio.to_thread(vacate, path)
 
 
 async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:

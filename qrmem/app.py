@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequenc
 from copy import copy
 from inspect import signature
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
@@ -93,25 +94,37 @@ class Opening:
             await self._memory.close()
 
     async def _open(self) -> "Memory":
-        from qrmem.graphstore import open_store
+        from qrmem.graphstore import missing_file, open_store
         from qrmem.wiring import check_embedder
 
+        made = missing_file(self._settings.memory)
         store = await open_store(self._settings.memory, self._settings, create=self._create)
+        memory = Memory(store, self._settings, self._listener, made=made)
         try:
             check_embedder(self._settings, await store.namespace(self._settings.namespace))
         except BaseException:
-            await store.close()
+            await memory.close()
             raise
-        return Memory(store, self._settings, self._listener)
+        return memory
 
 
 class Memory(Conversing):
     """One namespace of a store: add documents to it, search it, ask it, look at it."""
 
     def __init__(
-        self, store: GraphStore, settings: Settings, listener: Listener | None = None
+        self,
+        store: GraphStore,
+        settings: Settings,
+        listener: Listener | None = None,
+        *,
+        made: Path | None = None,
     ) -> None:
-        super().__init__(Opened(store, settings))
+        """Make a memory of an open store; use `open`.
+
+        Args:
+            made: the file that was made for it, and goes again if nothing came into it.
+        """
+        super().__init__(Opened(store, settings, made))
         self._listener = listener
         self._is_watched = False
 

@@ -1,6 +1,7 @@
 """One opened namespace: its store, its settings, and the parts that are made when first needed."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
@@ -27,7 +28,8 @@ class Opened:
         settings: what it was opened with.
     """
 
-    def __init__(self, store: GraphStore, settings: Settings) -> None:
+    def __init__(self, store: GraphStore, settings: Settings, made: Path | None = None) -> None:
+        self._made = made
         self.ns = settings.namespace
         self.settings = settings
         self._store: GraphStore | None = store
@@ -61,6 +63,14 @@ class Opened:
             await tools.close()
         if store is not None:
             await store.close()
+            await self._withdraw()
+
+    async def _withdraw(self) -> None:
+        """Leave no file where there was none, if nothing came into it."""
+        from qrmem.graphstore import withdraw
+
+        if self._made is not None:
+            await withdraw(self._made)
 
     # --- what is there --------------------------------------------------------------------------
 

@@ -149,6 +149,14 @@ class Worker:
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
     """Return a ready connection and whether it is for reading only."""
+    while True:
+        db, is_read_only = _connected(path, opening)
+        if path.exists():
+            return db, is_read_only
+        db.close()  # whoever made the file kept nothing in it and removed it just now
+
+
+def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
     exists = _is_there(path, opening)
     is_read_only = opening.read_only or not _may_write(path)
     if exists:

@@ -39,6 +39,27 @@ def test_a_missing_file_is_named(qrmem: Shell) -> None:
     assert_one_line(qrmem("add", "nowhere.txt"), 2, "nowhere.txt")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("add", "nowhere.txt"), ("add", "empty.txt"), ("add", "-"), ("import", "good.txt")],
+)
+def test_what_is_refused_leaves_no_memory_where_there_was_none(
+    qrmem: Shell, words: tuple[str, ...]
+) -> None:
+    qrmem.write("good.txt", GOOD)
+    qrmem.write("empty.txt", b"")
+    assert_one_line(qrmem(*words), 2)
+    assert sorted(path.name for path in qrmem.folder.iterdir()) == ["empty.txt", "good.txt"]
+
+
+def test_what_is_refused_leaves_a_memory_that_was_there(qrmem: Shell) -> None:
+    qrmem.write("good.txt", GOOD)
+    assert qrmem("add", "good.txt").code == 0
+    assert qrmem("delete", "--all", "--yes").code == 0
+    assert_one_line(qrmem("add", "nowhere.txt"), 2)
+    assert (qrmem.folder / "test.db").exists()
+
+
 def test_one_bad_file_in_a_folder_does_not_stop_the_others(qrmem: Shell) -> None:
     qrmem.write("notes/good.txt", GOOD)
     qrmem.write("notes/bad.txt", b"")

@@ -1,0 +1,38 @@
+"""A memory that was opened and into which nothing came."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem.config import Settings
+from qrmem.errors import NotFound, UsageError
+from qrmem.graphstore.sqlite import Opening, SqliteStore
+
+SETTINGS = Settings(embedder="none")
+
+
+async def test_its_file_goes_when_it_is_closed(tmp_path: Path) -> None:
+    async with qrmem.open(str(tmp_path / "m.db"), settings=SETTINGS) as memory:
+        with pytest.raises(UsageError):
+            await memory.add(str(tmp_path / "nowhere.txt"))
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(NotFound):
+        await qrmem.open(str(tmp_path / "m.db"), create=False, settings=SETTINGS)
+
+
+async def test_its_file_stays_where_another_program_has_it_open(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), settings=SETTINGS):
+        other = await SqliteStore.open(path, Opening())
+    assert "m.db" in os.listdir(tmp_path)
+    await other.close()
+
+
+async def test_its_file_stays_once_something_came(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), settings=SETTINGS) as memory:
+        await memory.add(qrmem.Document("Ada Lovelace met Charles Babbage.", id="d"))
+    async with qrmem.open(f"sqlite://{path}", create=False, settings=SETTINGS) as memory:
+        assert [found.id for found in await memory.documents()] == ["d"]
