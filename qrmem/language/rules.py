@@ -141,7 +141,10 @@ def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
     names: dict[str, _Name] = {}
     for start, end, kind in spans:
         form = _SPACE.sub(" ", text[start:end])
-        name = names.setdefault(form.casefold(), _Name(Counter(), Counter(), []))
+        key = form.casefold()
+        name = names.get(key)
+        if name is None:
+            name = names[key] = _Name(Counter(), Counter(), [])
         name.forms[form] += 1
         name.spans.append((start, end))
         if kind:
@@ -207,6 +210,8 @@ def _take_in(target: _Name, name: _Name) -> None:
 
 def _mention(name: _Name) -> Mention:
     best = _best_form(name)
+    if len(name.forms) == 1 and len(name.kinds) < 2:
+        return Mention(best, next(iter(name.kinds), ""), (best,), name.forms[best])
     others = sorted(name.forms.keys() - {best}, key=lambda form: (-name.forms[form], form))
     kinds = name.kinds.most_common(2)
     kind = kinds[0][0] if kinds and (len(kinds) == 1 or kinds[0][1] > kinds[1][1]) else ""

@@ -60,6 +60,8 @@ def read(text: str) -> SegmentReading:
 def read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
     """Return the same with the entities that another tagger found, and the types that it knows."""
     own = tagged(text)
+    if not others or tuple(others) == own.mentions:
+        return read(text)
     known = {form.casefold() for mention in own.mentions for form in mention.forms}
     new = [m for m in others if not known & {form.casefold() for form in (m.name, *m.forms)}]
     types = {form.casefold(): m.type for m in others for form in m.forms}
