@@ -15,7 +15,7 @@ from qrmem.language import quotes
 from qrmem.memory import expansion
 from qrmem.memory.budget import Packed, Weighed, pack
 from qrmem.ports import AskContext, Event, Passage, Verdict
-from qrmem.records import Citation, Relation, Segment, Status
+from qrmem.records import Citation, Hit, Relation, Segment, Status
 from qrmem.retrieval.fragments.settings import Order
 
 BELOW = 1e6
@@ -58,6 +58,7 @@ class AskRun:
         room: tokens for passages in every judging call.
         order: in which order passages are read: by place, best first, or best last.
         answer: what the last verdict came to; `None` until one answers.
+        hits: what the search found, by segment, until the trail has told it.
     """
 
     deps: AskDeps
@@ -69,6 +70,7 @@ class AskRun:
     order: Order = "position"
     answer: Verdict | None = None
     citations: list[Citation] = field(default_factory=list)
+    hits: dict[str, Hit] = field(default_factory=dict)
 
     def outcome(self, state: SearchState) -> Outcome:
         """Return what the strategy found."""
@@ -171,8 +173,8 @@ async def read(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
     run.recorder.add(
         "read",
         entities=names,
-        read=scored(packed.read, scores),
-        dropped=scored(packed.dropped, scores),
+        read=scored(packed.read, scores, run.hits),
+        dropped=scored(packed.dropped, scores, run.hits),
         verdict="answerable" if verdict.is_answerable else "unanswerable",
         reason=verdict.reason,
         tokens=verdict.tokens,
@@ -197,7 +199,7 @@ async def conclude(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
     run.recorder.add(
         "force",
         entities=await run.graph.names(state["entities"]),
-        read=scored(packed.read, scores),
+        read=scored(packed.read, scores, run.hits),
         verdict="answerable" if verdict.is_answerable else "unanswerable",
         reason=verdict.reason,
         tokens=verdict.tokens,

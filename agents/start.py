@@ -47,6 +47,7 @@ async def _from_search(run: "AskRun") -> Begun:
     hits = await run.deps.searcher.search(
         asked(run), k=run.options.hits, documents=run.options.documents
     )
+    run.hits.update({hit.segment_id: hit for hit in hits})
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
     await run.graph.look(entities)

@@ -1,12 +1,12 @@
 """The steps of one run, told to the listener as they happen."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from qrmem.memory.budget import Weighed
 from qrmem.ports import Event, Listener
-from qrmem.records import ScoredEdge, ScoredSegment, Step
+from qrmem.records import Hit, ScoredEdge, ScoredSegment, Step
 
 
 @dataclass(slots=True)
@@ -48,9 +48,18 @@ class Recorder:
         self.listener(Event("step", {"step": step}))
 
 
-def scored(weighed: Sequence[Weighed], scores: Mapping[str, float]) -> list[ScoredSegment]:
-    """Return segments as a trail keeps them, with the scores that they came in with."""
-    return [
-        ScoredSegment(w.segment.id, round(scores.get(w.segment.id, 0.0), 4), w.segment.tokens)
-        for w in weighed
-    ]
+def scored(
+    weighed: Sequence[Weighed], scores: Mapping[str, float], hits: MutableMapping[str, Hit]
+) -> list[ScoredSegment]:
+    """Return segments as a trail keeps them, with the scores that they came in with.
+
+    Args:
+        hits: what a search found; those that are told here are taken out, and told once.
+    """
+    return [_scored(w, scores, hits.pop(w.segment.id, None)) for w in weighed]
+
+
+def _scored(weighed: Weighed, scores: Mapping[str, float], hit: Hit | None) -> ScoredSegment:
+    id_, tokens = weighed.segment.id, weighed.segment.tokens
+    via, over = (hit.via, hit.over) if hit else ("", ())
+    return ScoredSegment(id_, round(scores.get(id_, 0.0), 4), tokens, via, over)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from qrmem.records import Citation, ScoredEdge, Step, Trail
+from qrmem.records import Citation, ScoredEdge, ScoredSegment, Step, Trail
 
 REMOVED = "[removed]"
 """What stands in a trail for the words of a deleted document."""
@@ -56,6 +56,8 @@ def _step(step: Step, removal: Removal, was_read: bool) -> Step:
         step,
         entities=tuple(_name(name, removal) for name in step.entities),
         edges=tuple(_edge(edge, removal) for edge in step.edges),
+        read=tuple(_segment(found, removal) for found in step.read),
+        dropped=tuple(_segment(found, removal) for found in step.dropped),
         reason=REMOVED if was_read and step.reason else step.reason,
     )
 
@@ -71,6 +73,12 @@ def _edge(edge: ScoredEdge, removal: Removal) -> ScoredEdge:
         tail=tail,
         description=REMOVED if is_touched or has_lost_end else edge.description,
     )
+
+
+def _segment(found: ScoredSegment, removal: Removal) -> ScoredSegment:
+    """How a segment was reached goes with it, and with those that it was reached over."""
+    is_told = removal.segments and not {found.segment_id, *found.over}.isdisjoint(removal.segments)
+    return replace(found, via=REMOVED) if found.via and is_told else found
 
 
 def _name(name: str, removal: Removal) -> str:

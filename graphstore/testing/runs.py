@@ -135,6 +135,23 @@ class RunsContract(Contract):
         assert found.steps[1].edges[1].description == REMOVED
         assert await store.trail("n", "other") == other
 
+    async def test_how_a_segment_was_reached_goes_with_what_it_was_reached_over(
+        self, store: GraphStore
+    ) -> None:
+        _, (kept,) = first = text("a", "Ann met Bob ")
+        _, (gone,) = second = text("b", "Bob met Cy ")
+        await add(store, "n", first, second)
+        own = ScoredSegment(kept.id, 0.5, 3, "has the word Ann")
+        over = ScoredSegment(kept.id, 0.5, 3, 'from "b", "Bob met Cy"', (gone.id,))
+        itself = ScoredSegment(gone.id, 0.5, 3, "has the word Cy")
+        step = Step(1, "read", read=(own, over), dropped=(itself,))
+        await store.put_trail("n", replace(TRAIL, steps=(step,), citations=()))
+        await store.delete_document("n", "b")
+        found = await store.trail("n", TRAIL.id)
+        assert found is not None
+        assert found.steps[0].read == (own, replace(over, via=REMOVED))
+        assert found.steps[0].dropped == (replace(itself, via=REMOVED),)
+
     async def test_the_words_of_a_replaced_segment_leave_the_trails(
         self, store: GraphStore
     ) -> None:

@@ -234,7 +234,10 @@ def trail_lines(trail: Trail) -> list[str]:
     ]
     for before, step in _steps(trail):
         lines += step_lines(step, before)
-        lines += [f"     read    {s.segment_id}  {s.score:.3f}" for s in step.read]
+        for found in step.read:
+            lines.append(f"     read    {found.segment_id}  {found.score:.3f}")
+            if found.via:
+                lines.append(f"             via {shortened(found.via, 140)}")
         lines += [f"     dropped {s.segment_id}  {s.score:.3f}" for s in step.dropped[:5]]
     lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")
     lines += [citation_line(citation) for citation in trail.citations]

@@ -13,6 +13,7 @@ class Hit:
     Attributes:
         score: higher is better; comparable within one search only.
         via: how it was reached, in words.
+        over: ids of the segments that it was reached over; `via` quotes them.
     """
 
     document_id: str
@@ -22,6 +23,7 @@ class Hit:
     score: float
     via: str
     part: str = ""
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,18 @@ class ScoredEdge:
 
 @dataclass(frozen=True, slots=True)
 class ScoredSegment:
-    """A segment that a step read or dropped, with the score that decided it."""
+    """A segment that a step read or dropped, with the score that decided it.
+
+    Attributes:
+        via: how the search reached it, in words, where a search did; told by the first step only.
+        over: ids of the segments that `via` quotes.
+    """
 
     segment_id: str
     score: float
     tokens: int
+    via: str = ""
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

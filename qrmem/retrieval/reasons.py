@@ -1,5 +1,6 @@
 """How a hit was reached, in words."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +21,26 @@ _STRONG = 0.5
 """Direct score from which no link is needed to say why."""
 
 
-async def reason(memory: "Memory", found: "Evidence | None", direct: "Direct", row: int) -> str:
-    """Return the way from the question to a segment: names, sentences, words, meaning."""
-    steps = []
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A part of a way in words, and the row of the segment that it quotes."""
+
+    source: int
+    told: str
+
+
+async def reason(
+    memory: "Memory", found: "Evidence | None", direct: "Direct", row: int
+) -> tuple[str, list[int]]:
+    """Return the way from the question to a segment, and the rows of the segments that it quotes.
+
+    It tells names, sentences, words, meaning.
+    """
+    steps: list[_Step] = []
     if found is not None and direct.scores[row] < _STRONG:
         steps = await _way(memory, found, row)
-    return "; ".join([*steps, *_itself(memory, direct, row)]) or "near what the question names"
+    told = "; ".join([*(step.told for step in steps), *_itself(memory, direct, row)])
+    return told or "near what the question names", [step.source for step in steps]
 
 
 def _itself(memory: "Memory", direct: "Direct", row: int) -> list[str]:
@@ -43,7 +58,7 @@ def _itself(memory: "Memory", direct: "Direct", row: int) -> list[str]:
     return parts
 
 
-async def _way(memory: "Memory", found: "Evidence", row: int) -> list[str]:
+async def _way(memory: "Memory", found: "Evidence", row: int) -> list[_Step]:
     """Return the links that lead to a segment, from the question on."""
     second, first = _link(found.second, row), _link(found.first, row)
     if first is not None and (second is None or first[1] >= second[1]):
@@ -58,8 +73,10 @@ async def _way(memory: "Memory", found: "Evidence", row: int) -> list[str]:
         (found.residual.scores, found.residual.sources),
     ):
         if scores[row] > 0:
-            title = _called(memory, int(sources[row]))
-            return [f"shares names with {title} and has what the question still needs"]
+            source = int(sources[row])
+            title = _called(memory, source)
+            told = f"shares names with {title} and has what the question still needs"
+            return [_Step(source, told)]
     return []
 
 
@@ -71,7 +88,7 @@ def _link(reached: "Reached", row: int) -> tuple[int, float] | None:
     return place, float(reached.scores[place])
 
 
-async def _step(memory: "Memory", reached: "Reached", place: int) -> str:
+async def _step(memory: "Memory", reached: "Reached", place: int) -> _Step:
     links = reached.links
     source = int(links.sources[place])
     reading = (await memory.readings([source]))[source]
@@ -80,7 +97,7 @@ async def _step(memory: "Memory", reached: "Reached", place: int) -> str:
     name = _as_written(memory.graph.table.names[int(links.names[place])], sentence)
     told = _around(sentence, name)
     to = "its title" if links.entitled[place] else "named here too"
-    return f'from {_called(memory, source)}, "{told}", over "{name}" ({to})'
+    return _Step(source, f'from {_called(memory, source)}, "{told}", over "{name}" ({to})')
 
 
 def _around(sentence: str, name: str) -> str:

@@ -239,21 +239,26 @@ class Searcher:
             )
 
     async def _hits(self, memory: Memory, rows: list[int], found: Findings) -> list[Hit]:
-        ids = [memory.columns.catalog.segment_ids[row] for row in rows]
+        known = memory.columns.catalog.segment_ids
+        ids = [known[row] for row in rows]
         segments = {found.id: found for found in await self._store.segments(self._ns, ids)}
-        return [
-            Hit(
+        hits = []
+        for row, name in zip(rows, ids, strict=True):
+            if name not in segments:  # deleted since the columns were read
+                continue
+            told, over = await reason(memory, found.evidence, found.direct, row)
+            hit = Hit(
                 document_id=segments[name].document_id,
                 title=memory.columns.title(row),
                 segment_id=name,
                 text=segments[name].text,
                 score=round(float(found.scores[row]), 4),
-                via=_defining(found, row) + await reason(memory, found.evidence, found.direct, row),
+                via=_defining(found, row) + told,
                 part=segments[name].part,
+                over=tuple(known[source] for source in over),
             )
-            for row, name in zip(rows, ids, strict=True)
-            if name in segments  # else deleted since the columns were read
-        ]
+            hits.append(hit)
+        return hits
 
 
 def _led(

@@ -121,6 +121,8 @@ async def test_via_tells_the_way_from_the_question_to_the_segment() -> None:
     assert 'the question names "The Grey Keel"' in by_id["keel"].via
     assert "It was written by Orla Venn" in by_id["venn"].via
     assert 'over "Orla Venn" (its title)' in by_id["venn"].via
+    assert by_id["venn"].over == ("keel#0",)
+    assert by_id["keel"].over == ()
     assert all(hit.via for hit in hits)
 
 
