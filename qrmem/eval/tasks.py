@@ -3,6 +3,7 @@
 Nothing is ever downloaded: a task says where its data is, the user fetches it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -194,7 +195,13 @@ def load(name: str, data: Path, corpus: Corpus) -> Dataset:
     task = task_named(name)
     if corpus.kind != OWN and not task.has_corpora:
         raise UsageError(f"the questions of {name} have each their own text; leave --corpus out")
-    return task.load(data_file(name, task, data), corpus)
+    path = data_file(name, task, data)
+    dataset = task.load(path, corpus)
+    counts = Counter(item.id for item in dataset.items)
+    twice = [id for id, count in counts.items() if count > 1]
+    if twice:
+        raise UsageError(f"{path}: two records have the id {twice[0]!r}")
+    return dataset
 
 
 def data_file(name: str, task: Task, data: Path) -> Path:

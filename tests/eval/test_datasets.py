@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,6 +172,93 @@ def test_a_broken_record_is_named(task: str, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in BROKEN[task]))
     with pytest.raises(UsageError, match=r"broken\.jsonl: (line 1|record)"):
         load(task, path, Corpus())
+
+
+FORMS = {
+    "hotpot.json": "hotpotqa",
+    "hotpot_hub.jsonl": "hotpotqa",
+    "two_wiki.json": "2wikimultihopqa",
+    "musique_full.jsonl": "musique",
+    "quality.jsonl": "quality",
+    "leval_quality.jsonl": "leval-quality",
+    "longbench_hotpotqa.jsonl": "longbench-hotpotqa",
+    "longbench_hotpotqa_keyed.json": "longbench-hotpotqa",
+    "longbench_gov_report.jsonl": "longbench-gov_report",
+    "mtbenchplus.json": "mtbenchplus",
+}
+
+
+WRONG: tuple[Any, ...] = (None, 7, [], {}, "")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_whatever_is_wrong_in_a_record_its_file_and_record_are_named(
+    name: str, tmp_path: Path
+) -> None:
+    first, whole = first_record((DATA / name).read_text())
+    refused = 0
+    for place in list(places(first)):
+        for value in WRONG:
+            record = json.loads(json.dumps(first))
+            inner = record
+            for step in place[:-1]:
+                inner = inner[step]
+            inner[place[-1]] = value
+            path = tmp_path / "changed.json"
+            path.write_text(json.dumps(whole(record)))
+            told = refusal(FORMS[name], path)
+            refused += bool(told)
+            assert re.search(r"changed\.json: (line 1|record)|^$", told), (place, value)
+    assert refused > 10
+
+
+def refusal(task: str, path: Path) -> str:
+    """Return why a file is refused, or nothing where it is taken."""
+    try:
+        load(task, path, Corpus())
+    except UsageError as exc:
+        return str(exc)
+    return ""
+
+
+def first_record(text: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the first record of a file, and what makes a file of it."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return json.loads(text.splitlines()[0]), lambda record: record
+    if isinstance(found, list):
+        return found[0], lambda record: [record]
+    key = next(iter(found))
+    return (found[key], lambda record: {key: record}) if key == "0" else (found, lambda r: r)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to everything inside of a record, the first two of a list."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:2])
+    for key, part in inner:
+        yield (*at, key)
+        if isinstance(part, dict | list):
+            yield from places(part, (*at, key))
+
+
+@pytest.mark.parametrize("name", ["mtbenchplus.json", "quality.jsonl", "hotpot.json"])
+def test_two_records_of_one_id_are_refused(name: str, tmp_path: Path) -> None:
+    first, _ = first_record((DATA / name).read_text())
+    path = tmp_path / "twice.json"
+    path.write_text(json.dumps([first, first]))
+    with pytest.raises(UsageError, match="two records have the id"):
+        load(FORMS[name], path, Corpus())
+
+
+def test_a_row_of_narrativeqa_that_is_cut_is_named(tmp_path: Path) -> None:
+    for name in ("qaps.csv", "third_party/wikipedia/summaries.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((DATA / "narrativeqa" / name).read_bytes())
+    rows = (tmp_path / "qaps.csv").read_text().splitlines()
+    (tmp_path / "qaps.csv").write_text("\n".join([*rows, "abc1,test"]) + "\n")
+    with pytest.raises(UsageError, match=rf"qaps\.csv: record {len(rows)} ends before its"):
+        load("narrativeqa", tmp_path, Corpus())
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:

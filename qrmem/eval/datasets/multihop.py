@@ -78,7 +78,7 @@ def _hotpot(record: Any) -> _Record:
         context = list(zip(context["title"], context["sentences"], strict=True))
         facts = list(zip(facts["title"], facts["sent_id"], strict=True))
     # Official HotpotQA sentences bring their space along, those of 2Wiki do not.
-    passages = tuple(_Passage(title, _spaced(sentences)) for title, sentences in context)
+    passages = tuple(_passage(title, _spaced(sentences)) for title, sentences in context)
     wanted = list(dict.fromkeys(str(title) for title, _ in facts))
     titles = [passage.title for passage in passages]
     return _Record(
@@ -90,6 +90,12 @@ def _hotpot(record: Any) -> _Record:
         facts=tuple((str(title), int(n)) for title, n in facts),
         labels={name: str(record[name]) for name in ("type", "level") if record.get(name)},
     )
+
+
+def _passage(title: Any, sentences: Sequence[Any]) -> _Passage:
+    if not all(isinstance(text, str) for text in (title, *sentences)):
+        raise TypeError(f"title or text of the passage {title!r} is not a text")
+    return _Passage(title, tuple(sentences))
 
 
 def _spaced(sentences: Sequence[str]) -> tuple[str, ...]:
@@ -106,7 +112,7 @@ def _musique(record: Any) -> _Record:
         id=text_of(record, "id"),
         question=text_of(record, "question"),
         answers=(text_of(record, "answer"), *texts_of(record["answer_aliases"], "answer_aliases")),
-        passages=tuple(_Passage(p["title"], (p["paragraph_text"],)) for p in paragraphs),
+        passages=tuple(_passage(p["title"], (p["paragraph_text"],)) for p in paragraphs),
         gold=tuple(n for n, p in enumerate(paragraphs) if p["is_supporting"]),
         labels={"hops": str(len(hops))} if hops else {},
         is_answerable=bool(record.get("answerable", True)),
@@ -139,16 +145,21 @@ def _dataset(
     else:
         contexts = {record.id: _context(record.id, record.passages) for record in found}
         items = [_item(record, record.id, [p.id for p in record.passages]) for record in found]
-    _check_ids(items, path)
     return Dataset(name, tuple(items), contexts, tuple(files))
 
 
 def _corpus(path: Path) -> list[_Passage]:
     """Read HippoRAG's corpora: a list of `{title, text}`, or `{title: [sentences]}`."""
     found = read_json(path)
-    if isinstance(found, dict):
-        return [_Passage(title, _spaced(sentences)) for title, sentences in found.items()]
-    return each(path, lambda record: _Passage(text_of(record, "title"), (record["text"],)))
+    if not isinstance(found, dict):
+        return each(path, lambda record: _passage(record["title"], (record["text"],)))
+    passages = []
+    for title, sentences in found.items():
+        try:
+            passages.append(_passage(title, _spaced(sentences)))
+        except TypeError as exc:
+            raise UsageError(f"{path}: record {title!r} is not of this form: {exc}") from exc
+    return passages
 
 
 def _over_corpus(
@@ -189,11 +200,3 @@ def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
         labels=record.labels or {},
         is_answerable=record.is_answerable,
     )
-
-
-def _check_ids(items: Sequence[Item], path: Path) -> None:
-    seen: set[str] = set()
-    for item in items:
-        if item.id in seen:
-            raise UsageError(f"{path}: two records have the id {item.id!r}")
-        seen.add(item.id)

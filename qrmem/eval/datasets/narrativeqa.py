@@ -1,7 +1,7 @@
 """NarrativeQA in its official form: `qaps.csv`, `documents.csv`, and the stories or summaries."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qrmem.errors import UsageError
@@ -30,7 +30,7 @@ def narrativeqa(folder: Path) -> Dataset:
         if row.get("set", "test") != "test" or name not in texts:
             continue
         contexts[name] = Context(name, (Document(texts[name], id=name),))
-        answers = tuple(a.strip() for a in (row["answer1"], row.get("answer2", "")) if a.strip())
+        answers = tuple(a.strip() for a in (row["answer1"], row.get("answer2") or "") if a.strip())
         items.append(Item(f"{name}-{n}", row["question"].strip(), answers, name))
     if not items:
         raise UsageError(f"{folder} holds no story of the test set; run its download_stories.sh")
@@ -53,13 +53,19 @@ def _summaries(folder: Path) -> dict[str, str]:
     return {row["document_id"]: normalise(row["summary"]).strip() for row in rows}
 
 
-def _rows(path: Path, needed: tuple[str, ...]) -> list[Mapping[str, str]]:
+def _rows(path: Path, needed: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             lacking = [name for name in needed if name not in (reader.fieldnames or ())]
             if lacking:
                 raise UsageError(f"{path} has no column {lacking[0]!r}")
-            return list(reader)
+            rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as exc:
         raise UsageError(f"{path}: {exc}") from exc
+    for n, row in enumerate(rows, 1):
+        # What a row lacks at its end, the reader fills with `None`.
+        cut = [name for name in needed if not isinstance(row[name], str)]
+        if cut:
+            raise UsageError(f"{path}: record {n} ends before its {cut[0]!r}")
+    return rows

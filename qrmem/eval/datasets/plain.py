@@ -89,11 +89,7 @@ def _numbered(n: int, item: Item) -> Item:
 
 
 def _check(items: tuple[Item, ...], documents: Mapping[str, Document], folder: Path) -> None:
-    seen: set[str] = set()
     for item in items:
-        if item.id in seen:
-            raise UsageError(f"{folder / QUESTIONS}: two questions have the id {item.id!r}")
-        seen.add(item.id)
         lacking = [name for name in item.gold if name not in documents]
         if lacking:
             raise UsageError(
