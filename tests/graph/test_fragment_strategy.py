@@ -1,5 +1,7 @@
 """FragRel and TempMem as strategies, on small memories made by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from fakes import HashEmbedder, ScriptedReasoner
@@ -100,6 +102,33 @@ async def test_a_citation_relation_of_one_s_own_brings_what_is_cited() -> None:
         fragments=FragmentSettings(relation=cites, top=2),
     )
     assert reasoner.judged == [[papers[0].text, papers[2].text]]
+
+
+async def test_a_relation_of_another_package_is_taken_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere_relation.py").write_text(
+        "from qrmem.retrieval.fragments import Links\n\n"
+        "def first_and_last(fragments):\n"
+        "    return Links.both_ways(fragments.size, [(0, fragments.size - 1, 1.0)])\n"
+    )
+    installed = tmp_path / "elsewhere-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[qrmem.relations]\nends = elsewhere_relation:first_and_last\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    parts = (
+        Part("Attention is enough.", document="p1"),
+        Part("Birds sing at dawn.", document="p2"),
+        Part("Recurrence was used before.", document="p3"),
+    )
+    reasoner = ScriptedReasoner(room=1000)
+    chosen = FragmentSettings(relation="ends", top=2)
+    store = await memory(*parts)
+    await ask(store, reasoner, "Is attention enough?", "fragment", fragments=chosen)
+    assert reasoner.judged == [[parts[0].text, parts[2].text]]
 
 
 async def embedded(*parts: Part) -> tuple[MemoryStore, HashEmbedder]:
