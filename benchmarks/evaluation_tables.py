@@ -194,18 +194,19 @@ def _presets(made: Run) -> str:
                 f"{found['tokens']:,}",
                 "" if found["parsed"] is None else f"{100 * found['parsed']:.0f} %",
                 "; ".join(_why(found)),
+                found["git"],
             ]
         )
     head = ["preset", "parts", "items", "systems", "results", "failed", "calls", "tokens"]
     told = (
         f"Model {made['model']} (`{made['weights']['name']}`), window {made['window']}, texts cut "
-        f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}, commit "
-        f"{made['about']['git']}; [all figures](results/{PRESETS.name}).\n\n"
+        f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}; "
+        f"[all figures](results/{PRESETS.name}).\n\n"
     )
     return (
         "### Every preset against a real, small chat model\n\n"
         + told
-        + _table([*head, "parsed", "why not all"], rows)
+        + _table([*head, "parsed", "why not all", "commit"], rows)
     )
 
 

@@ -114,6 +114,7 @@ def summary(preset: Preset, out: Path, code: int, told: str, seconds: float) -> 
     calls = counts.total()
     is_written = (out / "report" / "report.md").exists()
     return {
+        "git": ", ".join(sorted({part.config["about"]["git"] for part in parts})),
         "exit": code,
         "report": is_written,
         "parts": len(parts),
@@ -163,6 +164,7 @@ def conditions(items: int, words: int, data: Path) -> Json:
     """Return with what the presets were run."""
     weights = os.environ.get("QRMEM_REAL_MODEL_WEIGHTS", "")
     files = sorted(path for path in data.rglob("*") if path.is_file())
+    made_by = {name: value for name, value in about().items() if name != "git"}
     return {
         "model": os.environ["QRMEM_REAL_MODEL"],
         "weights": {"name": Path(weights).name, "sha256": checksum(Path(weights))}
@@ -175,7 +177,7 @@ def conditions(items: int, words: int, data: Path) -> Json:
         "words": words,
         "seed": 0,
         "files": {str(path.relative_to(data)): checksum(path) for path in files},
-        "about": about(),
+        "about": made_by,
     }
 
 
