@@ -18,8 +18,10 @@ def sample(
         strata: label to value to how many of it, such as `{"difficulty": {"hard": 102}}`.
 
     Raises:
-        UsageError: a stratum has fewer items than are wanted.
+        UsageError: none are wanted, or a stratum has fewer items than are.
     """
+    if size is not None and size < 1:
+        raise UsageError(f"a sample has at least one item, not {size}")
     if not strata:
         chosen = _drawn(items, size, seed)
         return [item for item in items if item.id in chosen]

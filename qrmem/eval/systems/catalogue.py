@@ -144,7 +144,10 @@ def _cast(value: str, kind: Any, word: str) -> Any:
         return value == "true"
     if kind in (int, float):
         try:
-            return kind(value)
+            number = kind(value)
         except ValueError:
             raise UsageError(f"{word!r}: {value!r} is not a number") from None
+        if not number >= 0:
+            raise UsageError(f"{word!r}: {value} is not 0 or more")
+        return number
     return value

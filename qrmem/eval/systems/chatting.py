@@ -37,6 +37,9 @@ class Conversed:
     score: Literal["auto", "cosine", "bm25"] = "auto"
     top: int = 8
 
+    def __post_init__(self) -> None:
+        self._settings()
+
     @property
     def needs(self) -> frozenset[str]:
         """An embedder where cosines are asked for; a model where nothing is ranked."""

@@ -35,6 +35,9 @@ class Fragmented:
     words: int = 0
     top: int = 0
 
+    def __post_init__(self) -> None:
+        self._settings()
+
     @property
     def needs(self) -> frozenset[str]:
         """An embedder where cosines are asked for."""
