@@ -10,6 +10,7 @@ from pathlib import Path
 
 from qrmem.agents import BuildDeps, build_documents
 from qrmem.collecting import seldom_collecting
+from qrmem.completeness import Completeness
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.inspecting import low_yields
@@ -102,6 +103,8 @@ class Adder:
         self._known: Mapping[str, str] = {}
         self._described: Mapping[str, DocumentInfo] | None = None
         self._is_alone = False
+        is_embedded = tools.embedder is not None
+        self._completeness = Completeness(store, ns, is_embedded=is_embedded)
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
@@ -174,9 +177,9 @@ class Adder:
         if before == digest and not self._rebuild:
             if self._update and await self._is_described_anew(document):
                 await self._put(document, self._tally.updated)
-            elif await self._is_complete(name):
+            elif await self._completeness.of(name):
                 self._tally.unchanged.append(name)
-                self._pass(name, await self._states(name))
+                self._pass(name, self._completeness.segments(name))
                 return
             else:
                 self._tally.resumed.append(name)
@@ -316,14 +319,10 @@ class Adder:
         known = self._described[document.id or ""]
         return (known.title, dict(known.metadata)) != (document.title, dict(document.metadata))
 
-    async def _is_complete(self, document_id: str) -> bool:
-        has_embedder = self._tools.embedder is not None
-        return await is_complete(self._store, self._ns, document_id, embedded=has_embedder)
-
-    def _pass(self, document_id: str, states: Counter[str]) -> None:
+    def _pass(self, document_id: str, segments: int) -> None:
         """Count a complete document: it has its part in which segments share a call."""
-        self._tally.states.update(states)
-        if states.total() == 1:
+        self._tally.states["ok"] += segments
+        if segments == 1:
             self._tally.source.append(document_id)
 
     def _enlist(self, document_id: str, states: Counter[str]) -> None:
@@ -390,19 +389,6 @@ class Adder:
             passed_over=dict(tally.passed_over),
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
         )
-
-
-async def is_complete(store: GraphStore, ns: str, document_id: str, *, embedded: bool) -> bool:
-    """Whether every segment of a document is read and merged, and `embedded` if it is to be."""
-    segments = await store.segments_of(ns, document_id)
-    ledger = {row.segment_id: row.state for row in await store.ledger(ns, document_id)}
-    merged = await store.merged_segments(ns, document_id)
-    if not all(ledger.get(s.id) == "ok" and s.id in merged for s in segments):
-        return False
-    if not embedded:
-        return True
-    owners = set(await store.owners(ns, "segment"))
-    return all(segment.id in owners for segment in segments)
 
 
 def _is_alone(source: object) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qrmem.adding import Adder, is_complete
+from qrmem.adding import Adder
+from qrmem.completeness import Completeness
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.planning.stage import silent
@@ -49,6 +50,8 @@ class Surveyor(Adder):
         """
         super().__init__(shadow, ns, tools, listener=silent, **options)
         self._stored = stored
+        is_embedded = self._tools.embedder is not None
+        self._completeness = Completeness(stored, ns, is_embedded=is_embedded)
         self._texts: Mapping[str, str] = {}
         self._copied: dict[str, str] = {}
         self._batches: list[tuple[list[str], list[str]]] = []
@@ -73,16 +76,12 @@ class Surveyor(Adder):
         name = document.id or ""
         if name in self._texts and name not in self._copied:
             digest = hashlib.sha256(document.text.encode()).hexdigest()
-            is_known = digest == self._texts[name] and await self._is_complete(name)
+            is_known = digest == self._texts[name] and await self._completeness.of(name)
             if self._update or self._rebuild or not is_known:
                 await _copied(self._stored, self._store, self._ns, name, self._tools.info)
             self._copied[name] = self._texts[name]
             self._known = self._copied
         await super()._write(document)
-
-    async def _is_complete(self, document_id: str) -> bool:
-        has_embedder = self._tools.embedder is not None
-        return await is_complete(self._stored, self._ns, document_id, embedded=has_embedder)
 
     async def _part(self, document_id: str) -> Part:
         document = await self._store.document(self._ns, document_id)

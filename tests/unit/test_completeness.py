@@ -1,0 +1,72 @@
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from qrmem.completeness import Completeness
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
+from qrmem.records import Document, LedgerRow, Segment
+
+S = TypeVar("S", bound=MemoryStore)
+
+
+async def store_of(*ids: str, store: S) -> S:
+    """Documents of one segment each; all of them are read and merged, and have vectors."""
+    await store.create_namespace("n", NamespaceInfo("n", "t", 600, "e", 2))
+    for id_ in ids:
+        segment = Segment(f"s{id_}", id_, 0, 0, 4, "text", 1)
+        await store.put_document("n", Document("text", id=id_), [segment])
+        await store.record("n", LedgerRow(segment.id, "ok"))
+    await store.apply("n", 0, Change(merged={f"s{id_}": "digest" for id_ in ids}))
+    vectors = np.ones((len(ids), 2), dtype=np.float32)
+    await store.put_vectors("n", "segment", [f"s{id_}" for id_ in ids], vectors)
+    return store
+
+
+async def done(store: GraphStore, *, is_embedded: bool = True) -> list[str]:
+    found = Completeness(store, "n", is_embedded=is_embedded)
+    return [info.id for info in await store.documents("n") if await found.of(info.id)]
+
+
+async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
+    store = await store_of("a", "b", "c", store=MemoryStore())
+    assert await done(store) == ["a", "b", "c"]
+    await store.record("n", LedgerRow("sa", "partial"))
+    assert await done(store) == ["b", "c"]
+    info = await store.namespace("n")
+    assert info is not None
+    await store.apply("n", info.revision, Change(clear=["sb"]))
+    assert await done(store) == ["c"]
+    await store.set_embedder("n", "other", 3)
+    assert await done(store) == []
+    assert await done(store, is_embedded=False) == ["c"]
+
+
+class Counting(MemoryStore):
+    """Counts what is read of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
+        self.reads += 1
+        return await super().ledger(ns, *document_ids)
+
+    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
+        self.reads += 1
+        return await super().merged_segments(ns, *document_ids)
+
+
+async def test_where_everything_is_done_no_document_is_looked_at_by_itself() -> None:
+    reads = []
+    for count in (2, 40):
+        store = await store_of(*(f"{n:02}" for n in range(count)), store=Counting())
+        infos = await store.documents("n")
+        found = Completeness(store, "n", is_embedded=True)
+        before = store.reads
+        assert all([await found.of(info.id) for info in infos])
+        reads.append(store.reads - before - count)  # `documents` of this store reads the ledger
+        assert found.segments("01") == 1
+    assert reads[0] == reads[1]
