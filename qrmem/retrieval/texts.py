@@ -5,7 +5,8 @@ A dictionary of half a million names takes more time and room to make than a que
 
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.integer[Any]]
 
+_REMEMBERED = 2**15
 _LONE = "surrogatepass"
 """How half a surrogate pair is written, which a file's name may hold."""
 
@@ -67,7 +69,10 @@ class Lookup(Mapping[str, int]):
         texts: in order of place.
         sums: `(n,)`, checksums of the texts, ascending.
         at: `(n,)`, the place of the text with each.
+        place: returns the place of a text, -1 for one that isn't among them.
     """
+
+    place: Callable[[str], int]
 
     def __init__(self, texts: Texts, sums: "Ints", at: "Ints") -> None:
         self.texts = texts
@@ -75,6 +80,8 @@ class Lookup(Mapping[str, int]):
         self.at = at
         self._sums: memoryview[int] = sums.data
         self._at: memoryview[int] = at.data
+        # The same few thousand words begin most of what is looked up.
+        self.place = lru_cache(_REMEMBERED)(self._place)
 
     @classmethod
     def of(cls, texts: Texts) -> Self:
@@ -109,8 +116,8 @@ class Lookup(Mapping[str, int]):
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and self.place(text) >= 0
 
-    def place(self, text: str) -> int:
-        """Return the place of a text, -1 for one that isn't among them."""
+    def _place(self, text: str) -> int:
+        """Find a text by its checksum; of several with one the text itself decides."""
         data = text.encode("utf-8", _LONE)
         wanted, sums = zlib.crc32(data), self._sums
         near = bisect_left(sums, wanted)
