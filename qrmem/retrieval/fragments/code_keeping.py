@@ -77,11 +77,12 @@ class CodeIndex:
             within = {other: change.digest(other) for other in sorted(near)}
             ids = await self._segments(path)
             await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed(), ids))
+        made = {path: Row.unpacked(self._rows[path].packed) for path in change.passable}
         for path, others in sorted(change.mirrors(self._rows).items()):
             kept = self._rows[path]
             row, within = Row.unpacked(kept.packed), dict(kept.within)
             for other in others:
-                row = row.mirrored(path, other, Row.unpacked(self._rows[other].packed))
+                row = row.mirrored(path, other, made[other])
                 within[other] = change.digest(other)
             await self._keep_row(path, replace(kept, within=within, packed=row.packed()))
 
