@@ -41,7 +41,9 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     for part, results in found:
         write_report(results)
         pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))
-        pieces += [f"\n- {told}" for told in _failed(preset, results)]
+        pieces += [f"- {told}" for told in _failed(preset, results)]
+        own = f"{folder_of(part)}/{REPORT}/report.md"
+        pieces.append(f"- differences with intervals, costs, how answers ended: `{own}`")
     report = folder / "report.md"
     report.write_text("\n".join(pieces), encoding="utf-8")
     return report

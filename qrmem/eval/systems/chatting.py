@@ -60,7 +60,6 @@ class Conversed:
         tally = Tally(bench.listener)
         caller = caller_of(bench.reader(tally), bench)
         said = Said(caller, bench.settings.window)
-        ranked: list[Round] = []
         async with open_session(bench) as session:
             for turn in context.documents:
                 replied, _ = await self._reply(session, said, turn.text)
