@@ -47,6 +47,7 @@ class Aliases:
         self._by_ends: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._initialled: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._by_initials: dict[str, set[str]] = defaultdict(set)
+        self._opening_with_initials: set[str] = set()
         for name in names:
             words = core_words(name)
             for word in words:
@@ -55,6 +56,7 @@ class Aliases:
                 ends = words[0][0], words[-1]
                 self._by_ends[ends].add(name)
                 if self._opens_with_initials(name):
+                    self._opening_with_initials.add(name)
                     self._initialled[ends].add(name)
             for initials in initials_of(name):
                 self._by_initials[initials].add(name)
@@ -68,10 +70,13 @@ class Aliases:
         words = core_words(name)
         if all(word.isdigit() for word in words):
             return []
+        candidates = self._candidates(name, words) - {name}
+        if not candidates:
+            return []
         own = fullness(name)
         return [
             Fuller(other, self._kind(name, other))
-            for other in sorted(self._candidates(name, words))
+            for other in sorted(candidates)
             if fullness(other) > own
             and is_alias(self._names[name], self._names[other])
             and not differ_in_number(name, other)
@@ -103,7 +108,8 @@ class Aliases:
         if len(words) == 1:
             return found | self._by_initials.get(words[0], set())
         ends = words[0][0], words[-1]
-        either = self._by_ends if self._opens_with_initials(name) else self._initialled
+        is_opened = name in self._opening_with_initials
+        either = self._by_ends if is_opened else self._initialled
         return found | either.get(ends, set())
 
     def _sharing(self, words: tuple[str, ...]) -> set[str]:
@@ -173,6 +179,8 @@ def _begins_or_ends(many: tuple[str, ...], few: tuple[str, ...]) -> bool:
 def initials_of(name: str) -> set[str]:
     """Return the acronyms that a normalised name of several words may have."""
     words = titled(name)[1]
+    if len(words) < 2:
+        return set()
     main = [word for word in words if word not in _SMALL]
     heads = ["".join(map(_head, part)) for part in (words, main, words[:-1], main[:-1])]
     return {initials for initials in heads if len(initials) > 1}

@@ -139,7 +139,8 @@ class _Merging:
 
     def unite_aliases(self) -> None:
         fuller, rivals = self._fuller_names()
-        for entity in sorted(self._members, key=self._fullest, reverse=True):
+        touched = {self._entity[key] for key in fuller}
+        for entity in sorted(touched, key=self._fullest, reverse=True):
             fits = {self._entity[k]: False for key in self._members[entity] for k in rivals[key]}
             for key in self._members[entity]:
                 for other in fuller.get(key, ()):

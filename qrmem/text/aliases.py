@@ -42,6 +42,7 @@ creek tavern inn restaurant center centre parish borough bureau line lines railw
 federation alliance entertainment records studios pictures awards games
 """
 _GENERIC = _set(_HEADS)
+_LONE_LETTERS = re.compile(r"\b([^\W\d_]) (?=[^\W\d_]\b)")
 _CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
 
 
@@ -111,8 +112,8 @@ def _parsed(name: str) -> _Name:
     while len(core) > 1 and core[-1] in _COMPANY:
         core.pop()
     numerals = frozenset(i for i in range(len(core)) if rest[i] != core[i] and roman(rest[i]))
-    place = len(normalise_name(name.partition(",")[2]).split())
-    joined = (word for word in name.split() if "-" in word.strip("-"))
+    place = len(normalise_name(name.partition(",")[2]).split()) if "," in name else 0
+    joined = (word for word in name.split() if "-" in word.strip("-")) if "-" in name else ()
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
     return _Name(
         titles,
@@ -140,9 +141,12 @@ def _are_two(a: _Name, b: _Name) -> bool:
 
 def _spelling(words: Sequence[str]) -> str:
     """Return words without accents, and letters that stand alone joined: u s navy, us navy."""
-    text = unicodedata.normalize("NFD", " ".join(words))
-    text = "".join(c for c in text if not "\u0300" <= c <= "\u036f")
-    return re.sub(r"\b([^\W\d_]) (?=[^\W\d_]\b)", r"\1", unicodedata.normalize("NFC", text))
+    text = " ".join(words)
+    if not text.isascii():
+        text = unicodedata.normalize("NFD", text)
+        text = "".join(c for c in text if not "\u0300" <= c <= "\u036f")
+        text = unicodedata.normalize("NFC", text)
+    return _LONE_LETTERS.sub(r"\1", text)
 
 
 def _is_without_numeral(a: _Name, b: _Name) -> bool:
