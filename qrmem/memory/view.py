@@ -171,11 +171,11 @@ class _Names:
         are one entity is then decided over the whole namespace, where a user can see and undo it.
         """
         wanted = dict.fromkeys((mention.name, *mention.forms))
-        spelled = [s for form in wanted if (s := self._in_text.spelled(form)) is not None]
-        spelled = [form for form in dict.fromkeys(spelled) if normalise_name(form)]
+        found = {form: self._in_text.spelled(form) for form in wanted}
+        spelled = [s for s in dict.fromkeys(found.values()) if s is not None and normalise_name(s)]
         if not spelled:
             return
-        is_named = self._in_text.spelled(mention.name) == spelled[0]
+        is_named = found[mention.name] == spelled[0]
         name = spelled[0] if is_named else max(spelled, key=lambda form: (len(form), form))
         for form in [form for form in spelled if _is_decided_elsewhere(form, name)]:
             spelled.remove(form)
@@ -230,6 +230,8 @@ class _Names:
 
 
 def _is_decided_elsewhere(form: str, name: str) -> bool:
+    if form == name:
+        return False
     return normalise_name(form) != normalise_name(name) and is_alias(form, name)
 
 
