@@ -24,8 +24,6 @@ _REMEMBERED = 5000
 """Texts whose entities are remembered: a batch of `add` is read twice, the second time when all of
 its questions are known."""
 
-_SPACE = re.compile(r"\s+")
-
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
@@ -140,7 +138,7 @@ def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
     """Put the places of one name together, whatever its case and line breaks."""
     names: dict[str, _Name] = {}
     for start, end, kind in spans:
-        form = _SPACE.sub(" ", text[start:end])
+        form = " ".join(text[start:end].split())
         key = form.casefold()
         name = names.get(key)
         if name is None:

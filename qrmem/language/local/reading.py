@@ -9,7 +9,6 @@ from qrmem.language.rules import Occurrence, Tagged, tagged
 from qrmem.records import Mention
 from qrmem.text.sentences import sentences
 
-_SPACE = re.compile(r"\s+")
 _OPENERS = "\"'“”‘’«»*_#>-–— \t"
 
 FIGURES = frozenset({"DATE", "NUMBER"})
@@ -108,7 +107,7 @@ def _sentences(text: str, found: Tagged) -> list[Sentence]:
 
 def flat(text: str) -> str:
     """Return a text with every run of white space as one space."""
-    return _SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def opening(sentence: Sentence) -> int:
