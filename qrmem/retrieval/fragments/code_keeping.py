@@ -1,9 +1,11 @@
 """The code relation as the store keeps it, file by file, and how it is brought up to date."""
 
 import asyncio
+import gc
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +89,11 @@ class CodeIndex:
             await self._keep_row(path, replace(kept, within=within, packed=row.packed()))
 
     def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
-        edges, named = resolved(files), labels(files)
-        made_of = {path: _made_of(digests[path], edges[path], named) for path in files}
-        graph = CodeGraph(files, edges, self.cutoff)
-        return Change.between(self._rows, made_of, graph, Transits(graph, edges, named))
+        with _uncollected():
+            edges, named = resolved(files), labels(files)
+            made_of = {path: _made_of(digests[path], edges[path], named) for path in files}
+            graph = CodeGraph(files, edges, self.cutoff)
+            return Change.between(self._rows, made_of, graph, Transits(graph, edges, named))
 
     async def _keep_row(self, path: str, kept: KeptRow) -> None:
         self._rows[path] = kept
@@ -100,10 +103,12 @@ class CodeIndex:
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
-        for path, kept in (await self._values("code:file:", wanted)).items():
-            if kept.value["digest"] == digests[path]:
-                file = SourceFile.unpacked(path, kept.value["packed"])
-                self._files[path] = digests[path], file
+        found = await self._values("code:file:", wanted)
+        with _uncollected():
+            for path, kept in found.items():
+                if kept.value["digest"] == digests[path]:
+                    file = SourceFile.unpacked(path, kept.value["packed"])
+                    self._files[path] = digests[path], file
         for path in wanted:
             if self._known(path) != digests[path]:
                 file = await self._outline(path)
@@ -163,6 +168,21 @@ class CodeIndex:
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
         if not self.store.is_read_only:
             await self.store.put_cached(self.ns, key, value, segments=segments)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Put off the garbage collector where hundreds of thousands of small objects are made.
+
+    All of them stay, in no cycles: it would look through them again and again, for half the time.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _require_scipy() -> None:
