@@ -149,8 +149,9 @@ def line(name: str, made: Mapping[str, Any]) -> str:
     ended = "report written" if made["report"] else "NO REPORT"
     return (
         f"{name}: exit {made['exit']}, {ended}; {made['items']} items, {made['systems']} systems, "
-        f"{made['results']} results, {failed} failed; {made['calls']} calls, {made['tokens']} "
-        f"tokens, {made['seconds']} s{parsed}" + "".join(f"\n    {why}" for why in told)
+        f"{made['results']} results, {failed} failed; {made['calls']} calls "
+        f"({made['asked anew']} of them anew), {made['tokens']} tokens, {made['seconds']} s{parsed}"
+        + "".join(f"\n    {why}" for why in told)
     )
 
 
@@ -191,7 +192,9 @@ def main(names: list[str], kept: Path, items: int, words: int, *, write: bool) -
         for name in names or preset_names():
             done = kept / f"{name}.json"
             if not done.exists():
+                before = relay.fetched
                 figures = ran(preset_named(name), data, kept / "runs" / name, relay.url, items)
+                figures["asked anew"] = relay.fetched - before
                 done.write_text(json.dumps(figures), encoding="utf-8")
             made[name] = json.loads(done.read_text(encoding="utf-8"))
             print(line(name, made[name]), flush=True)

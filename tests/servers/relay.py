@@ -43,6 +43,7 @@ class Relay(http.server.ThreadingHTTPServer):
 
     Attributes:
         exchanged: all chat completions, in the order in which they were answered.
+        fetched: those that the other server was asked for.
     """
 
     daemon_threads = True
@@ -55,6 +56,7 @@ class Relay(http.server.ThreadingHTTPServer):
         """
         super().__init__(("127.0.0.1", 0), _Handler)
         self._kept = kept
+        self.fetched = 0
         parts = urlsplit(upstream)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.url = f"http://127.0.0.1:{self.server_port}{parts.path}"
@@ -102,8 +104,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if body is not None:
             asked = json.loads(body)
             self.server.exchanged.append(Exchanged(asked, status, json.loads(said or b"null")))
-            if known is None and status == 200:
-                self.server.keep(body, said)
+            if known is None:
+                self.server.fetched += 1
+                if status == 200:
+                    self.server.keep(body, said)
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(said)))
