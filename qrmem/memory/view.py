@@ -35,7 +35,7 @@ from qrmem.records import (
 from qrmem.text.names import is_alias, name_key, normalise_name, split_key
 from qrmem.text.words import terms
 
-VERSION = 2
+VERSION = 3
 """Of the way in which rows are made; a change of it makes all rows anew."""
 
 Decide = Callable[[Sequence[Contribution]], Sequence[tuple[str, ...]]]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from qrmem.retrieval.texts import Ints
 
-VERSION = 2
+VERSION = 3
 """Of what is packed; raised whenever anything that a search works out beforehand changes."""
 _ALIGNED = 8
 _SUM = 8

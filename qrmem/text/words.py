@@ -21,6 +21,16 @@ _OTHER_WORD = re.compile(
     f"(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W](?:(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W]|[{MARKS}])*"
 )
 _MEMO_SIZE = 500_000
+_SCRIPTS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0531", "\u058f", "armenian"),
+    ("\u0620", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+"""Letters from and to, and the stemmer for words of them; a script's main language stands for all
+that are written in it. Latin letters don't tell the language."""
 
 _STOP_WORDS = """
 a about above after again against all am an and any are aren as at be because been before being
@@ -41,8 +51,9 @@ def terms(text: str, language: str = "english") -> list[str]:
 
     Args:
         text: any text.
-        language: a Snowball algorithm's name; any other name stems nothing. Stop words are dropped
-            from English only; elsewhere their weight is near zero anyway.
+        language: of words in Latin letters, a Snowball algorithm's name; any other name stems
+            nothing. Words of other scripts are stemmed by their script. Stop words are dropped from
+            English only; elsewhere their weight is near zero anyway.
 
     Returns:
         In text order, repeats kept; empty if there are only stop words.
@@ -96,9 +107,25 @@ def _term(language: str) -> Callable[[str], str]:
     if language not in Stemmer.algorithms():
         return _Terms(_folded, stop).__getitem__
     stem = Stemmer.Stemmer(language).stemWord
-    if language == "english":
-        return _Terms(lambda word: stem(_folded(word)), stop).__getitem__
-    return _Terms(lambda word: _folded(stem(word)), stop).__getitem__
+
+    def term(word: str) -> str:
+        if not word.isascii() and (script := _script(word[0])):
+            return str(_stemmer(script)(word)) or word
+        return str(stem(_folded(word)) if language == "english" else _folded(stem(word)))
+
+    return _Terms(term, stop).__getitem__
+
+
+@lru_cache(maxsize=len(_SCRIPTS))
+def _stemmer(language: str) -> Callable[[str], str]:
+    import Stemmer
+
+    return Stemmer.Stemmer(language).stemWord  # type: ignore[no-any-return]
+
+
+def _script(letter: str) -> str:
+    """Return the stemmer for a script that has its own, or ""."""
+    return next((language for a, b, language in _SCRIPTS if a <= letter <= b), "")
 
 
 def _folded(word: str) -> str:

@@ -15,6 +15,28 @@ ASCII = st.text(st.characters(max_codepoint=127))
 ACCENTED = st.text("abcXYZ089 éÉüßœñÅçİ\u0301\u0308.,'-_\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Большие дома", "большой дом"),
+        ("Οι δρόμοι της πόλης", "δρόμος, πόλη"),
+        ("في المدينة الكبيرة", "مدينة كبيرة"),
+        ("लड़कियों की किताबें", "लड़की किताब"),
+        ("մեծ տներ", "տուն տներ"),
+    ],
+)
+def test_words_of_a_script_are_stemmed_in_its_language(text: str, other: str) -> None:
+    assert set(terms(text)) & set(terms(other))
+    assert len(terms(f"{text} houses")) == len(terms(text)) + 1
+    assert terms(f"{text} houses")[-1] == "hous"
+
+
+@given(st.text(min_size=1, max_size=8))
+def test_no_word_outside_english_is_stemmed_to_nothing(text: str) -> None:
+    words = [word for word in tokens(text) if not word.isascii()]
+    assert bool(words) <= bool(terms(text))
+
+
 def test_terms_are_stemmed_lower_cased_and_free_of_stop_words() -> None:
     assert terms("The whales were chasing the Whale's ships") == ["whale", "chase", "whale", "ship"]
 
