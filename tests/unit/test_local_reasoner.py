@@ -1,5 +1,6 @@
 """The reasoner without a model: what it reads out of a segment, and how it answers."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from qrmem.errors import WindowTooSmall
 from qrmem.language.local import LocalReasoner
 from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
+from qrmem.language.local.reading import read
+from qrmem.language.local.summary import weight
 from qrmem.ports import AskContext, Passage, Reading, Reasoner, Verdict
 from qrmem.records import Fact, Mention, Segment
 from qrmem.text.tokens import BuiltinTokenizer
@@ -174,6 +177,13 @@ async def test_a_summary_holds_sentences_of_the_document_in_their_order(
     seen = [int(word.rstrip(",").removeprefix("lamp")) for word in made.split() if "lamp" in word]
     assert seen == sorted(seen)
     assert len(seen) > 3
+
+
+def test_what_a_sentence_weighs_does_not_hang_on_the_order_in_which_a_set_gives_its_words() -> None:
+    sentence = read("Nothing was said of it.").sentences[0]
+    likes = [[f"{letter}word{n}" for n in range(12)] for letter in "abcdefghijklmnop"]
+    spread = Counter({word: n + 2 for words in likes for n, word in enumerate(words)})
+    assert len({weight(sentence, frozenset(words), spread) for words in likes}) == 1
 
 
 async def test_folding_keeps_both_descriptions_and_repeats_none(reasoner: LocalReasoner) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import log
+from math import fsum, log
 
 from qrmem.language.local.reading import Sentence, flat, read
 from qrmem.records import Segment
@@ -25,7 +25,7 @@ def summary(
     sentence_terms = [frozenset(terms(s.text)) for s in read_sentences]
     spread = Counter(term for own in sentence_terms for term in own)
     ranked = sorted(
-        (-_weight(sentence, own, spread), at)
+        (-weight(sentence, own, spread), at)
         for at, (sentence, own) in enumerate(zip(read_sentences, sentence_terms, strict=True))
     )
     left = limit - count(f"{title}. ") if title else limit
@@ -44,7 +44,7 @@ def summary(
     return f"{title}. {body}" if title and body else body
 
 
-def _weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
+def weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
     """How much of the document's vocabulary a sentence carries; speech tells less than telling.
 
     Grows with the logarithm of each word's spread, so that names and themes count and no single
@@ -52,6 +52,6 @@ def _weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> fl
     """
     if not own:
         return 0.0
-    carried = sum(log(spread[term]) for term in own) / max(len(own), _FULL_LENGTH)
+    carried = fsum(log(spread[term]) for term in own) / max(len(own), _FULL_LENGTH)
     names = 1 + 0.15 * min(len(sentence.entities), 4)
     return carried * names * (0.6 if sentence.text[0] in '"“‘«„' else 1.0)
