@@ -2,7 +2,9 @@
 
 import pytest
 
+from benchmarks.evaluation_results import recipes
 from benchmarks.evaluation_tables import BEGIN, PAGE, page, read_presets, read_runs
+from qrmem.eval.presetting import preset_names
 
 RUNS = read_runs()
 PRESETS = read_presets()
@@ -32,3 +34,22 @@ def test_a_result_file_says_what_was_run(name: str) -> None:
     assert {"seed", "settings", "items", "prompts", "answers"} <= config.keys()
     assert all(system["failed"] == 0 for system in RUNS[name]["systems"].values())
     assert not any("/" in file["name"] for file in config["files"])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_result_file_is_made_by_the_command_that_makes_them(name: str) -> None:
+    recipe, config = recipes()[name], RUNS[name]["config"]
+    assert set(config["systems"]) <= set(recipe.systems)
+    assert recipe.embedder == config["settings"]["embedder"]
+    assert recipe.skip == config.get("skip", 0)
+    assert RUNS[name]["against"] == recipe.against
+
+
+def test_the_presets_came_to_their_end_against_a_real_model() -> None:
+    assert PRESETS is not None
+    assert set(PRESETS["presets"]) <= set(preset_names())
+    assert len(PRESETS["weights"]["sha256"]) == 64
+    for name, found in PRESETS["presets"].items():
+        assert found["report"], name
+        assert found["items"] >= PRESETS["items"], name
+        assert found["calls"] > 0, name
