@@ -100,7 +100,7 @@ class Adder:
         self._index = index
         self._has_code = False
         self._outlined: tuple[str, Outline] | None = None
-        self._known: Mapping[str, str] = {}
+        self._known: dict[str, str] = {}
         self._described: Mapping[str, DocumentInfo] | None = None
         self._is_alone = False
         is_embedded = tools.embedder is not None
@@ -114,13 +114,10 @@ class Adder:
     async def _add(self, source: Source, glob: str | None) -> AddReport:
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
-        self._known = await self._store.document_texts(self._ns)
+        self._known = dict(await self._store.document_texts(self._ns))
         self._is_alone = _is_alone(source)
         try:
-            async for found in documents(source, glob):
-                await self._take(found)
-                if self._tally.batched >= BATCH_CHARACTERS:
-                    await self._build()
+            await self._take_all(source, glob)
             await self._build()
             await self._relate_code()
             await Keeper(self._store, self._ns).renew(self._tally.read)
@@ -131,6 +128,16 @@ class Adder:
                 await self._store.put_calls(self._ns, self._run.calls)
         await self._look_at_yields()
         return self._report(time.monotonic() - began)
+
+    async def _take_all(self, source: Source, glob: str | None) -> None:
+        try:
+            async for found in documents(source, glob):
+                await self._take(found)
+                if self._tally.batched >= BATCH_CHARACTERS:
+                    await self._build()
+        except Exception:
+            await self._flush()  # what a source gave before it broke is kept
+            raise
 
     async def _look_at_yields(self) -> None:
         """Warn of documents that this run read and that gave far less than is usual."""
@@ -164,6 +171,9 @@ class Adder:
         before = self._tally.seen.get(name) or self._known.get(name)
         if name in self._tally.seen and before == digest:
             return
+        if before == digest and not await self._completeness.knows(name):
+            before = None  # deleted since this run began
+            del self._known[name]
         if before not in (None, digest) and not (self._update and name not in self._tally.seen):
             raise UsageError(
                 f"document {name!r} is there already with another text: "

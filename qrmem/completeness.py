@@ -25,15 +25,23 @@ class Completeness:
         The namespace is looked at as a whole first: an `add` that finds nothing new asks about each
         of its documents.
         """
-        if self._is_whole is None:
-            self._is_whole = await self._look()
-        return self._is_whole or await self._is_done(document_id)
+        return await self._look() or await self._is_done(document_id)
+
+    async def knows(self, document_id: str) -> bool:
+        """Whether a document is there."""
+        await self._look()
+        return document_id in self._segments
 
     def segments(self, document_id: str) -> int:
         """Return how many segments a document has that was found done."""
         return self._segments[document_id]
 
     async def _look(self) -> bool:
+        if self._is_whole is None:
+            self._is_whole = await self._looked()
+        return self._is_whole
+
+    async def _looked(self) -> bool:
         infos = await self._store.documents(self._ns)
         if self._is_embedded:
             self._owners = frozenset(await self._store.owners(self._ns, "segment"))
