@@ -111,6 +111,22 @@ async def test_a_changed_document_is_planned_for_what_changed() -> None:
         assert spent(server.stats) - before in plan.tokens
 
 
+async def test_an_update_of_some_documents_among_others_is_planned() -> None:
+    async with serving() as server, opened(server) as memory:
+        chapters = [{"id": str(n), "text": text} for n, text in enumerate(CHAPTERS)]
+        await memory.add(chapters)
+        chapters[2]["text"] += "\n\nOld Tom Hale came to Skarrow."
+        chapters[3]["title"] = "A New Title"
+        chapters.insert(1, {"id": "new", "text": "Old Tom Hale left Skarrow for Dunmarrow."})
+        before, calls = spent(server.stats), server.stats.answered
+        plan = await memory.plan(chapters, update=True)
+        report = await memory.add(chapters, update=True)
+        assert (report.added, report.updated) == (("new",), ("2", "3"))
+        assert plan.segments == report.read
+        assert spent(server.stats) - before in plan.tokens
+        assert server.stats.answered - calls in plan.calls
+
+
 @pytest.mark.parametrize(
     "strategy", ["reflection", "graph-expansion", "entity-trial", "fragment", "temp-mem"]
 )
