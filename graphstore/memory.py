@@ -143,8 +143,8 @@ class MemoryStore:
         checked = checked_documents(written)
         for id_, document, segments in checked:
             _digest(document.text)
-            others = space.segments.keys() - set(space.of_document.get(id_, ()))
-            check_segment_ids(id_, sorted(others & {segment.id for segment in segments}))
+            there = space.segments.keys() & {segment.id for segment in segments}
+            check_segment_ids(id_, sorted(there - set(space.of_document.get(id_, ()))))
         for id_, document, segments in checked:
             space.put_document(id_, document, segments, anew=anew)
 

@@ -101,7 +101,6 @@ class Adder:
         self._has_code = False
         self._outlined: tuple[str, Outline] | None = None
         self._known: dict[str, str] = {}
-        self._described: Mapping[str, DocumentInfo] | None = None
         self._is_alone = False
         is_embedded = tools.embedder is not None
         self._completeness = Completeness(store, ns, is_embedded=is_embedded)
@@ -171,7 +170,8 @@ class Adder:
         before = self._tally.seen.get(name) or self._known.get(name)
         if name in self._tally.seen and before == digest:
             return
-        if before == digest and not await self._completeness.knows(name):
+        stored = await self._completeness.found(name) if before == digest else None
+        if before == digest and stored is None:
             before = None  # deleted since this run began
             del self._known[name]
         if before not in (None, digest) and not (self._update and name not in self._tally.seen):
@@ -184,8 +184,8 @@ class Adder:
             await self._hold(name, document)
             return
         await self._flush()
-        if before == digest and not self._rebuild:
-            if self._update and await self._is_described_anew(document):
+        if stored is not None and not self._rebuild:
+            if self._update and _is_described_anew(document, stored):
                 await self._put(document, self._tally.updated)
             elif await self._completeness.of(name):
                 self._tally.unchanged.append(name)
@@ -322,13 +322,6 @@ class Adder:
     async def _states(self, document_id: str) -> Counter[str]:
         return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
 
-    async def _is_described_anew(self, document: Document) -> bool:
-        """Whether title or metadata differ from what is stored with the same text."""
-        if self._described is None:
-            self._described = {info.id: info for info in await self._store.documents(self._ns)}
-        known = self._described[document.id or ""]
-        return (known.title, dict(known.metadata)) != (document.title, dict(document.metadata))
-
     def _pass(self, document_id: str, segments: int) -> None:
         """Count a complete document: it has its part in which segments share a call."""
         self._tally.states["ok"] += segments
@@ -406,3 +399,8 @@ def _is_alone(source: object) -> bool:
     if isinstance(source, str | Path):
         return not Path(source).is_dir()
     return isinstance(source, Document | Mapping)
+
+
+def _is_described_anew(document: Document, stored: DocumentInfo) -> bool:
+    """Whether title or metadata differ from what is stored with the same text."""
+    return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

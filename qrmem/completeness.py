@@ -1,6 +1,7 @@
 """Which documents are done: every segment read, merged, and embedded if it is to be."""
 
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.records import DocumentInfo
 
 
 class Completeness:
@@ -16,7 +17,7 @@ class Completeness:
         self._ns = ns
         self._is_embedded = is_embedded
         self._is_whole: bool | None = None
-        self._segments: dict[str, int] = {}
+        self._infos: dict[str, DocumentInfo] = {}
         self._owners: frozenset[str] = frozenset()
 
     async def of(self, document_id: str) -> bool:
@@ -27,14 +28,14 @@ class Completeness:
         """
         return await self._look() or await self._is_done(document_id)
 
-    async def knows(self, document_id: str) -> bool:
-        """Whether a document is there."""
+    async def found(self, document_id: str) -> DocumentInfo | None:
+        """Return a document as it was when the namespace was looked at."""
         await self._look()
-        return document_id in self._segments
+        return self._infos.get(document_id)
 
     def segments(self, document_id: str) -> int:
         """Return how many segments a document has that was found done."""
-        return self._segments[document_id]
+        return self._infos[document_id].segments
 
     async def _look(self) -> bool:
         if self._is_whole is None:
@@ -45,13 +46,13 @@ class Completeness:
         infos = await self._store.documents(self._ns)
         if self._is_embedded:
             self._owners = frozenset(await self._store.owners(self._ns, "segment"))
-        self._segments = {info.id: info.segments for info in infos}
-        segments = sum(self._segments.values())
+        self._infos = {info.id: info for info in infos}
+        segments = sum(info.segments for info in infos)
         if self._is_embedded and len(self._owners) < segments:
             return False
         if any(set(info.states) - {"ok"} for info in infos):
             return False
-        merged = await self._store.merged_segments(self._ns, *self._segments)
+        merged = await self._store.merged_segments(self._ns, *self._infos)
         return len(merged) == segments
 
     async def _is_done(self, document_id: str) -> bool:

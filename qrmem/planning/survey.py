@@ -59,8 +59,6 @@ class Surveyor(Adder):
     async def survey(self, source: Source, glob: str | None) -> tuple[AddReport, list[Part]]:
         """Return what is new, and the documents of which something is to be read."""
         self._texts = await self._stored.document_texts(self._ns)
-        if self._update:
-            self._described = {info.id: info for info in await self._stored.documents(self._ns)}
         report = await self.add(source, glob)
         found = [await self._part(name) for batch, _ in self._batches for name in batch]
         return report, [part for part in found if part.work]
