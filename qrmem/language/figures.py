@@ -68,7 +68,7 @@ def _has_digit(text: str) -> bool:
 
 def _has_number_word(text: str) -> bool:
     """Whether it is worth while to look for spelled numbers, which takes long."""
-    low = text.lower()
+    low = text.casefold()  # the pattern knows the long s of old print too
     return any(word in low for word in voc.BIG_NUMBER_WORDS)
 
 

@@ -89,6 +89,13 @@ def test_figures_keep_their_unit_and_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    "figure", ["a thousand miles", "A THOUSAND miles", "a thou\u017fand miles"]
+)
+def test_numbers_in_words_are_found_in_every_print(figure: str) -> None:
+    assert types(f"It was {figure} from there.") == {figure: "NUMBER"}
+
+
+@pytest.mark.parametrize(
     "date",
     ["4 March 1926", "March 4, 1926", "October 1901", "22nd of May", "2024-05-01", "1890s", "1884"],
 )
