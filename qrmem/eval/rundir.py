@@ -95,10 +95,12 @@ class RunFolder:
             self._check(config)
             known = self.config() if (self.path / CONFIG).exists() else {}
             systems = list(dict.fromkeys([*known.get("systems", ()), *config["systems"]]))
-            self._write(CONFIG, json.dumps({**config, "systems": systems}, indent=2) + "\n")
+            self._mend()
+            about = self._about(known, config, items)
+            config = {**config, "systems": systems, "about": about}
+            self._write(CONFIG, json.dumps(config, indent=2) + "\n")
             if not (self.path / ITEMS).exists():
                 self._write(ITEMS, "".join(f"{dumps(item)}\n" for item in items))
-            self._mend()
         except OSError as exc:
             self.close()
             raise StoreUnavailable(f"{self.path}: {exc.strerror}") from exc
@@ -208,6 +210,20 @@ class RunFolder:
                     f"{self.path} holds a run of another configuration: {name} was "
                     f"{known.get(name)!r}, now {plain.get(name)!r}; name another --out"
                 )
+
+    def _about(
+        self, known: Mapping[str, Any], config: Mapping[str, Any], items: Sequence[Item]
+    ) -> Mapping[str, Any]:
+        """Return by which code the results are made: every commit, where it moved in between."""
+        now: Mapping[str, Any] = config["about"]
+        if not known:
+            return now
+        before: Mapping[str, Any] = known["about"]
+        done = {key for key, row in self.rows().items() if not row.error}
+        if all((name, item.id) in done for name in config["systems"] for item in items):
+            return before
+        commits = dict.fromkeys([*before["git"].split(", "), now["git"]])
+        return {**now, "git": ", ".join(filter(None, commits))}
 
     def _write(self, name: str, text: str) -> None:
         new = self.path / f"{name}.new"

@@ -65,6 +65,23 @@ def test_a_run_goes_on_where_it_stopped() -> None:
     assert rows("r") == rows("whole")
 
 
+def test_every_commit_that_made_results_of_a_run_is_kept() -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    file, kept = Path("r/run.json"), Path("r/rows.jsonl")
+    config = json.loads(file.read_text())
+    now = config["about"]["git"]
+    config["about"]["git"] = "0ldc0de"
+    file.write_text(json.dumps(config))
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert RunFolder(Path("r")).config()["about"]["git"] == "0ldc0de", "nothing was made"
+    for _ in range(2):
+        kept.write_text("".join(kept.read_text().splitlines(keepends=True)[:2]))
+        assert run("--system", "bm25", "--out", "r") == 0
+        both = ", ".join(filter(None, ["0ldc0de", now]))
+        assert RunFolder(Path("r")).config()["about"]["git"] == both
+    assert f"commit {both}" in Path("r/report/report.md").read_text()
+
+
 def test_a_folder_with_another_configuration_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
