@@ -129,11 +129,16 @@ def test_runs_over_other_items_or_windows_are_not_compared(
     server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(server, "--system", "closed-book", out="all") == 0
-    assert run(server, "--system", "bm25", out="alike") == 0
+    assert run(server, "--system", "bm25", model="gpt-4o", out="alike") == 0
     assert run(server, "--system", "bm25", "--sample", "2", out="fewer") == 0
     assert run(server, "--system", "bm25", "--window", "2000", out="narrow") == 0
     assert main(["eval", "report", "all", "alike"]) == 0
-    assert "| alike: bm25 | em |" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "| alike: bm25 | em |" in told
+    assert "- all: reader: gpt-4o-mini; " in told
+    assert "- alike: reader: gpt-4o; " in told, "each run says how it was made"
+    summary = json.loads(Path("all/report/summary.json").read_text())
+    assert list(summary["systems"]) == ["closed-book"], "it stays that of its own run"
     assert main(["eval", "report", "all", "fewer"]) == 2
     assert "different items" in capsys.readouterr().err
     assert main(["eval", "report", "all", "narrow"]) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qrmem.errors import UsageError
 from qrmem.eval.report.results import Results, read_results
-from qrmem.eval.report.writing import write_report
+from qrmem.eval.report.writing import made_by, write_report
 from qrmem.eval.statistics import require_same_sample
 
 ALIKE = ("task", "corpus", "arrange", "answers", "files")
@@ -28,7 +28,8 @@ def write_comparison(folders: Sequence[Path], against: str) -> Path:
         for name, run in runs.items()
         for system, result in run.systems.items()
     }
-    return write_report(replace(first, systems=systems), against)
+    made = [f"- {name}: {line[2:]}" for name, run in runs.items() for line in made_by(run)]
+    return write_report(replace(first, systems=systems, made_by=made), against)
 
 
 def require_comparable(runs: dict[str, Results]) -> None:

@@ -83,6 +83,7 @@ class Results:
 
     Attributes:
         unread: segments of its memories that were not read, or not wholly, and of how many.
+        made_by: lines that say how each of several runs was made; empty for a single run.
     """
 
     path: Path
@@ -90,6 +91,7 @@ class Results:
     items: Mapping[str, Item]
     systems: Mapping[str, Result]
     unread: tuple[int, int] = (0, 0)
+    made_by: Sequence[str] = ()
 
     @property
     def metrics(self) -> list[str]:

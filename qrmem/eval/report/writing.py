@@ -27,7 +27,8 @@ def write_report(results: Results, against: str = "") -> Path:
         known = ", ".join(results.systems)
         raise UsageError(f"the run has no system {against!r}; it has {known}")
     found = tables(results, against)
-    write_summary(results, against, folder)
+    if not results.made_by:
+        write_summary(results, against, folder)
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [heading(results), *(table.markdown() for table in found)]
@@ -43,8 +44,7 @@ def write_report(results: Results, against: str = "") -> Path:
 def heading(results: Results) -> str:
     """Return what was run, so that a number never stands alone."""
     config = results.config
-    settings, items = config["settings"], config["items"]
-    reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
+    items = config["items"]
     checked = ", ".join(_file(file) for file in config["files"])
     lines = [
         f"# {config['task']}: {', '.join(results.systems)}",
@@ -52,17 +52,27 @@ def heading(results: Results) -> str:
         f"- items: {items['n']} of {items['of']} (seed {config['seed']}, sample "
         f"{items['sample']}), corpus: {config['corpus']}",
         f"- data: {checked}",
+        *(results.made_by or made_by(results)),
+        "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def made_by(results: Results) -> list[str]:
+    """Return with which reader and by which code a run was made, and what it did not read."""
+    config, settings = results.config, results.config["settings"]
+    reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
+    lines = [
         f"- reader: {reader}; window {settings['window']} tokens; embedder {settings['embedder']}; "
         f"answers: {config['answers']}",
         f"- qrmem {config['about']['qrmem']}, commit {config['about']['git'] or 'unknown'}, "
         f"{config['about']['started']}",
-        "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
     ]
     missing, of = results.unread
     if missing:
         lines.append(f"- {missing} of {of} segments of its memories were not read, or not wholly")
-    lines.append("")
-    return "\n".join(lines)
+    return lines
 
 
 def _file(file: dict[str, object]) -> str:
