@@ -15,7 +15,7 @@ def listing() -> Mapping[str, Any]:
         "tasks": {
             name: {
                 "what": task.what,
-                "files": list(task.files),
+                "files": list(task.files) or [f"a folder with {task.inside}"],
                 "where": task.where,
                 "licence": task.licence,
                 "metrics": list(task.metrics),

@@ -45,6 +45,7 @@ class Task:
 
     Attributes:
         files: names that are looked for in a data folder, the first that is there is taken.
+        inside: what a folder has to hold that is read as a whole; "" where one file is.
         where: where to get the data.
         metrics: the main ones, in the order of the report.
         rule: whose F1.
@@ -59,6 +60,7 @@ class Task:
     metrics: tuple[str, ...]
     rule: Rule = "musique"
     has_corpora: bool = False
+    inside: str = ""
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -144,6 +146,7 @@ TASKS: Mapping[str, Task] = {
         load=_own(narrativeqa),
         what="NarrativeQA's test questions, on stories or summaries",
         files=(),
+        inside="qaps.csv",
         where="https://github.com/google-deepmind/narrativeqa (clone it, run download_stories.sh)",
         licence="Apache-2.0; stories each under its own",
         metrics=(*_QA, "rouge_l"),
@@ -163,6 +166,7 @@ TASKS: Mapping[str, Task] = {
         load=_own(plain),
         what="your own corpus.jsonl and questions.jsonl",
         files=(),
+        inside="questions.jsonl",
         where="your own folder; see docs/evaluation.md for the fields",
         licence="your own",
         metrics=("accuracy", *_QA, *_RETRIEVAL),
@@ -206,13 +210,15 @@ def load(name: str, data: Path, corpus: Corpus) -> Dataset:
 
 def data_file(name: str, task: Task, data: Path) -> Path:
     """Return the file that a task reads."""
-    if data.is_dir() if not task.files else data.is_file():
-        return data
     advice = f"get it from {task.where}, licence {task.licence}"
+    if task.inside:
+        if (data / task.inside).is_file():
+            return data
+        raise UsageError(f"{data} is no folder with {task.inside}: {advice}")
+    if data.is_file():
+        return data
     if not data.is_dir():
-        raise UsageError(
-            f"there is no {data}; {name} needs {' or '.join(task.files) or 'a folder'}: {advice}"
-        )
+        raise UsageError(f"there is no {data}; {name} needs {' or '.join(task.files)}: {advice}")
     for folder in (data, data / name):
         for wanted in task.files:
             if (folder / wanted).is_file():

@@ -145,6 +145,8 @@ def test_wrong_words_are_refused(
     [
         ("hotpotqa", "nowhere", "hotpotqa.github.io"),
         ("hotpotqa", ".", "holds none of"),
+        ("narrativeqa", ".", "no folder with qaps.csv: get it from https://github.com/google-deep"),
+        ("plain", ".", "no folder with questions.jsonl"),
         ("hotpotq", HOTPOT, "did you mean hotpotqa"),
         ("musique", HOTPOT, "record 0 has no field 'paragraphs'"),
     ],
