@@ -36,6 +36,9 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     assert "| reflection | 3 |" in told
     assert "| bm25:k=1 | 3 |" in told
     assert "local reasoner (no chat model)" in told
+    others = Path("r/report/other-scores.csv").read_text().splitlines()
+    assert {"raw_f1", "recall@1"} <= set(others[0].split(","))
+    assert [line.split(",")[0] for line in others[1:]] == ["reflection", "bm25:k=1"]
     assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
 
 

@@ -101,6 +101,13 @@ class Results:
         wanted = [name for name in own if name in found]
         return wanted or sorted(found)
 
+    @property
+    def others(self) -> list[str]:
+        """What else was scored, such as the raw answers, in the order in which it was."""
+        own = self.metrics
+        found = (name for result in self.systems.values() for name in result.scores)
+        return [name for name in dict.fromkeys(found) if name not in own]
+
     def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
         """Return a system minus another over the items that both have."""
         first, second = self.systems[ours].scores, self.systems[theirs].scores

@@ -84,7 +84,8 @@ def _file(file: dict[str, object]) -> str:
 def tables(results: Results, against: str) -> list[Table]:
     """Return the tables of a report."""
     found = [
-        _main(results),
+        _scores(results, "results", "Results (%)", results.metrics),
+        _scores(results, "other-scores", "Scored too (%; raw: not shortened)", results.others),
         _differences(results, against),
         _costs(results),
         _statuses(results),
@@ -94,14 +95,13 @@ def tables(results: Results, against: str) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _main(results: Results) -> Table:
-    metrics = results.metrics
+def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> Table:
     rows = []
-    for name, result in results.systems.items():
+    for system, result in results.systems.items():
         cells = [_with_interval(result, metric) for metric in metrics]
         n = max((len(found) for found in result.scores.values()), default=0)
-        rows.append([name, str(n), *cells])
-    return Table("results", "Results (%)", ["system", "n", *metrics], rows)
+        rows.append([system, str(n), *cells])
+    return Table(name, title, ["system", "n", *metrics], rows if metrics else [])
 
 
 def _with_interval(result: Result, metric: str) -> str:
