@@ -6,6 +6,9 @@ from pathlib import Path
 
 from qrmem.records import Document, Status, Step, Usage
 
+WHOLE = "whole"
+"""Label `answers` of a question whose answer is compared as it is, such as a summary."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

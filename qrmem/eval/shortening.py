@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from qrmem.errors import ModelOutputError
 from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.records import Found, Item
+from qrmem.eval.records import WHOLE, Found, Item
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
 from qrmem.prompts import catalogue, fenced
@@ -24,6 +24,8 @@ async def shortened(bench: Bench, item: Item, found: Found) -> tuple[Found, str]
     if "repository" in item.labels or found.rounds:
         return found, found.text  # code is compared as it is, and a judge reads a reply whole
     text = " ".join(found.text.split())
+    if item.labels.get("answers") == WHOLE:
+        return found, text
     if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
         return found, text
     if bench.model is None:

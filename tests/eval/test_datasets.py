@@ -109,6 +109,7 @@ def test_longbench_stories_and_reports() -> None:
     assert (story.question, story.answers) == ("Who rang the bell?", ("Ada Holm", "Ada"))
     report = loaded("longbench-gov_report", "longbench_gov_report.jsonl").items[0]
     assert report.question == "Write a one-page summary of the report."
+    assert (story.labels, report.labels) == ({}, {"answers": "whole"}), "summaries stay whole"
 
 
 def test_narrativeqa_reads_stories_else_summaries(tmp_path: Path) -> None:

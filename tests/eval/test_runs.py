@@ -42,6 +42,19 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
 
 
+def test_what_is_compared_whole_is_not_shortened() -> None:
+    text = "The harbour is old. Ada Holm founded the bell works of Corrin in the spring of 1832."
+    asked = {"question": "When did Ada Holm found the bell works of Corrin?", "answers": ["1832"]}
+    Path("corpus.jsonl").write_text(json.dumps({"_id": "d", "text": text}))
+    both = [{"_id": "short", **asked}, {"_id": "long", **asked, "labels": {"answers": "whole"}}]
+    Path("questions.jsonl").write_text("\n".join(map(json.dumps, both)))
+    assert run("--system", "keep-ends", "--out", "r", task="plain", data=".") == 0
+    short, long = (RunFolder(Path("r")).rows()["keep-ends", name] for name in ("short", "long"))
+    assert short.found.text == long.found.text
+    assert short.short == short.found.span != long.found.text
+    assert long.short == long.found.text
+
+
 def test_the_first_items_can_be_left_out_and_their_passages_stay(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
-from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.records import WHOLE, Context, Dataset, Item
 from qrmem.records import Document
 from qrmem.text.normalise import normalise
 
@@ -44,11 +44,12 @@ def longbench(task: str) -> Callable[[Path], Dataset]:
 
     def load(path: Path) -> Dataset:
         rows = each(path, lambda record: _row(record, FORMS[task]))
+        labels = {} if FORMS[task].asked else {"answers": WHOLE}
         contexts, items = {}, []
         for n, (text, question, answers, name) in enumerate(rows):
             name = name or f"{task}-{n}"
             contexts[name] = Context(name, (Document(text, id=name),))
-            items.append(Item(name, question, answers, name))
+            items.append(Item(name, question, answers, name, labels=labels))
         return Dataset(f"longbench-{task}", tuple(items), contexts, (source_file(path),))
 
     return load
