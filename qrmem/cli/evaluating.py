@@ -257,12 +257,15 @@ async def _report(arguments: Namespace) -> int:
         return 0
     from qrmem.eval.report.comparing import write_comparison
 
+    if arguments.json:
+        raise UsageError("a comparison is Markdown and CSV; one run alone is JSON too")
     output.show(write_comparison(folders, arguments.against).read_text(encoding="utf-8"))
     return 0
 
 
 async def _shown(folder: Path, arguments: Namespace) -> None:
     from qrmem.eval.report.results import read_results
+    from qrmem.eval.report.summary import summaries
     from qrmem.eval.report.writing import write_report
     from qrmem.eval.rundir import REPORT, preset_in, written
 
@@ -280,7 +283,8 @@ async def _shown(folder: Path, arguments: Namespace) -> None:
         results = read_results(folder)
         with written(folder / REPORT):
             path = write_report(results, getattr(arguments, "against", ""))
-    output.show(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    output.print_result(summaries(folder), [text], as_json=arguments.json)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -42,6 +42,15 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
 
 
+def test_a_run_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25,search", "--out", "r", "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert list(told["systems"]) == ["bm25", "search"]
+    assert main(["eval", "report", "r", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [told]
+    assert main(["eval", "report", "r", "r2", "--json"]) == 2
+
+
 def test_what_is_compared_whole_is_not_shortened() -> None:
     text = "The harbour is old. Ada Holm founded the bell works of Corrin in the spring of 1832."
     asked = {"question": "When did Ada Holm found the bell works of Corrin?", "answers": ["1832"]}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval.report.results import Result, Results
+from qrmem.eval.rundir import REPORT, runs_in
 
 FILE = "summary.json"
 
@@ -20,6 +21,12 @@ def write_summary(results: Results, against: str, folder: Path) -> Path:
     text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
     return path
+
+
+def summaries(path: Path) -> list[dict[str, Any]]:
+    """Return the summaries that are written in a folder: of its run, or of a preset's parts."""
+    files = [run / REPORT / FILE for run in runs_in(path)]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
 
 
 def summary(results: Results, against: str) -> dict[str, Any]:
