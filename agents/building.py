@@ -135,9 +135,10 @@ class BuildRun:
         reasoner = self.deps.reasoner
         if not isinstance(reasoner, Sharer) or not reasoner.shared_tokens:
             return
-        of: dict[str, list[Segment]] = {}
-        for segment in self.segments.values():
-            of.setdefault(segment.document_id, []).append(segment)
+        of = {
+            document: [self.segments[id] for id in ids]
+            for document, ids in self.of_document.items()
+        }
         others = [document_id for document_id in source if document_id not in of]
         for segment in await self.deps.store.segments_of(self.deps.ns, *dict.fromkeys(others)):
             of.setdefault(segment.document_id, []).append(segment)
