@@ -12,6 +12,7 @@ from qrmem.agents.nodes import AskRun, SearchState, after_answering, conclude, r
 from qrmem.agents.start import asked
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.fragments.independent import within_words
+from qrmem.retrieval.fragments.relating import name_of
 from qrmem.text.longbench import words
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ async def _picked(run: AskRun, assessed: "Assessed") -> dict[str, float]:
 
 def _said(assessed: "Assessed", picked: int) -> str:
     settings = assessed.settings
-    named = [r if isinstance(r, str) else r.__name__ for r in settings.relations]
+    named = [name_of(relation) for relation in settings.relations]
     if "structure" in named:
         named[named.index("structure")] = f"structure {settings.w_rel:g}"
     return (

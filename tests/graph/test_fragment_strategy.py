@@ -1,5 +1,7 @@
 """FragRel and TempMem as strategies, on small memories made by hand."""
 
+import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from qrmem.retrieval.fragments import (
     Links,
     Relation,
 )
+from qrmem.retrieval.fragments.settings import Relate
 from qrmem.retrieval.searcher import Searcher
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -129,6 +132,53 @@ async def test_a_relation_of_another_package_is_taken_by_its_name(
     store = await memory(*parts)
     await ask(store, reasoner, "Is attention enough?", "fragment", fragments=chosen)
     assert reasoner.judged == [[parts[0].text, parts[2].text]]
+
+
+class Neighbours:
+    """A relation with a choice of its own, as an object."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def __call__(self, fragments: Fragments) -> Relation:
+        return Links.both_ways(fragments.size, [(1, 2, self.weight)])
+
+
+@pytest.mark.parametrize(
+    ("relate", "name"),
+    [(Neighbours(1.0), "Neighbours"), (partial(Neighbours.__call__, Neighbours(1.0)), "partial")],
+)
+async def test_a_relation_may_be_any_object_that_is_called(relate: Relate, name: str) -> None:
+    chosen = FragmentSettings(relation=relate, top=2)
+    reasoner = ScriptedReasoner(room=1000)
+    outcome = await ask(
+        await memory(*STORY), reasoner, "Who sold the anchor?", "fragment", fragments=chosen
+    )
+    assert f"by relation {name}, " in outcome.steps[0].reason
+    assert reasoner.judged == [[STORY[1].text, STORY[2].text]]
+
+
+@pytest.mark.parametrize(
+    ("relate", "says"),
+    [
+        (lambda _: None, "returned NoneType"),
+        (lambda found: np.eye(found.size), "returned ndarray"),
+        (lambda found: Links.both_ways(found.size, [(0, 9, 1.0)]), "fragments 0 to 9"),
+        (lambda found: Links.both_ways(found.size, [(-1, 2, 1.0)]), "fragments -1 to 2"),
+        (lambda found: Links.both_ways(found.size, [(0, 1, -0.5)]), "negative"),
+        (lambda found: Links.both_ways(found.size, [(0, 1, math.nan)]), "no number"),
+        (lambda found: Links.both_ways(found.size + 1, []), "over 6 fragments, not 5"),
+    ],
+)
+async def test_what_is_no_relation_is_refused_in_clear_words(relate: Relate, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        await ask(
+            await memory(*STORY),
+            ScriptedReasoner(room=1000),
+            "Who sold the anchor?",
+            "fragment",
+            fragments=FragmentSettings(relation=relate),
+        )
 
 
 async def embedded(*parts: Part) -> tuple[MemoryStore, HashEmbedder]:

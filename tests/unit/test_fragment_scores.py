@@ -219,6 +219,7 @@ def test_a_cap_in_words_keeps_the_first_whatever_its_size() -> None:
     [
         {"w_rel": 1.1},
         {"alpha": -0.1},
+        {"alpha": float("nan")},
         {"score": "magic"},
         {"order": "random"},
         {"top": 0},

@@ -10,16 +10,22 @@ import numpy as np
 from qrmem.errors import UsageError
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.code_relation import Code
-from qrmem.retrieval.fragments.relations import EXACT, Blend, Semantic, Structure
+from qrmem.retrieval.fragments.relations import EXACT, Blend, Relation, Semantic, Structure
 
 if TYPE_CHECKING:
     from qrmem.retrieval.fragments.gathering import Fragments
-    from qrmem.retrieval.fragments.relations import Relation
     from qrmem.retrieval.fragments.settings import FragmentSettings, Relate
     from qrmem.retrieval.searcher import Searcher
 
 GROUP = "qrmem.relations"
 """Entry points of relations that come with other packages (F11)."""
+
+
+def name_of(relation: "str | Relate") -> str:
+    """Return what a relation is called: a function's own name, an object's class's."""
+    if isinstance(relation, str):
+        return relation
+    return str(getattr(relation, "__name__", type(relation).__name__))
 
 
 async def related(
@@ -77,8 +83,11 @@ def _entry_point(name: str) -> "Relate":
 async def _own(searcher: "Searcher", fragments: "Fragments", relate: "Relate") -> "Relation":
     segments = await searcher.store.segments(searcher.ns, fragments.ids)
     made = relate(replace(fragments, segments=segments))
+    if not isinstance(made, Relation):
+        given = f"{name_of(relate)} returned {type(made).__name__}"
+        raise UsageError(f"{given}, which is no relation between fragments: make one by `Links`")
     if made.size != fragments.size:
         raise UsageError(f"the relation is over {made.size} fragments, not {fragments.size}")
-    if np.any(made.times(np.ones((made.size, 1))) < 0):
-        raise UsageError("a relation must not be negative")
+    if not np.all(made.times(np.ones((made.size, 1))) >= 0):
+        raise UsageError("a relation must be of numbers, none of them negative")
     return made

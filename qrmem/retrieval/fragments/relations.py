@@ -6,9 +6,11 @@ closed form need no matrix at all. `rows` gives any part of it to look at, or to
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+
+from qrmem.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +25,7 @@ _BLOCK = 1_024
 _NOTHING = 1e-17
 
 
+@runtime_checkable
 class Relation(Protocol):
     """W of Equation 5: query-independent, never negative, larger is stronger."""
 
@@ -166,6 +169,15 @@ class Links:
     tails: "NDArray[np.int64]"
     weights: "Matrix"
     own: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse places that no fragment has, and weights that are negative or no numbers."""
+        for places in (self.heads, self.tails):
+            if places.size and not 0 <= places.min() <= places.max() < self.size:
+                named = f"{places.min()} to {places.max()}"
+                raise UsageError(f"pairs name fragments {named}; there are 0 to {self.size - 1}")
+        if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
+            raise UsageError("a weight is negative, infinite or no number")
 
     @classmethod
     def both_ways(

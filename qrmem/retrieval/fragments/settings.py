@@ -1,5 +1,6 @@
 """What FragRel can be told; the paper's choices for each kind of text."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
@@ -52,8 +53,8 @@ class FragmentSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.w_rel <= 1:
             raise UsageError(f"w_rel must be between 0 and 1, not {self.w_rel}")
-        if self.alpha < 0:
-            raise UsageError(f"alpha must not be negative, as {self.alpha} is")
+        if not 0 <= self.alpha < math.inf:
+            raise UsageError(f"alpha must be a number of at least 0, not {self.alpha}")
         if not 0 < self.cutoff <= 1:
             raise UsageError(f"cutoff must be above 0 and at most 1, not {self.cutoff}")
         for name, allowed in (("score", get_args(Score)), ("order", get_args(Order))):
