@@ -1,6 +1,7 @@
 """What a question says about every segment by itself, before any link is followed."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 from qrmem.retrieval import bm25, dense, fusion, lexical
 from qrmem.retrieval.graph import FIRST_SEGMENTS
 from qrmem.retrieval.spotting import words_of
+from qrmem.text.scripts import UNSPACED
 from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.settings import SearchSettings
 
 _MARKS = ".,;:!?\"'()[]{}«»“”‘’"
+_APART = re.compile(r"(?:->|[\s()\[\]{}<>=;:\"])+")
+"""What stands between words, in code too."""
+_LETTER = re.compile(f"[{UNSPACED}]")
 _COMMON = 200
 """Documents of one title beyond which it names none of them."""
 
@@ -122,10 +127,11 @@ async def score(
 
 def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
     result: dict[str, str] = {}
-    for word in question.split():
+    for word in _APART.split(question):
         for term in terms(word):
             if term in wanted:
-                result.setdefault(term, word.strip(_MARKS))
+                own = term if _LETTER.match(term) else word.strip(_MARKS)
+                result.setdefault(term, own)
     return result
 
 

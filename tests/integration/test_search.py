@@ -202,7 +202,10 @@ async def test_a_question_of_fifty_thousand_characters_is_answered_by_its_first_
 
 async def test_another_script_is_searched_letter_by_letter() -> None:
     pages = {"jp": ("", "灯台は二度燃えた。", ()), "chess": PAGES["chess"]}
-    assert ids(await Searcher(await store_of(pages), "test").search("灯台")) == ["jp"]
+    searcher = Searcher(await store_of(pages), "test")
+    assert ids(await searcher.search("灯台")) == ["jp"]
+    (hit,) = await searcher.search("灯台守は何を見た？")
+    assert hit.via == "has the question's words 灯, 台, は, た"
 
 
 async def test_identical_segments_come_in_order_of_their_documents() -> None:
@@ -242,7 +245,11 @@ async def test_ten_thousand_identical_segments_come_in_order(tmp_path: Path) -> 
     ],
 )
 async def test_a_question_of_code_is_searched_by_its_words(question: str) -> None:
-    assert ids(await Searcher(await store_of(PAGES), "test").search(question))[0] == "hallam"
+    hit = (await Searcher(await store_of(PAGES), "test").search(question))[0]
+    assert hit.document_id == "hallam"
+    words = hit.via.rpartition("has the question's words ")[2].split(", ")
+    own = {"born", "town", "x.harbour", "Port", "Hallam", "harbour.h", "lighthouse", "burned"}
+    assert set(words) <= own
 
 
 async def test_one_segment_is_found() -> None:

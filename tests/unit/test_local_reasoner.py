@@ -232,6 +232,11 @@ async def test_what_is_missing_is_said(reasoner: LocalReasoner) -> None:
     assert "names found: Tobias Hale" in verdict.reason
 
 
+async def test_a_word_of_many_letters_that_is_missing_is_said_once(reasoner: LocalReasoner) -> None:
+    verdict = await ask(reasoner, "谁教怪物读书？", HARBOUR)
+    assert verdict.reason.count("谁教怪物读书") == 1
+
+
 async def test_a_reason_names_only_words_that_the_quoted_sentences_hold(
     reasoner: LocalReasoner,
 ) -> None:

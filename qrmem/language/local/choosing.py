@@ -101,7 +101,7 @@ def _support(own: frozenset[str], evidence: Evidence, *, is_long: bool) -> Suppo
 
 
 def _doubt(context: AskContext, evidence: Evidence, best: int, support: Support) -> str:
-    missing = ", ".join(f"'{word}'" for word in evidence.missing())
+    missing = ", ".join(f"'{word}'" for word in dict.fromkeys(evidence.missing()))
     lacks = f"nothing read so far mentions {missing}; " if missing else ""
     if support.clue is None:
         return f"{lacks}no option's words are in what was read"

@@ -146,4 +146,4 @@ def _what_is_missing(asked: Query, evidence: Evidence, finding: Finding | None) 
 
 
 def _listed(words: Sequence[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words) or "nothing of the question"
+    return ", ".join(f"'{word}'" for word in dict.fromkeys(words)) or "nothing of the question"
