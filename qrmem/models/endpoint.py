@@ -1,5 +1,6 @@
 """Where a model is served: address, how to name it in messages, and whether a key is needed."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -50,22 +51,26 @@ def endpoint(settings: Settings) -> Endpoint:
 
     Raises:
         UsageError: the base URL is none.
-        MissingError: OpenAI's own service is named and there is no key.
+        MissingError: OpenAI's own service is named and there is no key, or the key can be none.
     """
-    url = settings.base_url or DEFAULT_URL
+    url = settings.base_url.strip() or DEFAULT_URL
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError as exc:
         raise UsageError(f"the base URL is not valid: {exc}") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"\s", url):
         raise UsageError("the base URL must look like http://localhost:8000/v1")
-    if not settings.api_key and parts.hostname == "api.openai.com":
+    key = settings.api_key.reveal().strip()
+    if not key and parts.hostname == "api.openai.com":
         raise MissingError(
             "no key for api.openai.com: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
         )
     host = parts.hostname + port
-    return Endpoint(url, f"{parts.scheme}://{host}{parts.path}", host, settings.api_key)
+    # Refused here, for what cannot be sent is shown by those who try, and in another spelling.
+    if not (key.isascii() and key.isprintable()):
+        raise MissingError(f"the key for {host} holds characters that no key can: copy it again")
+    return Endpoint(url, f"{parts.scheme}://{host}{parts.path}", host, Secret(key))
 
 
 def _without_markup(text: str) -> str:

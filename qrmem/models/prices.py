@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def load_prices(file: Path | None = None) -> Prices:
     if file is None:
         return known
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         raise UsageError(f"the prices in {file} cannot be read: {exc}") from exc
     given = _read(text, str(file))
@@ -57,22 +58,32 @@ def prices_of(settings: Settings) -> Prices:
 def _read(text: str, source: str) -> Prices:
     try:
         found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise UsageError(f"{source} is not TOML: {exc}") from exc
+    try:
         models = {name: _price(values) for name, values in found.get("models", {}).items()}
-    except (tomllib.TOMLDecodeError, AttributeError, KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise UsageError(f"{source}: each model needs input and output, as numbers: {exc}") from exc
     return Prices(str(found.get("date", "")), models)
 
 
 def _price(values: Mapping[str, Any]) -> Price:
+    if unknown := values.keys() - {"input", "output", "cached"}:
+        raise ValueError(f"there is no {sorted(unknown)[0]!r}")
     cached = values.get("cached")
-    price = Price(
-        input=float(values["input"]),
-        output=float(values["output"]),
-        cached=None if cached is None else float(cached),
+    return Price(
+        input=_money(values["input"]),
+        output=_money(values["output"]),
+        cached=None if cached is None else _money(cached),
     )
-    if min(price.input, price.output, price.cached or 0.0) < 0:
-        raise ValueError("a price cannot be negative")
-    return price
+
+
+def _money(value: Any) -> float:
+    """Return a price; NaN, which is never more than a cap, is none."""
+    money = float(value)
+    if isinstance(value, bool) or not 0 <= money < inf:
+        raise ValueError(f"a price cannot be {value}")
+    return money
 
 
 __all__ = ["Prices", "load_prices", "prices_of"]

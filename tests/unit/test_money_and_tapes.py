@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
-from qrmem.errors import UsageError
+from qrmem.errors import MissingError, UsageError
 from qrmem.models.cassette import Player, Tape
 from qrmem.models.endpoint import embedding_endpoint, endpoint
 from qrmem.models.exchange import Direct
@@ -42,13 +42,30 @@ def test_a_users_prices_stand_over_the_packages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[models.x]\ninput = 1\n", "models = 3\n", "[models.x]\ninput = -1\noutput = 1\n", "="]
+    "text",
+    [
+        "[models.x]\ninput = 1\n",
+        "models = 3\n",
+        "[models.x]\ninput = -1\noutput = 1\n",
+        "[models.x]\ninput = nan\noutput = 1\n",
+        "[models.x]\ninput = 1\noutput = inf\n",
+        "[models.x]\ninput = 1\noutput = 2\ncached = nan\n",
+        "[models.x]\ninput = true\noutput = 1\n",
+        "[models.x]\ninput = 1\noutput = 2\ncahced = 3\n",
+        "=",
+    ],
 )
 def test_prices_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "prices.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=r"prices\.toml"):
         load_prices(file)
+
+
+def test_a_price_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_bytes("\ufeff[models.x]\r\ninput = 1\r\noutput = 2\r\n".encode())
+    assert load_prices(file).of("x") is not None
 
 
 def test_a_missing_price_file_is_named(tmp_path: Path) -> None:
@@ -201,10 +218,24 @@ def test_the_chat_models_key_goes_to_no_other_server() -> None:
     assert endpoint(apart).host == "a:1"
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://host/v1", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "ftp://host/v1", "http://", "http://[::1", "http://a b/v1", "http://a/\nv1"]
+)
 def test_a_base_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         endpoint(Settings(base_url=url))
+
+
+@pytest.mark.parametrize("key", ["schlüssel", "sk-1\nX: y", "sk\x01", "sk-\udc80"])
+def test_a_key_that_can_be_none_is_refused_before_it_is_sent_and_not_shown(key: str) -> None:
+    with pytest.raises(MissingError, match="key for h:1") as refused:
+        endpoint(Settings(base_url="http://h:1/v1", api_key=Secret(key)))
+    assert key not in str(refused.value)
+
+
+def test_what_was_copied_with_a_line_end_is_the_same_without() -> None:
+    where = endpoint(Settings(base_url=" http://h:1/v1\r\n", api_key=Secret("sk-1\r\n")))
+    assert (where.url, where.key) == ("http://h:1/v1", Secret("sk-1"))
 
 
 def test_messages_hold_neither_key_nor_mark_up() -> None:
