@@ -283,6 +283,24 @@ async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> No
     assert await rows(store) == await rows(fresh)
 
 
+async def test_files_related_by_a_deleted_one_alone_are_related_no_more(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        rest = f"\n\ndef rest_of_{name}(x):\n    return x\n"
+        (tmp_path / f"{name}.py").write_text(f"def {name}(x):\n    return x + 1\n{rest}")
+    both = tmp_path / "both.py"
+    both.write_text("def both(x):\n    return one(two(x))\n")
+    store, fresh = MemoryStore(), MemoryStore()
+    settings = qrmem.Settings(embedder="none", code_fragments="definitions")
+    memory = qrmem.Memory(store, settings)
+    await memory.add(str(tmp_path))
+    before = await rows(store)
+    await memory.delete("both.py")
+    both.unlink()
+    await qrmem.Memory(fresh, settings).add(str(tmp_path))
+    assert await rows(store) == await rows(fresh)
+    assert (await rows(store))["one.py"] != before["one.py"]
+
+
 async def test_relations_are_computed_once_and_kept(tree: Path) -> None:
     store = MemoryStore()
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none"))

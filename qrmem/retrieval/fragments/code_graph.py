@@ -213,14 +213,15 @@ class CodeGraph:
         known, at = np.unique(owner, return_inverse=True)
         far = np.array([folder_strength(path, self._paths[n]) for n in known.tolist()])[at]
         beyond = weights - self._reach[mine][:, None] * (far * self._reach[others])[None, :]
-        heads, at = np.nonzero(beyond > _LEAST * self._cutoff)
-        numbers, files = np.unique(owner[at], return_inverse=True)
+        # File by file: the others ascend, so that each file's links lie together.
+        at, heads = np.nonzero((beyond > _LEAST * self._cutoff).T)
+        numbers, counts = np.unique(owner[at], return_counts=True)
         firsts = np.searchsorted(self._owner, owner[at])
         return Row(
             reach=self._reach[mine].astype(np.float32),
-            heads=heads.astype(np.int32),
             paths=[self._paths[n] for n in numbers.tolist()],
-            files=files.astype(np.int32),
+            counts=counts.astype(np.int32),
+            heads=heads.astype(np.int32),
             tails=(others[at] - firsts).astype(np.int32),
             weights=beyond[heads, at].astype(np.float32),
         )

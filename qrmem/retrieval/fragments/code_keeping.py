@@ -6,11 +6,11 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import MissingError
-from qrmem.retrieval.fragments.change import Change, KeptRow
+from qrmem.retrieval.fragments.change import Change, KeptRow, complete
 from qrmem.retrieval.fragments.code_graph import CodeGraph
 from qrmem.retrieval.fragments.row import Row
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile, labels, resolved
@@ -21,7 +21,7 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore, Kept
 
-VERSION = 3
+VERSION = 4
 """Of what is kept; another number makes everything again."""
 CUTOFF = 0.05
 _BATCH = 500
@@ -48,7 +48,7 @@ class CodeIndex:
             MissingError: the extra `code` is not installed.
         """
         await self.refresh()
-        return {path: Row.unpacked(kept.packed) for path, kept in self._rows.items()}
+        return complete(self._rows)
 
     async def refresh(self) -> None:
         """Bring the rows up to date; what had to be made is kept.
@@ -73,20 +73,11 @@ class CodeIndex:
         files = await self._outlines(digests)
         change = await asyncio.to_thread(self._change, files, digests)
         for path in change.gone:
-            del self._rows[path]
+            self._rows.pop(path, None)
         for path in sorted(change.stale):
             row, near = await asyncio.to_thread(change.graph.row, path)
-            within = {other: change.digest(other) for other in sorted(near)}
-            ids = await self._segments(path)
-            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed(), ids))
-        made = {path: Row.unpacked(self._rows[path].packed) for path in change.passable}
-        for path, others in sorted(change.mirrors(self._rows).items()):
-            kept = self._rows[path]
-            row, within = Row.unpacked(kept.packed), dict(kept.within)
-            for other in others:
-                row = row.mirrored(path, other, made[other])
-                within[other] = change.digest(other)
-            await self._keep_row(path, replace(kept, within=within, packed=row.packed()))
+            within = {other: change.seen(other) for other in sorted(near)}
+            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed()))
 
     def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
         with _uncollected():
@@ -98,7 +89,8 @@ class CodeIndex:
     async def _keep_row(self, path: str, kept: KeptRow) -> None:
         self._rows[path] = kept
         value = {"made_of": kept.made_of, "within": kept.within, "packed": kept.packed}
-        await self._keep(self._key(path), value, kept.segments)
+        of_now = {"version": VERSION, **value}
+        await self._keep(self._key(path), of_now, await self._segments(path))
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
@@ -151,10 +143,9 @@ class CodeIndex:
     async def _kept_rows(self, paths: Collection[str]) -> dict[str, KeptRow]:
         found = await self._values(self._key(""), sorted(paths))
         return {
-            path: KeptRow(
-                kept.value["made_of"], kept.value["within"], kept.value["packed"], kept.segments
-            )
+            path: KeptRow(kept.value["made_of"], kept.value["within"], kept.value["packed"])
             for path, kept in found.items()
+            if kept.value.get("version") == VERSION
         }
 
     async def _values(self, prefix: str, paths: Sequence[str]) -> "dict[str, Kept]":

@@ -103,10 +103,10 @@ class Code:
             mine = slice(first[path], first[path] + size[path])
             reach[mine], alone[mine] = row.reach, 0.0
             known = np.array([size.get(other, 0) for other in row.paths], dtype=np.int64)
-            there = row.tails < known[row.files] if row.files.size else np.zeros(0, dtype=bool)
+            there = row.tails < np.repeat(known, row.counts)
             offsets = np.array([first.get(other, 0) for other in row.paths], dtype=np.int64)
             heads.append(first[path] + row.heads[there].astype(np.int64))
-            tails.append(offsets[row.files[there]] + row.tails[there])
+            tails.append((np.repeat(offsets, row.counts) + row.tails)[there])
             weights.append(row.weights[there].astype(np.float64))
         others = np.flatnonzero(alone)
         links = Links(

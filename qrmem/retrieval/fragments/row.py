@@ -1,7 +1,8 @@
 """What the fragments of one source file are related to, as it is computed and kept."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,50 +21,71 @@ class Row:
 
     Attributes:
         reach: how strongly each fragment is tied to its file, mean over its nodes.
+        paths: of the files related.
+        counts: how many links there are to each of these; the links are in that order.
         heads: fragments of the file.
-        paths: of the files related, in order.
-        files: places in `paths`.
-        tails: fragments of those.
+        tails: fragments of the files related.
         weights: what Equation 8 gives more than the way over the directories.
     """
 
     reach: "NDArray[np.float32]"
-    heads: "NDArray[np.int32]"
     paths: Sequence[str]
-    files: "NDArray[np.int32]"
+    counts: "NDArray[np.int32]"
+    heads: "NDArray[np.int32]"
     tails: "NDArray[np.int32]"
     weights: "NDArray[np.float32]"
 
-    def mirrored(self, path: str, other: str, its: "Row") -> "Row":
-        """Return this row of `path` with the links to `other` taken from that file's own row.
+    @property
+    def files(self) -> "NDArray[np.int64]":
+        """For each link, the place in `paths`."""
+        return np.repeat(np.arange(len(self.paths)), self.counts)
+
+    def completed(self, without: Collection[str], others: Sequence["Row"]) -> "Row":
+        """Return this row without the links to some files, and with links from others' mirrors."""
+        stays = np.array([path not in without for path in self.paths], dtype=bool)
+        keeps = np.repeat(stays, self.counts)
+        counts = [self.counts[stays], *(other.counts for other in others)]
+        heads = [self.heads[keeps], *(other.heads for other in others)]
+        tails = [self.tails[keeps], *(other.tails for other in others)]
+        weights = [self.weights[keeps], *(other.weights for other in others)]
+        kept = (path for path, is_kept in zip(self.paths, stays, strict=True) if is_kept)
+        return Row(
+            reach=self.reach,
+            paths=[*kept, *chain.from_iterable(other.paths for other in others)],
+            counts=np.concatenate(counts),
+            heads=np.concatenate(heads),
+            tails=np.concatenate(tails),
+            weights=np.concatenate(weights),
+        )
+
+    def mirrors(self, path: str, wanted: Collection[str]) -> "dict[str, Row]":
+        """Return what this row of `path` says of some files as those would say it.
 
         The relation is its own mirror image.
         """
-        keeps = np.ones(self.files.size, dtype=bool)
-        if other in self.paths:
-            keeps = self.files != self.paths.index(other)
-        mine = np.zeros(its.files.size, dtype=bool)
-        if path in its.paths:
-            mine = its.files == its.paths.index(path)
-        paths = [*dict.fromkeys([*self.paths, other])]
-        place = np.full(int(mine.sum()), paths.index(other), dtype=np.int32)
-        return replace(
-            self,
-            heads=np.concatenate([self.heads[keeps], its.tails[mine]]),
-            paths=paths,
-            files=np.concatenate([self.files[keeps], place]),
-            tails=np.concatenate([self.tails[keeps], its.heads[mine]]),
-            weights=np.concatenate([self.weights[keeps], its.weights[mine]]),
-        )
+        ends = np.cumsum(self.counts).tolist()
+        found = {}
+        for other, count, end in zip(self.paths, self.counts.tolist(), ends, strict=True):
+            if other in wanted:
+                part = slice(end - count, end)
+                found[other] = Row(
+                    reach=self.reach[:0],
+                    paths=[path],
+                    counts=np.array([count], dtype=np.int32),
+                    heads=self.tails[part],
+                    tails=self.heads[part],
+                    weights=self.weights[part],
+                )
+        return found
 
     def packed(self) -> str:
         """Return it as text; `unpacked` makes it again."""
         return pack(
-            list(self.paths), [self.reach, self.heads, self.files, self.tails, self.weights]
+            list(self.paths), [self.reach, self.counts, self.heads, self.tails, self.weights]
         )
 
     @classmethod
     def unpacked(cls, packed: str) -> "Row":
         """Return what was packed."""
-        paths, (reach, heads, files, tails, weights) = unpack(packed, _KINDS)
-        return cls(reach, heads, paths, files, tails, weights)
+        paths, (reach, counts, heads, tails, weights) = unpack(packed, _KINDS)
+        return cls(reach, paths, counts, heads, tails, weights)
