@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from qrmem.config import Settings
 from qrmem.models.endpoint import embedding_endpoint
 from qrmem.models.exchange import Transient
-from qrmem.models.requests import open_client, requested
+from qrmem.models.requests import Client, open_client
 from qrmem.models.retrying import Retries
 from qrmem.models.vectors import unit_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from openai import AsyncOpenAI
 
 BATCH = 64
 WINDOW_TOKENS = 8_000
@@ -108,7 +107,7 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self.dimension), dtype=np.float32)
-        async with await open_client(self._endpoint, self._timeout) as client:
+        async with await open_client(self._endpoint, self._model, self._timeout) as client:
             places = asyncio.Semaphore(self._places)
 
             async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
@@ -127,7 +126,7 @@ class RemoteEmbedder:
     async def _probe(self) -> None:
         await self.embed(["dimension"])
 
-    async def _batch(self, client: "AsyncOpenAI", texts: Sequence[str]) -> "NDArray[np.float32]":
+    async def _batch(self, client: Client, texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.
         sent = [text if text.strip() else "." for text in texts]
 
@@ -139,15 +138,9 @@ class RemoteEmbedder:
         self._dimension = unit.shape[1]
         return unit
 
-    async def _rows(self, client: "AsyncOpenAI", texts: list[str]) -> Embedded:
-        body = await requested(
-            lambda: client.embeddings.with_raw_response.create(
-                model=self._model, input=texts, encoding_format="float"
-            ),
-            self._endpoint,
-            self._model,
-            self._timeout,
-        )
+    async def _rows(self, client: Client, texts: list[str]) -> Embedded:
+        asked = {"model": self._model, "input": texts, "encoding_format": "float"}
+        body = await client.post("embeddings", asked)
         try:
             found = json.loads(body)
             rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))

@@ -1,10 +1,10 @@
-"""One request through the `openai` client: the whole answer in time, or one of our errors."""
+"""One request to an OpenAI-compatible server: the whole answer in time, or one of our errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from qrmem.errors import QrmemError
 from qrmem.models.endpoint import Endpoint
@@ -13,118 +13,139 @@ from qrmem.models.refusals import from_connection, from_status
 from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from httpx2 import AsyncClient, Response
 
 Hear = Callable[[Mapping[str, str]], None]
 
 CONNECT_SECONDS = 4.0
 """Time to get a connection; a command with no route to its server ends within 5 seconds."""
+_TRANSPORTS = ("httpx2", "httpcore2", "h11", "anyio", "ssl")
+"""Packages whose errors mean that a request got no whole answer."""
 
 
-async def open_client(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
-    """Return a client that never retries by itself and reads neither key nor URL on its own.
+class Client:
+    """Posts to one server, for one model; an async context manager.
 
-    Args:
-        seconds: time-out of a whole request.
-    """
-    # The first import takes more than a second, during which no other call may time out.
-    await asyncio.to_thread(import_module, "openai")
-    import openai
-
-    limits = openai.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
-    return openai.AsyncOpenAI(
-        api_key=endpoint.key.reveal() or "none",
-        base_url=endpoint.url,
-        timeout=limits,
-        max_retries=0,
-    )
-
-
-async def requested(
-    create: Callable[[], Awaitable[Any]],
-    endpoint: Endpoint,
-    model: str,
-    seconds: float,
-    *,
-    hear: Hear = lambda headers: None,
-) -> str:
-    """Return the body of an answer.
-
-    Args:
-        create: sends the request, by one of the client's `with_raw_response` methods.
-        seconds: for the whole of it.
-        hear: takes the headers.
-
-    Raises:
+    A request raises:
         AccessRefused: key or model name refused.
         ContextExceeded: the prompt is longer than the model's context.
         Transient: trying again may help.
         Rejected: the request's form is refused.
         ModelUnavailable: anything else.
     """
-    async with _translated(endpoint, model, seconds), asyncio.timeout(seconds):
-        answer = await create()
-        hear(answer.headers)
-        return str(answer.text)
+
+    def __init__(
+        self, client: "AsyncClient", endpoint: Endpoint, model: str, seconds: float
+    ) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._model = model
+        self._seconds = seconds
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], *, hear: Hear = lambda headers: None
+    ) -> str:
+        """Return the body of an answer.
+
+        Args:
+            path: below the base URL.
+            hear: takes the headers.
+        """
+        async with self._translated(), asyncio.timeout(self._seconds):
+            answer = await self._client.post(path, json=body)
+            self._check(answer)
+            hear(answer.headers)
+            return answer.text
+
+    async def stream(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        take: Callable[[str], None],
+        *,
+        hear: Hear = lambda headers: None,
+    ) -> str:
+        """Return the body of a streamed answer as if it had come in one piece.
+
+        A server that answers in one piece all the same is taken at its word.
+
+        Args:
+            path: below the base URL.
+            take: hears each piece of the reply as it comes.
+            hear: takes the headers.
+        """
+        async with (
+            self._translated(),
+            asyncio.timeout(self._seconds),
+            self._client.stream("POST", path, json=body) as answer,
+        ):
+            is_whole = "event-stream" not in answer.headers.get("content-type", "")
+            if is_whole or not answer.is_success:
+                await answer.aread()
+            self._check(answer)
+            hear(answer.headers)
+            if is_whole:
+                return answer.text
+            try:
+                return await joined(answer.aiter_lines(), take)
+            except (ValueError, TypeError, AttributeError) as exc:
+                said = self._endpoint.clean(str(exc))
+                text = f"{self._endpoint.host} sent no whole reply: {said}"
+                raise Transient(text, cause="body") from exc
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def _check(self, answer: "Response") -> None:
+        if not answer.is_success:
+            raise from_status(
+                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
+            )
+
+    @asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        """Raise what fails in a request as one of our errors."""
+        try:
+            yield
+        except (QrmemError, asyncio.CancelledError):
+            raise
+        except UnicodeError as exc:
+            text = f"{self._endpoint.host}: {self._endpoint.clean(str(exc))}"
+            raise Transient(text, cause="body") from exc
+        except Exception as exc:
+            # What is below the client does not always speak in the client's own errors.
+            is_lost = isinstance(exc, TimeoutError)
+            if not is_lost and type(exc).__module__.partition(".")[0] not in _TRANSPORTS:
+                raise
+            raise from_connection(exc, self._endpoint, self._seconds) from exc
 
 
-async def streamed(
-    create: Callable[[], AbstractAsyncContextManager[Any]],
-    endpoint: Endpoint,
-    model: str,
-    seconds: float,
-    take: Callable[[str], None],
-    *,
-    hear: Hear = lambda headers: None,
-) -> str:
-    """Return the body of a streamed answer as if it had come in one piece.
-
-    A server that answers in one piece all the same is taken at its word.
+async def open_client(endpoint: Endpoint, model: str, seconds: float) -> Client:
+    """Return a client that reads neither key nor URL on its own, and never retries.
 
     Args:
-        create: sends the request, by one of the client's `with_streaming_response` methods.
-        seconds: for the whole of it.
-        take: hears each piece of the reply as it comes.
-        hear: takes the headers.
-
-    Raises:
-        QrmemError: as `requested`.
+        seconds: time-out of a whole request.
     """
-    async with (
-        _translated(endpoint, model, seconds),
-        asyncio.timeout(seconds),
-        create() as answer,
-    ):
-        hear(answer.headers)
-        if "event-stream" not in answer.headers.get("content-type", ""):
-            return str(await answer.text())
-        try:
-            return await joined(answer.iter_lines(), take)
-        except (ValueError, TypeError, AttributeError) as exc:
-            text = f"{endpoint.host} sent no whole reply: {endpoint.clean(str(exc))}"
-            raise Transient(text, cause="body") from exc
+    # The import takes a tenth of a second, during which no other call may time out.
+    await asyncio.to_thread(import_module, "httpx2")
+    import httpx2
+
+    key = endpoint.key.reveal() or "none"
+    client = httpx2.AsyncClient(
+        base_url=endpoint.url,
+        headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
+        timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+        limits=httpx2.Limits(),  # whoever sends decides how many are in flight
+        follow_redirects=True,
+    )
+    return Client(client, endpoint, model, seconds)
 
 
-@asynccontextmanager
-async def _translated(endpoint: Endpoint, model: str, seconds: float) -> AsyncIterator[None]:
-    """Raise what fails in a request as one of our errors."""
-    import openai
-
-    try:
-        yield
-    except openai.APIStatusError as exc:
-        answer = exc.response
-        raise from_status(answer.status_code, answer.text, answer.headers, endpoint, model) from exc
-    except (openai.APIConnectionError, TimeoutError) as exc:
-        raise from_connection(exc, endpoint, seconds) from exc
-    except (openai.OpenAIError, UnicodeError) as exc:
-        text = f"{endpoint.host}: {endpoint.clean(str(exc)) or type(exc).__name__}"
-        raise Transient(text, cause="body") from exc
-    except Exception as exc:
-        # In the middle of a stream the client's own transport speaks, whichever it is.
-        if isinstance(exc, QrmemError) or not type(exc).__module__.startswith("http"):
-            raise
-        raise from_connection(exc, endpoint, seconds) from exc
-
-
-__all__ = ["CONNECT_SECONDS", "open_client", "requested", "streamed"]
+__all__ = ["CONNECT_SECONDS", "Client", "open_client"]

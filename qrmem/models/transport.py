@@ -5,26 +5,25 @@ import json
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qrmem.models.endpoint import Endpoint
 from qrmem.models.exchange import Exchange, Form, Options, Transient
-from qrmem.models.requests import open_client, requested, streamed
+from qrmem.models.requests import Client, open_client
 from qrmem.models.streaming import Fields
 from qrmem.ports import ChatReply, ChatRequest, Event, Listener
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+_PATH = "chat/completions"
 
 
 class OpenAITransport:
-    """Chat completions over the `openai` client, which is imported with the first request."""
+    """Chat completions over HTTP; the HTTP library is imported with the first request."""
 
     def __init__(self, endpoint: Endpoint, model: str, timeout: float) -> None:
         self._endpoint = endpoint
         self._model = model
         self._timeout = timeout
-        self._client: AsyncOpenAI | None = None
+        self._client: Client | None = None
         self._opening = asyncio.Lock()
 
     async def send(self, exchange: Exchange) -> ChatReply:
@@ -50,29 +49,24 @@ class OpenAITransport:
         """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await client.aclose()
 
-    async def _opened(self) -> "AsyncOpenAI":
+    async def _opened(self) -> Client:
         async with self._opening:
             if self._client is None:
-                self._client = await open_client(self._endpoint, self._timeout)
+                self._client = await open_client(self._endpoint, self._model, self._timeout)
             return self._client
 
     async def _post(self, arguments: dict[str, Any], exchange: Exchange) -> str:
-        create = (await self._opened()).chat.completions.with_raw_response.create
-        return await requested(
-            lambda: create(**_unchecked(arguments)),
-            self._endpoint,
-            self._model,
-            self._timeout,
-            hear=partial(_note_limits, exchange),
-        )
+        client = await self._opened()
+        return await client.post(_PATH, arguments, hear=partial(_note_limits, exchange))
 
     async def _stream(
         self, arguments: dict[str, Any], exchange: Exchange, listener: Listener
     ) -> str:
         """Send a request and tell of the reply's text as it comes."""
-        create = (await self._opened()).chat.completions.with_streaming_response.create
+        client = await self._opened()
+        arguments |= {"stream": True}
         if exchange.options.stream == "usage":
             arguments |= {"stream_options": {"include_usage": True}}
         fields = Fields()
@@ -83,14 +77,7 @@ class OpenAITransport:
             for field, text in fields.feed(piece):
                 listener(Event("words", {**about, "field": field, "text": text}))
 
-        return await streamed(
-            lambda: create(**_unchecked(arguments), stream=True),
-            self._endpoint,
-            self._model,
-            self._timeout,
-            take,
-            hear=partial(_note_limits, exchange),
-        )
+        return await client.stream(_PATH, arguments, take, hear=partial(_note_limits, exchange))
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
         try:
@@ -121,14 +108,6 @@ def _note_limits(exchange: Exchange, headers: Mapping[str, str]) -> None:
     said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
     requests, tokens = (int(text) if text.isdecimal() else 0 for text in said)
     exchange.allowed = requests, tokens
-
-
-def _unchecked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments in a way in which the client sends them as they are.
-
-    It looks at each value of a schema against its own types, which takes a millisecond a call.
-    """
-    return {"model": arguments["model"], "messages": (), "extra_body": arguments}
 
 
 def payload(request: ChatRequest, options: Options, model: str) -> dict[str, Any]:
