@@ -129,7 +129,7 @@ def report_lines(report: AddReport) -> list[str]:
         lines.append(f"passed over: {reasons}")
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
-        lines.append(f"without a syntax tree: {len(report.unparsed)} ({shown})")
+        lines.append(f"without a whole syntax tree: {len(report.unparsed)} ({shown})")
     return lines + problem_lines(report.problems)
 
 

@@ -37,7 +37,7 @@ class AddReport:
         resumed: ids of documents that an earlier run had begun.
         passed_over: how many files of folders were not read, by reason: of a kind that is not
             read; of source code also ignored by git, vendored, generated, too large.
-        unparsed: source files without a syntax tree: broken, or no grammar is installed.
+        unparsed: source files without a whole syntax tree: broken, or no grammar is installed.
         stopped: the cap that ended the run early, in words, or "".
         warnings: what a user should look at, in words.
     """

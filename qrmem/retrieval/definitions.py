@@ -31,15 +31,24 @@ _TOLD = (
 _SIMPLE = re.compile(r"[^\W\d]\w*|\$\w+")
 _PYTHON = r"\s*(?:async\s+)?(?:def|class)\s+"
 _KEYWORD = (
-    r"[^\"'`=;]*?\b(?:class|function\*?|fn|func|struct|enum|union|trait|interface|type|mod|record"
-    r"|namespace|impl|const|let|var|macro_rules!|define|typedef)\s[^=;{]*?(?<![\w$])"
+    r"[^\"'`=;]*?\b(?:(?:class|function\*?|fn|func|struct|enum|union|trait|interface|type|mod|record"
+    r"|namespace|impl|macro_rules!|define|typedef)\s[^=;{]*?|(?:const|let|var)\s[^=;{(]*?)(?<![\w$])"
 )
 _TYPED = (
-    r"\s*(?!(?:return|await|yield|throw|new|else|case|delete|goto|if|for|while|switch)\b)"
-    r"(?:[\w$][\w$<>,\[\]:]*[\s*&]+)*[*&~]*(?:\w+::)*"
+    r"\s*(?!(?:return|await|yield|throw|new|else|case|delete|goto|if|for|while|switch|assert)\b)"
+    r"(?:[\w$][\w$<>,\[\]:]*[\s*&]+)"
 )
+_NAMED = r"[*&~#]*(?:\w+::)*"
 """What stands before the name of a function whose language has no word for one."""
-_BODY = r"\s*\([^;]*[{,)]\s*$"
+_BODY = r"\s*\((?:[^;]*\{\s*$|(?:[^();]|\([^();]*\))*\)[^;{}()=]*\{)"
+_HEAD = r"\s*\([^;]*[,)]\s*$"
+_DECLARED = r"\s*\([^;{}=]*\)[^;{}()=]*;"
+"""Its parameters, and what it does; these, to the line's end; these alone."""
+_ASSIGNED = r"[\w$.\s]*?(?<![\w$])"
+_FUNCTION = r"\s*(?::[^=()]*=|[:=])\s*(?:async\b\s*)?(?:function\b|[\w$]+\s*=>|\([^;]*=>)"
+_PREFIXED = ("go", "rust")
+"""Languages with a word before every function."""
+_SCRIPTS = ("javascript", "typescript", "tsx")
 
 
 def identifiers(question: str) -> list[str]:
@@ -61,10 +70,25 @@ def identifiers(question: str) -> list[str]:
 
 def defines(text: str, name: str, language: str) -> bool:
     """Return whether a line of source code defines a name."""
-    own = rf"{re.escape(name)}(?![\w$])"
-    ways = [_PYTHON + own] if language == "python" else [_KEYWORD + own, _TYPED + own + _BODY]
     lines = [line for line in text.splitlines() if name in line]
+    ways = _ways(rf"{re.escape(name)}(?![\w$])", language)
     return any(re.match(way, line) for line in lines for way in ways)
+
+
+def _ways(own: str, language: str) -> list[str]:
+    """Return how the beginning of a line may define a name."""
+    if language == "python":
+        return [_PYTHON + own]
+    ways = [_KEYWORD + own]
+    if language not in _PREFIXED:
+        ways += [f"{_TYPED}*{_NAMED}{own}{_BODY}", rf"\s*\}}\s*{own}\s*;"]
+    if language in _SCRIPTS:
+        ways.append(_ASSIGNED + own + _FUNCTION)
+    elif language not in _PREFIXED:
+        ways.append(f"{_TYPED}+{_NAMED}{own}{_HEAD}")
+    if language == "java":  # a method of an interface: no statement begins with a type and a call
+        ways.append(f"{_TYPED}+{own}{_DECLARED}")
+    return ways
 
 
 async def find(

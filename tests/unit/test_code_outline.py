@@ -120,6 +120,36 @@ def test_other_languages_say_what_they_define_call_and_import(language: str) -> 
     assert {(i.name, i.module, i.original) for i in found.imports} == imports
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "names"),
+    [
+        ("javascript", "exports.a = function () {};\nB.prototype.c = (x) => 1;\n", "a c"),
+        ("javascript", "const o = {\n  d: async () => 1,\n  'no-name': () => 2,\n};\n", "d"),
+        ("javascript", "class S {\n  e = () => 2;\n  n = 3;\n}\n", "S e"),
+        ("typescript", "class S {\n  private f = () => 2;\n}\n", "S f"),
+        ("typescript", "export enum G { A }\ntype H<T> = T[];\n", "G H"),
+        ("c", "#define SQ(x) ((x) * (x))\n#define MAX 3\nenum e { A };\n", "SQ MAX e"),
+        ("c", "typedef struct {\n  int a;\n} node;\ntypedef int (*called)(int);\n", "node"),
+        ("cpp", "T & Q::at(int n) { return v[n]; }\nQ:: ~Q() { }\n", "at ~Q"),
+        ("rust", "macro_rules! sq { ($x:expr) => { $x } }\ntype A = u8;\n", "sq A"),
+    ],
+)
+def test_functions_that_are_assigned_types_and_macros_are_defined(
+    language: str, text: str, names: str
+) -> None:
+    found = outline(text, language)
+    assert not found.is_broken
+    assert [d.name for d in found.definitions] == names.split()
+
+
+def test_a_header_of_cpp_is_read_as_cpp() -> None:
+    text = "#pragma once\nclass Anchor : public Base {\n public:\n  int a() { b(); }\n};\n"
+    found = outline(text, "c")
+    assert (found.language, found.is_broken) == ("cpp", False)
+    assert {d.name for d in found.definitions} == {"Anchor", "a"}
+    assert outline("int f(void) { return 1 +; }\n", "c").language == "c"
+
+
 def test_offsets_count_characters_in_any_language() -> None:
     text = 'const a = "äöü€𝄞";\nfunction f() {\n  return "é" + g();\n}\n'
     found = outline(text, "javascript")

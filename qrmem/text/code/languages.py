@@ -61,17 +61,33 @@ _SCRIPT = frozenset(
         "interface_declaration",
         "method_definition",
         "variable_declarator",
+        "assignment_expression",
+        "pair",
+        "field_definition",
     }
 )
+_TYPED_SCRIPT = _SCRIPT | {"enum_declaration", "type_alias_declaration", "public_field_definition"}
 _SCRIPT_CALLS = {"call_expression": "function", "new_expression": "constructor"}
-_C = frozenset({"function_definition", "struct_specifier"})
+_C = frozenset(
+    {
+        "function_definition",
+        "struct_specifier",
+        "union_specifier",
+        "enum_specifier",
+        "type_definition",
+        "preproc_def",
+        "preproc_function_def",
+    }
+)
 _TYPESCRIPT = "tree_sitter_typescript"
 _IMPORTS = frozenset({"import_statement"})
 
 GRAMMARS: Mapping[str, Grammar] = {
     "javascript": Grammar("tree_sitter_javascript", _SCRIPT, _SCRIPT_CALLS, _IMPORTS),
-    "typescript": Grammar(_TYPESCRIPT, _SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_typescript"),
-    "tsx": Grammar(_TYPESCRIPT, _SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_tsx"),
+    "typescript": Grammar(
+        _TYPESCRIPT, _TYPED_SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_typescript"
+    ),
+    "tsx": Grammar(_TYPESCRIPT, _TYPED_SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_tsx"),
     "java": Grammar(
         "tree_sitter_java",
         frozenset(
@@ -95,8 +111,18 @@ GRAMMARS: Mapping[str, Grammar] = {
     ),
     "rust": Grammar(
         "tree_sitter_rust",
-        frozenset({"function_item", "struct_item", "enum_item", "trait_item"}),
-        {"call_expression": "function"},
+        frozenset(
+            {
+                "function_item",
+                "struct_item",
+                "enum_item",
+                "trait_item",
+                "union_item",
+                "type_item",
+                "macro_definition",
+            }
+        ),
+        {"call_expression": "function", "macro_invocation": "macro"},
         frozenset({"use_declaration"}),
     ),
     "c": Grammar("tree_sitter_c", _C, {"call_expression": "function"}),

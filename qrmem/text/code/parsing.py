@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 def outline(text: str, language: str) -> Outline:
     """Return a file's outline; of a broken file, or without a grammar, the root alone.
 
-    A grammar reads what it can around a mistake; Python's own parser takes no broken file.
+    A grammar reads what it can around a mistake; Python's own parser takes no broken file. What C
+    has not all of, as a header with classes, is tried as C++.
     """
     if language == "python":
         return python_tree.outline(text)
     if language not in GRAMMARS or not has_grammar(language):
         return Outline(language, [-1], [0], [len(text)])
-    return syntax_tree.outline(text, language, _grammar(language), GRAMMARS[language])
+    found = syntax_tree.outline(text, language, _grammar(language), GRAMMARS[language])
+    if language == "c" and found.is_broken and has_grammar("cpp"):
+        return max(found, outline(text, "cpp"), key=_soundness)
+    return found
+
+
+def _soundness(found: Outline) -> tuple[bool, int]:
+    return not found.is_broken, len(found.definitions)
 
 
 def has_grammar(language: str) -> bool:

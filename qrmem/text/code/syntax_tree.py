@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 _DEEPEST = 400
-_CLASSES = ("class", "struct", "interface", "enum", "trait", "record", "type")
+_CLASSES = ("class", "struct", "union", "interface", "enum", "trait", "record", "type")
+_ASSIGNED = {
+    "variable_declarator": ("name", "value"),
+    "assignment_expression": ("left", "right"),
+    "pair": ("key", "value"),
+    "field_definition": ("property", "value"),
+    "public_field_definition": ("name", "value"),
+}
+"""Nodes that may give a function a name, with their fields."""
 _NAMES = ("name", "property", "field", "attribute")
 _BASES = ("object", "operand", "value", "argument", "path", "scope")
 
@@ -75,28 +83,31 @@ class _Reader:
         return owner
 
     def _definition(self, tree: "Node", node: int, owner: str) -> str:
-        if tree.type == "variable_declarator":
-            value = tree.child_by_field_name("value")
-            if value is None or "function" not in value.type:
-                return owner
         if tree.type.endswith("_specifier") and tree.child_by_field_name("body") is None:
             return owner
-        name = self._name(tree)
-        if not name:
+        name = self._given(tree) if tree.type in _ASSIGNED else self._name(tree)
+        if not name or name[0] in "({[\"'":
             return owner
         is_class = tree.type.startswith(_CLASSES)
-        own, _, last = name.rpartition("::")
+        own, _, last = (part.strip() for part in name.rpartition("::"))
         kind = "class" if is_class else "function"
         self._found.definitions.append(Definition(last, node, kind, own or owner))
         return last if is_class else owner
+
+    def _given(self, tree: "Node") -> str:
+        """Return the name that a function is assigned to, "" where it is no function."""
+        target, value = map(tree.child_by_field_name, _ASSIGNED[tree.type])
+        if target is None or value is None or "function" not in value.type:
+            return ""
+        return self._text(target.child_by_field_name("property") or target)
 
     def _name(self, tree: "Node") -> str:
         name = tree.child_by_field_name("name")
         if name is not None:
             return self._text(name)
         inner = tree.child_by_field_name("declarator")
-        while inner is not None and inner.child_by_field_name("declarator") is not None:
-            inner = inner.child_by_field_name("declarator")
+        while inner is not None and (below := _declared(inner)) is not None:
+            inner = below
         return self._text(inner) if inner is not None else ""
 
     def _called(self, called: "Node", tree: "Node") -> tuple[str, str]:
@@ -113,6 +124,13 @@ class _Reader:
 
     def _text(self, tree: "Node") -> str:
         return self._data[tree.start_byte : tree.end_byte].decode("utf-8", "replace")
+
+
+def _declared(tree: "Node") -> "Node | None":
+    """Return what a declarator of C is about; that of a reference has no field for it."""
+    if tree.type == "reference_declarator":
+        return tree.named_children[-1]
+    return tree.child_by_field_name("declarator")
 
 
 def _characters(data: bytes) -> list[int]:
