@@ -7,18 +7,25 @@ are equal and a change shows as changed lines. Keys, URLs and headers are never 
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from qrmem.errors import UsageError
+from qrmem.errors import OutputFailed, UsageError
 from qrmem.models.exchange import Exchange, send
 from qrmem.models.staged import model_for, models_of
 from qrmem.ports import ChatModel, ChatReply, ChatRequest, Message
 
 FORMAT = 1
-_REPLY = ("text", "tokens_in", "tokens_out", "cached_tokens", "finish_reason", "model")
+_REPLY: Mapping[str, type] = {
+    "text": str,
+    "tokens_in": int,
+    "tokens_out": int,
+    "cached_tokens": int,
+    "finish_reason": str,
+    "model": str,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class Tape:
         self._path = path
         self._name = chat.name
         self._lines: dict[str, str] = {}
+        self._is_whole = True
         if path.exists() and path.stat().st_size:
             self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
         self._write()
@@ -59,12 +67,27 @@ class Tape:
         key, line = _key(entry.request), _line(entry)
         if self._lines.get(key) != line:
             self._lines[key] = line
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line)
+            self._append(line)
+
+    def _append(self, line: str) -> None:
+        """Write a line at the end, unless one before could not be: `close` writes all again."""
+        if self._is_whole:
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(line)
+            except OSError:
+                self._is_whole = False
 
     def close(self) -> None:
-        """Bring the lines into order."""
-        self._write()
+        """Bring the lines into order.
+
+        Raises:
+            OutputFailed: they cannot be written; the run that was recorded is done all the same.
+        """
+        try:
+            self._write()
+        except UsageError as exc:
+            raise OutputFailed(str(exc)) from exc
 
     def __enter__(self) -> Self:
         return self
@@ -73,10 +96,15 @@ class Tape:
         self.close()
 
     def _write(self) -> None:
+        """Write the file anew, beside the old one, which a full disk leaves as it is."""
+        text = _heading(self._name) + "".join(sorted(self._lines.values()))
+        target = self._path.resolve()
+        new = target.with_name(f"{target.name}.new")
         try:
-            text = _heading(self._name) + "".join(sorted(self._lines.values()))
-            self._path.write_text(text, encoding="utf-8")
+            new.write_text(text, encoding="utf-8")
+            new.replace(target)
         except OSError as exc:
+            new.unlink(missing_ok=True)
             message = f"the cassette {self._path} cannot be written: {exc.strerror}"
             raise UsageError(message) from exc
 
@@ -171,7 +199,8 @@ class Player:
         nearest = max(alike, key=lambda known: _likeness(wanted, _shown(known)))
         for ours, theirs in zip(wanted, [*_shown(nearest), *[""] * len(wanted)], strict=False):
             if ours != theirs:
-                return f"{head}; nearest one: {theirs[:120]!r} where now {ours[:120]!r} is asked"
+                known, asked = _around(theirs, ours), _around(ours, theirs)
+                return f"{head}; nearest one: {known!r} where now {asked!r} is asked"
         return f"{head}; the nearest one is longer"
 
 
@@ -191,6 +220,13 @@ def _shown(request: ChatRequest) -> list[str]:
 
 def _likeness(first: list[str], second: list[str]) -> float:
     return difflib.SequenceMatcher(None, first, second, autojunk=False).quick_ratio()
+
+
+def _around(text: str, other: str) -> str:
+    """Return the part of a text in which it begins to differ from another, at most 120 long."""
+    pairs = enumerate(zip(text, other, strict=False))
+    start = max(0, next((at for at, (a, b) in pairs if a != b), 0) - 40)
+    return f"{'…' if start else ''}{text[start : start + 120]}"
 
 
 def _heading(model: str) -> str:
@@ -222,23 +258,46 @@ def _line(entry: Entry) -> str:
 
 def _read(path: Path) -> tuple[str, list[Entry]]:
     try:
-        heading, *lines = path.read_text(encoding="utf-8").splitlines()
+        heading, *lines = _whole_lines(path.read_text(encoding="utf-8-sig")) or [""]
+        return _model(heading), [_entry(n, line) for n, line in enumerate(lines, 2) if line.strip()]
+    except (OSError, ValueError) as exc:
+        said = exc.strerror if isinstance(exc, OSError) else exc
+        raise UsageError(f"{path} is no cassette: {said}") from exc
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return the lines, without a last one in the middle of which a recording was killed."""
+    lines = text.splitlines()
+    if len(lines) > 1 and not text.endswith("\n"):
+        try:
+            json.loads(lines[-1])
+        except ValueError:
+            lines.pop()
+    return lines
+
+
+def _model(heading: str) -> str:
+    try:
         start = json.loads(heading)
-        if start["cassette"] != FORMAT:
-            raise ValueError(f"format {start['cassette']}, this version reads {FORMAT}")
-        return str(start["model"]), [_entry(json.loads(line)) for line in _filled(lines)]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise UsageError(f"{path} is no cassette: {exc}") from exc
+        version, model = start["cassette"], str(start["model"])
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ValueError("it does not begin like one") from exc
+    if version != FORMAT:
+        raise ValueError(f"format {version}, this version reads {FORMAT}")
+    return model
 
 
-def _filled(lines: Iterable[str]) -> Iterable[str]:
-    return (line for line in lines if line.strip())
-
-
-def _entry(line: Mapping[str, Any]) -> Entry:
-    asked = dict(line["request"])
-    asked["messages"] = tuple(Message(role, content) for role, content in asked["messages"])
-    return Entry(str(line["model"]), ChatRequest(**asked), ChatReply(**line["reply"]))
+def _entry(number: int, line: str) -> Entry:
+    try:
+        found = json.loads(line)
+        asked, said = dict(found["request"]), found["reply"]
+        messages = [Message(str(role), str(content)) for role, content in asked["messages"]]
+        request = ChatRequest(**{**asked, "messages": tuple(messages)})
+        if not all(isinstance(value, _REPLY[name]) for name, value in said.items()):
+            raise ValueError("a part of the reply is of a wrong type")
+        return Entry(str(found["model"]), request, ChatReply(**said))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ValueError(f"line {number} is no exchange: {exc}") from exc
 
 
 __all__ = ["Player", "Recorder", "Tape"]

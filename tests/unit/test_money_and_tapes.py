@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
-from qrmem.errors import MissingError, UsageError
+from qrmem.errors import MissingError, OutputFailed, UsageError
 from qrmem.models.cassette import Player, Tape
 from qrmem.models.endpoint import embedding_endpoint, endpoint
 from qrmem.models.exchange import Direct
@@ -160,6 +160,42 @@ async def test_an_unknown_request_fails_and_names_the_difference(
         await Player(tmp_path / "a.jsonl").complete(changed)
 
 
+async def test_a_difference_late_in_a_line_is_shown(tmp_path: Path) -> None:
+    long = "again and " * 40
+    await recorded(tmp_path / "a.jsonl", f"{long} by land")
+    with pytest.raises(UsageError, match=r"'…\S.* by land' where now '…\S.* by sea' is asked"):
+        await Player(tmp_path / "a.jsonl").complete(
+            request(f"{long} by sea", schema={"type": "object"})
+        )
+
+
+async def test_a_recording_that_was_killed_in_mid_line_is_replayed_and_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.jsonl"
+    await recorded(path, "one", "two")
+    whole = path.read_text()
+    path.write_text(whole[:-100])
+    assert Player(path).unused == 1
+    await recorded(path, "two")
+    assert path.read_text() == whole
+
+
+async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_there(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "folder" / "a.jsonl"
+    path.parent.mkdir()
+    chat = ScriptedModel("paid for", name="m")
+    tape = Tape(path, chat)
+    path.unlink()
+    path.mkdir()  # a place where nothing can be written, for whoever runs the tests
+    assert (await tape.recording(chat).complete(request("one"))).text == "paid for"
+    with pytest.raises(OutputFailed, match=r"a\.jsonl cannot be written"):
+        tape.close()
+    assert list(path.parent.iterdir()) == [path]
+
+
 async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one")
     with pytest.raises(UsageError, match="this judge request: no such request was recorded"):
@@ -181,6 +217,25 @@ async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no cassette"):
         Tape(tmp_path / "a.jsonl", ScriptedModel())
     assert (tmp_path / "a.jsonl").read_text() == text, "a file of the user's is left alone"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"reply to one"', "5", "line 2 is no exchange: a part of the reply is of a wrong type"),
+        ('"text": ', '"words": ', "line 2 is no exchange: 'words'"),
+        ('"request"', '"asked"', "line 2 is no exchange: 'request'"),
+        ('"cassette"', '"tape"', "it does not begin like one"),
+    ],
+)
+async def test_damage_is_named_with_its_place(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    await recorded(path, "one")
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UsageError, match=words):
+        Player(path)
 
 
 async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
