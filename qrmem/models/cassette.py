@@ -291,7 +291,7 @@ def _entry(number: int, line: str) -> Entry:
     try:
         found = json.loads(line)
         asked, said = dict(found["request"]), found["reply"]
-        messages = [Message(str(role), str(content)) for role, content in asked["messages"]]
+        messages = [Message(role, str(content)) for role, content in asked["messages"]]
         request = ChatRequest(**{**asked, "messages": tuple(messages)})
         if not all(isinstance(value, _REPLY[name]) for name, value in said.items()):
             raise ValueError("a part of the reply is of a wrong type")
