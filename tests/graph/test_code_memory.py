@@ -1,6 +1,7 @@
 """A source tree as a memory: what is read, what is passed over, how an answer cites it."""
 
 import ast
+from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
 
@@ -252,11 +253,8 @@ async def test_after_any_changes_relations_are_those_of_a_fresh_memory(
         assert await rows(store) == await rows(fresh)
 
 
-async def test_a_change_within_a_function_makes_one_row_anew(tree: Path) -> None:
-    store = MemoryStore()
-    memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
-    await memory.add(str(tree))
-    (tree / "pkg" / "store.py").write_text(STORE.replace("file.read()", "file.read()  # all"))
+async def made_by(work: Awaitable[object]) -> list[str]:
+    """The files whose rows are computed meanwhile."""
     made: list[str] = []
     plain_row = CodeGraph.row
 
@@ -266,8 +264,41 @@ async def test_a_change_within_a_function_makes_one_row_anew(tree: Path) -> None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CodeGraph, "row", counted)
-        await memory.add(str(tree), update=True)
-    assert made == ["pkg/store.py"]
+        await work
+    return made
+
+
+async def test_a_change_within_a_function_makes_one_row_anew(tree: Path) -> None:
+    store = MemoryStore()
+    memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
+    await memory.add(str(tree))
+    (tree / "pkg" / "store.py").write_text(STORE.replace("file.read()", "file.read()  # all"))
+    assert await made_by(memory.add(str(tree), update=True)) == ["pkg/store.py"]
+
+
+async def test_relations_kept_by_an_older_version_are_made_again(tree: Path) -> None:
+    store, fresh = MemoryStore(), MemoryStore()
+    settings = qrmem.Settings(embedder="none", code_fragments="definitions")
+    await qrmem.Memory(store, settings).add(str(tree))
+    await qrmem.Memory(fresh, settings).add(str(tree))
+    ids = [segment.id for segment in await store.segments_of("default", "pkg/store.py")]
+    old = {"made_of": "3", "within": {"pkg/harbour.py": "0"}, "packed": "x"}
+    await store.put_cached("default", "code:row:0.05:pkg/store.py", old, segments=ids)
+    await store.put_cached("default", "code:row:0.05:state", {"state": "3"})
+    await store.drop_kept(
+        "default", [key for key in await store.kept_keys("default") if ":origin:" in key]
+    )
+    assert await rows(store) == await rows(fresh)
+
+
+async def test_changes_within_a_caller_and_then_its_callee_make_one_row_each(tree: Path) -> None:
+    store = MemoryStore()
+    memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
+    await memory.add(str(tree))
+    (tree / "pkg" / "harbour.py").write_text("FLAGS = [1, 2]\n" + HARBOUR)
+    await memory.add(str(tree), update=True)
+    (tree / "pkg" / "store.py").write_text("FLAGS = [1, 2]\n" + STORE)
+    assert await made_by(memory.add(str(tree), update=True)) == ["pkg/store.py"]
 
 
 async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> None:

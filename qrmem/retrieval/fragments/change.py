@@ -7,9 +7,8 @@ related (`complete`).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qrmem.retrieval.fragments.row import Row
@@ -20,23 +19,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRow:
-    """A row with what it was made from.
+class Origin:
+    """What a file's row was made from.
 
     Attributes:
         made_of: digest of the file's outline and of where its calls lead.
-        within: files that a path within the cut-off leads to, with what the ways through them were,
-            and what they were made of.
-        packed: the row; unpacked only where it is asked for.
+        within: files that a path within the cut-off leads to; for each what stood for the ways
+            through it, and what it was made of, as `seen` joins them. Texts, as the garbage
+            collector need not look at a mapping of these.
     """
 
     made_of: str
-    within: Mapping[str, Sequence[str]]
-    packed: str
+    within: Mapping[str, str]
 
-    def knows(self, other: str, as_it_is: "KeptRow") -> bool:
-        """Whether it was made with the other file as that is now."""
-        return other in self.within and self.within[other][1] == as_it_is.made_of
+    def ways(self, other: str) -> str:
+        """Return what stood for the ways through another file within."""
+        return self.within[other].partition(" ")[0]
+
+    def knows(self, other: str, as_it_is: "Origin") -> bool:
+        """Whether the row was made with the other file as that is now."""
+        return self.within.get(other, "").endswith(f" {as_it_is.made_of}")
+
+
+def seen(ways: str, made_of: str) -> str:
+    """Return what a row keeps of another file."""
+    return f"{ways} {made_of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +61,25 @@ class Change:
     made_of: Mapping[str, str]
     gone: frozenset[str]
     stale: frozenset[str]
-    _digests: dict[str, str] = field(default_factory=dict)
+    _ways: dict[str, str]
 
     @classmethod
     def between(
         cls,
-        rows: Mapping[str, KeptRow],
+        origins: Mapping[str, Origin],
         made_of: Mapping[str, str],
         graph: "CodeGraph",
         transits: "Transits",
     ) -> "Change":
-        """Compare the rows that are kept with the files as they are."""
-        gone = frozenset(rows.keys() | _related(rows)) - made_of.keys()
+        """Compare what the rows that are kept were made from with the files as they are."""
+        known = _ways_known(origins)
+        gone = (origins.keys() | known.keys()) - made_of.keys()
         changed = {
             path
             for path, digest in made_of.items()
-            if path not in rows or rows[path].made_of != digest
+            if path not in origins or origins[path].made_of != digest
         }
-        changed |= _estranged(rows)
-        known: dict[str, set[str]] = defaultdict(set)
-        for path, kept in rows.items():
-            for other in changed & kept.within.keys() - {path}:
-                known[other].add(kept.within[other][0])
+        changed |= _estranged(origins)
         passable = {
             path
             for path in changed
@@ -85,44 +89,54 @@ class Change:
         }
         moved = (changed - passable) | gone
         stale = changed | graph.within(sorted(moved - gone))
-        stale |= {path for path, kept in rows.items() if moved & kept.within.keys()}
-        return cls(graph, transits, made_of, gone, frozenset(stale - gone))
+        stale |= {path for path, kept in origins.items() if moved & kept.within.keys()}
+        # With every way as it was, the ways through a file are what all rows say they are.
+        still = {} if moved else {path: min(ways) for path, ways in known.items() if len(ways) == 1}
+        return cls(graph, transits, made_of, frozenset(gone), frozenset(stale - gone), still)
 
-    def seen(self, path: str) -> list[str]:
-        """Return what stands for the ways through a file, and for what it is made of."""
-        if path not in self._digests:
-            self._digests[path] = self.transits.digest(path)
-        return [self._digests[path], self.made_of[path]]
-
-
-def _related(rows: Mapping[str, KeptRow]) -> set[str]:
-    """Return the files of which any row knows; one that is gone may have no row itself."""
-    return set(chain.from_iterable(kept.within for kept in rows.values()))
+    def seen(self, path: str) -> str:
+        """Return what a row made now keeps of a file."""
+        if path not in self._ways:
+            self._ways[path] = self.transits.digest(path)
+        return seen(self._ways[path], self.made_of[path])
 
 
-def _estranged(rows: Mapping[str, KeptRow]) -> set[str]:
+def _ways_known(origins: Mapping[str, Origin]) -> dict[str, set[str]]:
+    """Return, for each file within reach of another, what the others' rows say of ways through."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for path, origin in origins.items():
+        for other, was in origin.within.items():
+            if other != path:
+                known[other].add(was.partition(" ")[0])
+    return known
+
+
+def _estranged(origins: Mapping[str, Origin]) -> set[str]:
     """Return the files of which neither knows the other: two processes wrote at the same time."""
     return {
         path
-        for path, mine in rows.items()
+        for path, mine in origins.items()
         for other in mine.within
-        if other in rows
-        and not mine.knows(other, rows[other])
-        and not rows[other].knows(path, mine)
+        if other in origins
+        and not mine.knows(other, origins[other])
+        and not origins[other].knows(path, mine)
     }
 
 
-def complete(kept: Mapping[str, KeptRow]) -> dict[str, Row]:
+def complete(rows: Mapping[str, Row], origins: Mapping[str, Origin]) -> dict[str, Row]:
     """Return the rows of all files; where one was made before the other changed, mirrored."""
-    rows = {path: Row.unpacked(one.packed) for path, one in kept.items()}
-    without: dict[str, set[str]] = defaultdict(set)
+    without: dict[str, set[str]] = {}
     mirrors: dict[str, list[Row]] = defaultdict(list)
-    for path, mine in kept.items():
-        known = {other for other in mine.within if mine.knows(other, kept[other])}
+    for path, row in rows.items():
+        mine = origins[path]
+        known = {other for other in mine.within if mine.knows(other, origins[other])}
         without[path] = mine.within.keys() - known
-        wanted = {other for other in known if not kept[other].knows(path, mine)}
-        for other, mirror in rows[path].mirrors(path, wanted).items() if wanted else ():
+        wanted = {other for other in known if not origins[other].knows(path, mine)}
+        for other, mirror in row.mirrors(path, wanted).items() if wanted else ():
             mirrors[other].append(mirror)
-    for path in {path for path in rows if without[path] or mirrors[path]}:
-        rows[path] = rows[path].completed(without[path], mirrors[path])
-    return rows
+    return {
+        path: row.completed(without[path], mirrors[path])
+        if without[path] or path in mirrors
+        else row
+        for path, row in rows.items()
+    }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import MissingError
-from qrmem.retrieval.fragments.change import Change, KeptRow, complete
+from qrmem.retrieval.fragments.change import Change, Origin, complete
 from qrmem.retrieval.fragments.code_graph import CodeGraph
 from qrmem.retrieval.fragments.row import Row
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile, labels, resolved
@@ -38,7 +38,8 @@ class CodeIndex:
     ns: str
     cutoff: float = CUTOFF
     _files: dict[str, tuple[str, SourceFile]] = field(default_factory=dict)
-    _rows: dict[str, KeptRow] = field(default_factory=dict)
+    _origins: dict[str, Origin] = field(default_factory=dict)
+    _packed: dict[str, str] = field(default_factory=dict)
     _seen: str = ""
 
     async def rows(self) -> Mapping[str, Row]:
@@ -48,7 +49,11 @@ class CodeIndex:
             MissingError: the extra `code` is not installed.
         """
         await self.refresh()
-        return complete(self._rows)
+        for path, kept in (await self._values("row", self._origins.keys() - self._packed)).items():
+            self._packed[path] = kept.value["packed"]
+        with _uncollected():
+            rows = {path: Row.unpacked(packed) for path, packed in self._packed.items()}
+            return complete(rows, self._origins)
 
     async def refresh(self) -> None:
         """Bring the rows up to date; what had to be made is kept.
@@ -61,8 +66,9 @@ class CodeIndex:
         if state != self._seen:
             _require_scipy()
             known = await self.store.cached(self.ns, self._key("state"))
-            self._rows |= await self._kept_rows(digests.keys() - self._rows.keys())
-            if known is None or known.get("state") != state or digests.keys() - self._rows.keys():
+            self._origins |= await self._kept_origins(digests.keys() - self._origins.keys())
+            missing = digests.keys() - self._origins.keys()
+            if known is None or known.get("state") != state or missing:
                 await self._update(digests)
                 await self._keep(self._key("state"), {"state": state}, ())
             self._seen = state
@@ -73,29 +79,35 @@ class CodeIndex:
         files = await self._outlines(digests)
         change = await asyncio.to_thread(self._change, files, digests)
         for path in change.gone:
-            self._rows.pop(path, None)
+            self._origins.pop(path, None)
+            self._packed.pop(path, None)
         for path in sorted(change.stale):
             row, near = await asyncio.to_thread(change.graph.row, path)
             within = {other: change.seen(other) for other in sorted(near)}
-            await self._keep_row(path, KeptRow(change.made_of[path], within, row.packed()))
+            await self._keep_row(path, row.packed(), Origin(change.made_of[path], within))
 
     def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
         with _uncollected():
             edges, named = resolved(files), labels(files)
             made_of = {path: _made_of(digests[path], edges[path], named) for path in files}
             graph = CodeGraph(files, edges, self.cutoff)
-            return Change.between(self._rows, made_of, graph, Transits(graph, edges, named))
+            return Change.between(self._origins, made_of, graph, Transits(graph, edges, named))
 
-    async def _keep_row(self, path: str, kept: KeptRow) -> None:
-        self._rows[path] = kept
-        value = {"made_of": kept.made_of, "within": kept.within, "packed": kept.packed}
-        of_now = {"version": VERSION, **value}
-        await self._keep(self._key(path), of_now, await self._segments(path))
+    async def _keep_row(self, path: str, packed: str, origin: Origin) -> None:
+        """Keep a row, and apart from it what it was made from: after a change, that alone is read.
+
+        Both hold names of files and numbers, no words: it is enough that they go with one segment.
+        """
+        first = (await self._segments(path))[:1]
+        await self._keep(self._key("row", path), {"packed": packed}, first)
+        value = {"version": VERSION, "made_of": origin.made_of, "within": origin.within}
+        await self._keep(self._key("origin", path), value, first)
+        self._packed[path], self._origins[path] = packed, origin
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
-        found = await self._values("code:file:", wanted)
+        found = await self._values("file", wanted)
         with _uncollected():
             for path, kept in found.items():
                 if kept.value["digest"] == digests[path]:
@@ -106,7 +118,7 @@ class CodeIndex:
                 file = await self._outline(path)
                 self._files[path] = digests[path], file
                 value = {"digest": digests[path], "packed": file.packed()}
-                await self._keep(f"code:file:{path}", value, await self._segments(path))
+                await self._keep(self._key("file", path), value, await self._segments(path))
         return {path: self._files[path][1] for path in sorted(digests)}
 
     async def _outline(self, path: str) -> SourceFile:
@@ -137,21 +149,22 @@ class CodeIndex:
     async def _segments(self, path: str) -> list[str]:
         return [segment.id for segment in await self.store.segments_of(self.ns, path)]
 
-    def _key(self, path: str) -> str:
-        return f"code:row:{self.cutoff:g}:{path}"
+    def _key(self, kind: str, path: str = "") -> str:
+        return f"code:{kind}:{path}" if kind == "file" else f"code:{kind}:{self.cutoff:g}:{path}"
 
-    async def _kept_rows(self, paths: Collection[str]) -> dict[str, KeptRow]:
-        found = await self._values(self._key(""), sorted(paths))
+    async def _kept_origins(self, paths: Collection[str]) -> dict[str, Origin]:
+        found = await self._values("origin", paths)
         return {
-            path: KeptRow(kept.value["made_of"], kept.value["within"], kept.value["packed"])
+            path: Origin(kept.value["made_of"], kept.value["within"])
             for path, kept in found.items()
-            if kept.value.get("version") == VERSION
+            if kept.value["version"] == VERSION
         }
 
-    async def _values(self, prefix: str, paths: Sequence[str]) -> "dict[str, Kept]":
+    async def _values(self, kind: str, paths: Collection[str]) -> "dict[str, Kept]":
         found: dict[str, Kept] = {}
-        for at in range(0, len(paths), _BATCH):
-            keys = [prefix + path for path in paths[at : at + _BATCH]]
+        prefix, ordered = self._key(kind), sorted(paths)
+        for at in range(0, len(ordered), _BATCH):
+            keys = [prefix + path for path in ordered[at : at + _BATCH]]
             for kept in await self.store.kept(self.ns, keys):
                 found[kept.key.removeprefix(prefix)] = kept
         return found

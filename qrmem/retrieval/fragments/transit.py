@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.fragments.code_graph import CodeGraph
     from qrmem.retrieval.fragments.source_files import Edge
 
-_Door = tuple[str, str, int]
-"""The other file, what of it, and how many edges lie between."""
+_Door = tuple[str, str | int, int]
+"""The other file, what of it (a definition's label, or the node with the call), and how many edges
+lie between."""
 
 
 class Transits:
@@ -28,12 +29,13 @@ class Transits:
         """Collect, for every file, by which nodes calls leave and enter it."""
         self._graph = graph
         self._doors: dict[str, dict[int, list[_Door]]] = defaultdict(lambda: defaultdict(list))
+        self._known: dict[str, dict[int, int]] = {}
         for path, found in edges.items():
             for node, hops, other, target in found:
                 if path != other:
                     to = other, labels[other, target], hops
                     self._doors[path][node].append(to)
-                    self._doors[other][target].append((path, str(node), hops))
+                    self._doors[other][target].append((path, node, hops))
 
     def beside(self, path: str) -> set[str]:
         """Return the files that calls lead to from a file, or come from."""
@@ -49,6 +51,19 @@ class Transits:
         nodes = sorted(doors)
         # The root is the door to the directories.
         within = self._graph.inside(path, [0, *nodes])
-        said = json.dumps([sorted(doors[node]) for node in nodes])
+        said = json.dumps([sorted(map(self._said, doors[node])) for node in nodes])
         rounded = np.round(within, 9).tobytes()
         return hashlib.sha256(said.encode() + rounded).hexdigest()[:16]
+
+    def _said(self, door: _Door) -> tuple[str, str, int]:
+        """Return a door by names that stay where lines move: of a call, which door it is there."""
+        other, what, hops = door
+        if isinstance(what, int):
+            what = str(self._places(other)[what])
+        return other, what, hops
+
+    def _places(self, path: str) -> dict[int, int]:
+        """Return which door, counted from the first, a node of a file is."""
+        if path not in self._known:
+            self._known[path] = {node: n for n, node in enumerate(sorted(self._doors[path]))}
+        return self._known[path]
