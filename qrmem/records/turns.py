@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_ROLES = ("user", "assistant", "system", "developer")
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -44,7 +46,7 @@ class Recalled:
     @property
     def text(self) -> str:
         """The related turns as a model reads them: who, when, what, and what corrects it."""
-        by_id = {turn.id: turn for turn in self.related}
+        by_id = {turn.id: turn for turn in (*self.related, *self.recent)}
         lines = []
         for turn in self.related:
             lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}")
@@ -54,5 +56,15 @@ class Recalled:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The recent turns as chat messages."""
-        return [{"role": turn.role, "content": turn.text} for turn in self.recent]
+        """The recent turns as chat messages.
+
+        A role that a chat model takes only together with what is not kept (`tool`: its call), or
+        not at all, is told in the text of a user's message.
+        """
+        return [_message(turn) for turn in self.recent]
+
+
+def _message(turn: Turn) -> dict[str, str]:
+    if turn.role in _ROLES:
+        return {"role": turn.role, "content": turn.text}
+    return {"role": "user", "content": f"[{turn.role}] {turn.text}"}

@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 
 import qrmem
 import qrmem.sync
@@ -68,6 +74,38 @@ async def test_a_correction_is_shown_with_both_times() -> None:
         assert found.corrections == {"turn-00000001": ("turn-00000003",)}
         assert "said at 2026-04-01T09:00:00; corrected at 2026-04-02T09:00:00" in found.text
         assert "5 May" in found.text
+
+
+async def test_a_correction_among_the_last_turns_is_shown_with_both_times() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "The flight to Oslo leaves on 3 May.", at="2026-04-01T09:00")
+        await memory.add_messages([("user", f"Soup number {n}?") for n in range(15)])
+        await memory.add_turn(
+            "user", "Actually the flight to Oslo moved to 5 May.", at="2026-04-02T09:00"
+        )
+        found = await memory.recall("When does the flight to Oslo leave?")
+        assert found.recent[-1].text.startswith("Actually")
+        assert "said at 2026-04-01T09:00:00; corrected at 2026-04-02T09:00:00" in found.text
+
+
+async def test_what_is_recalled_is_taken_by_langchain_whatever_the_roles_were() -> None:
+    async with opened() as memory:
+        await memory.add_messages(
+            [
+                SystemMessage("Be kind."),
+                AIMessage("", tool_calls=[{"name": "price", "args": {}, "id": "1"}]),
+                ToolMessage("42 euros", tool_call_id="1"),
+                ("narrator", "It rained."),
+                AIMessage("It costs 42 euros."),
+            ]
+        )
+        found = await memory.recall("What does it cost?")
+        assert [(m.type, m.content) for m in convert_to_messages(found.messages)] == [
+            ("system", "Be kind."),
+            ("human", "[tool] 42 euros"),
+            ("human", "[narrator] It rained."),
+            ("ai", "It costs 42 euros."),
+        ]
 
 
 @pytest.mark.parametrize(
