@@ -107,7 +107,8 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self.dimension), dtype=np.float32)
-        async with await open_client(self._endpoint, self._model, self._timeout) as client:
+        opened = open_client(self._endpoint, "embeddings", self._model, self._timeout)
+        async with await opened as client:
             places = asyncio.Semaphore(self._places)
 
             async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
@@ -140,7 +141,7 @@ class RemoteEmbedder:
 
     async def _rows(self, client: Client, texts: list[str]) -> Embedded:
         asked = {"model": self._model, "input": texts, "encoding_format": "float"}
-        body = await client.post("embeddings", asked)
+        body = await client.post(asked)
         try:
             found = json.loads(body)
             rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from qrmem.errors import QrmemError
+from qrmem.errors import MissingError, QrmemError, UsageError
 from qrmem.models.endpoint import Endpoint
 from qrmem.models.exchange import Transient
 from qrmem.models.refusals import from_connection, from_status
 from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Response
+    from httpx2 import URL, AsyncClient, Response
 
 Hear = Callable[[Mapping[str, str]], None]
 
@@ -24,7 +24,7 @@ _TRANSPORTS = ("httpx2", "httpcore2", "h11", "anyio", "ssl")
 
 
 class Client:
-    """Posts to one server, for one model; an async context manager.
+    """Posts to one path of a server, for one model; an async context manager.
 
     A request raises:
         AccessRefused: key or model name refused.
@@ -35,31 +35,28 @@ class Client:
     """
 
     def __init__(
-        self, client: "AsyncClient", endpoint: Endpoint, model: str, seconds: float
+        self, client: "AsyncClient", url: "URL", endpoint: Endpoint, model: str, seconds: float
     ) -> None:
         self._client = client
+        self._url = url
         self._endpoint = endpoint
         self._model = model
         self._seconds = seconds
 
-    async def post(
-        self, path: str, body: Mapping[str, Any], *, hear: Hear = lambda headers: None
-    ) -> str:
+    async def post(self, body: Mapping[str, Any], *, hear: Hear = lambda headers: None) -> str:
         """Return the body of an answer.
 
         Args:
-            path: below the base URL.
             hear: takes the headers.
         """
         async with self._translated(), asyncio.timeout(self._seconds):
-            answer = await self._client.post(path, json=body)
+            answer = await self._client.post(self._url, json=body)
             self._check(answer)
             hear(answer.headers)
             return answer.text
 
     async def stream(
         self,
-        path: str,
         body: Mapping[str, Any],
         take: Callable[[str], None],
         *,
@@ -70,14 +67,13 @@ class Client:
         A server that answers in one piece all the same is taken at its word.
 
         Args:
-            path: below the base URL.
             take: hears each piece of the reply as it comes.
             hear: takes the headers.
         """
         async with (
             self._translated(),
             asyncio.timeout(self._seconds),
-            self._client.stream("POST", path, json=body) as answer,
+            self._client.stream("POST", self._url, json=body) as answer,
         ):
             is_whole = "event-stream" not in answer.headers.get("content-type", "")
             if is_whole or not answer.is_success:
@@ -116,6 +112,10 @@ class Client:
             yield
         except (QrmemError, asyncio.CancelledError):
             raise
+        except UnicodeEncodeError as exc:
+            raise UsageError(
+                f"the model's name {self._model!r} holds characters that cannot be sent"
+            ) from exc
         except UnicodeError as exc:
             text = f"{self._endpoint.host}: {self._endpoint.clean(str(exc))}"
             raise Transient(text, cause="body") from exc
@@ -127,11 +127,15 @@ class Client:
             raise from_connection(exc, self._endpoint, self._seconds) from exc
 
 
-async def open_client(endpoint: Endpoint, model: str, seconds: float) -> Client:
+async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float) -> Client:
     """Return a client that reads neither key nor URL on its own, and never retries.
 
     Args:
+        path: below the base URL.
         seconds: time-out of a whole request.
+
+    Raises:
+        MissingError: proxies or certificates that the environment names do not work here.
     """
     # The import takes a tenth of a second, during which no other call may time out.
     await asyncio.to_thread(import_module, "httpx2")
@@ -139,13 +143,14 @@ async def open_client(endpoint: Endpoint, model: str, seconds: float) -> Client:
 
     key = endpoint.key.reveal() or "none"
     client = httpx2.AsyncClient(
-        base_url=endpoint.url,
         headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
         timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
         limits=httpx2.Limits(),  # whoever sends decides how many are in flight
         follow_redirects=True,
     )
-    return Client(client, endpoint, model, seconds)
+    base = httpx2.URL(endpoint.url)
+    url = base.copy_with(path=f"{base.path.rstrip('/')}/{path}")
+    return Client(client, url, endpoint, model, seconds)
 
 
 __all__ = ["CONNECT_SECONDS", "Client", "open_client"]

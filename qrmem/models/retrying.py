@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
 from qrmem.errors import ModelUnavailable, QrmemError
 from qrmem.models.exchange import Cause, Exchange, Sender, Transient
 from qrmem.ports import ChatReply, Event, Listener
@@ -67,10 +65,8 @@ class _Tries:
         self._reached.hear(None)
         return result
 
-    def may_help(self, exc: BaseException) -> bool:
+    def may_help(self, exc: Transient) -> bool:
         """Whether to try again after a failure."""
-        if not isinstance(exc, Transient):
-            return False
         self._failures[exc.cause] += 1
         if self._failures[exc.cause] > self._most * PATIENCE[exc.cause]:
             return False
@@ -121,28 +117,23 @@ class Retries:
             ModelUnavailable: it did not help; the text is that of the last failure.
         """
         tries = _Tries(self._most, self._reached, may_retry)
-        policy = AsyncRetrying(
-            retry=retry_if_exception(tries.may_help),
-            wait=self._wait,
-            sleep=self._sleep,
-            before_sleep=lambda state: tell(
-                str(_failure(state)), state.attempt_number, state.upcoming_sleep
-            ),
-            reraise=True,
-        )
-        try:
-            return await policy(tries.make, call)
-        except Transient as exc:
-            tried = f" (tried {tries.made} times)" if tries.made > 1 else ""
-            raise ModelUnavailable(f"{exc}{tried}") from exc
+        while True:
+            try:
+                return await tries.make(call)
+            except Transient as exc:
+                if not tries.may_help(exc):
+                    tried = f" (tried {tries.made} times)" if tries.made > 1 else ""
+                    raise ModelUnavailable(f"{exc}{tried}") from exc
+                wait = self._wait(exc, tries.made)
+                tell(str(exc), tries.made, wait)
+            await self._sleep(wait)
 
-    def _wait(self, state: RetryCallState) -> float:
+    def _wait(self, exc: Transient, made: int) -> float:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
-        exc = _failure(state)
-        asked = exc.retry_after if isinstance(exc, Transient) else None
+        asked = exc.retry_after
         if asked is not None:
             return asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT)
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(state.attempt_number - 1, 30))
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(made - 1, 30))
         return self._jitter.uniform(longest / 2, longest)
 
 
@@ -180,10 +171,6 @@ class Retrying:
             "wait": round(wait, 3),
         }
         listener(Event("warning", data))
-
-
-def _failure(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
 
 
 __all__ = ["Reached", "Retries", "Retrying"]

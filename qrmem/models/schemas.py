@@ -14,9 +14,16 @@ _KEPT = ("type", "enum", "const", "description")
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return a model's schema: objects closed, every field required, no `$ref`, no default.
 
+    It is shared by all requests: do not change it.
+
     Raises:
         PromptError: the model contains itself, or holds an open mapping.
     """
+    return _closed(model)
+
+
+@lru_cache(maxsize=256)
+def _closed(model: type[BaseModel]) -> dict[str, Any]:
     found: dict[str, Any] = _strict(inlined(model))
     return found
 

@@ -54,12 +54,12 @@ class OpenAITransport:
     async def _opened(self) -> Client:
         async with self._opening:
             if self._client is None:
-                self._client = await open_client(self._endpoint, self._model, self._timeout)
+                self._client = await open_client(self._endpoint, _PATH, self._model, self._timeout)
             return self._client
 
     async def _post(self, arguments: dict[str, Any], exchange: Exchange) -> str:
         client = await self._opened()
-        return await client.post(_PATH, arguments, hear=partial(_note_limits, exchange))
+        return await client.post(arguments, hear=partial(_note_limits, exchange))
 
     async def _stream(
         self, arguments: dict[str, Any], exchange: Exchange, listener: Listener
@@ -77,7 +77,7 @@ class OpenAITransport:
             for field, text in fields.feed(piece):
                 listener(Event("words", {**about, "field": field, "text": text}))
 
-        return await client.stream(_PATH, arguments, take, hear=partial(_note_limits, exchange))
+        return await client.stream(arguments, take, hear=partial(_note_limits, exchange))
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
         try:

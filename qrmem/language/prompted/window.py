@@ -98,20 +98,23 @@ def draft(
             prompt=prompt.label,
         )
 
-    kept = _shortened([list(group) for group in groups], lambda k: ruler.fits(request(k), window))
+    kept: Sequence[Sequence[str]] = groups
     made = request(kept)
     if not ruler.fits(made, window):
-        needed = ruler.request(made) + reply
-        raise WindowTooSmall(
-            f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
-            f"{reply} for the reply included; widen the window or shorten the question"
-        )
+        kept = _shortened(groups, lambda k: ruler.fits(request(k), window))
+        made = request(kept)
+        if not ruler.fits(made, window):
+            needed = ruler.request(made) + reply
+            raise WindowTooSmall(
+                f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
+                f"{reply} for the reply included; widen the window or shorten the question"
+            )
     return Draft(made, tuple(kept))
 
 
 def _shortened(
-    groups: list[Sequence[str]], fits: Callable[[Sequence[Sequence[str]]], bool]
-) -> list[Sequence[str]]:
+    groups: Sequence[Sequence[str]], fits: Callable[[Sequence[Sequence[str]]], bool]
+) -> Sequence[Sequence[str]]:
     """Shorten the groups one after the other until they fit, each no further than it must."""
     for at in range(len(groups)):
         if fits(groups):
@@ -121,7 +124,10 @@ def _shortened(
 
 
 def _fits(
-    fits: Callable[[Sequence[Sequence[str]]], bool], groups: list[Sequence[str]], at: int, n: int
+    fits: Callable[[Sequence[Sequence[str]]], bool],
+    groups: Sequence[Sequence[str]],
+    at: int,
+    n: int,
 ) -> bool:
     return fits(_with(groups, at, n))
 
