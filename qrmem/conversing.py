@@ -126,12 +126,14 @@ class Conversing(Looking):
             fragments: instead of the paper's settings for conversations.
 
         Raises:
-            UsageError: the prompt is empty.
+            UsageError: the prompt is empty, or `tokens` is below 1.
         """
         from qrmem.memory import dialog
 
         if not prompt.strip():
             raise UsageError("the prompt is empty")
+        if tokens < 1:
+            raise UsageError(f"tokens must be at least 1, not {tokens}")
         infos = await self._turn_infos()
         if not infos:
             return Recalled((), (), {}, 0)

@@ -132,7 +132,7 @@ def recalled_lines(found: Recalled) -> list[str]:
     if found.recent:
         lines.append(f"just now ({_count(found.recent)}):")
         lines += [_INDENT + _line(turn) for turn in found.recent]
-    return [*lines, f"{found.tokens} tokens"] if lines else ["nothing was said yet"]
+    return [*lines, f"{found.tokens} tokens"] if lines else ["nothing to recall"]
 
 
 def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:

@@ -60,6 +60,8 @@ async def test_everything_recalled_is_within_the_cap() -> None:
         await memory.add_messages([("user", f"harbour {n} " * 60) for n in range(40)])
         for cap in (50, 500, 2000):
             assert (await memory.recall("harbour", tokens=cap)).tokens <= cap
+        with pytest.raises(UsageError, match="at least 1, not -5"):
+            await memory.recall("harbour", tokens=-5)
 
 
 async def test_a_correction_is_shown_with_both_times() -> None:
