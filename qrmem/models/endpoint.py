@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, UsageError
@@ -15,20 +15,23 @@ class Endpoint:
     """A server that speaks the OpenAI protocol.
 
     Attributes:
-        url: base URL; may hold credentials, so it is never shown.
-        address: the same without credentials and query.
+        url: base URL, without name and password, for whoever sends to it may log it.
+        address: the same without query.
         host: host and port, for messages.
+        login: name and password that stood in the URL, with which a proxy may guard a server.
     """
 
     url: str
     address: str
     host: str
     key: Secret
+    login: tuple[str, Secret] | None = None
 
     def clean(self, text: str) -> str:
-        """Return a server's words on one line, without key and mark-up, at most 300 characters."""
-        if secret := self.key.reveal():
-            text = text.replace(secret, "***")
+        """Return a server's words on one line, without keys and mark-up, at most 300 characters."""
+        for secret in (self.key, self.login[1] if self.login else None):
+            if secret:
+                text = text.replace(secret.reveal(), "***")
         return " ".join(_without_markup(text).split())[:300]
 
 
@@ -70,7 +73,15 @@ def endpoint(settings: Settings) -> Endpoint:
     # Refused here, for what cannot be sent is shown by those who try, and in another spelling.
     if not (key.isascii() and key.isprintable()):
         raise MissingError(f"the key for {host} holds characters that no key can: copy it again")
-    return Endpoint(url, f"{parts.scheme}://{host}{parts.path}", host, Secret(key))
+    open_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    address = f"{parts.scheme}://{host}{parts.path}"
+    return Endpoint(open_url, address, host, Secret(key), _login(parts))
+
+
+def _login(parts: SplitResult) -> tuple[str, Secret] | None:
+    if parts.username is None:
+        return None
+    return unquote(parts.username), Secret(unquote(parts.password or ""))
 
 
 def _without_markup(text: str) -> str:

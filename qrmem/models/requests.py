@@ -142,12 +142,18 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
     import httpx2
 
     key = endpoint.key.reveal() or "none"
-    client = httpx2.AsyncClient(
-        headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
-        timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
-        limits=httpx2.Limits(),  # whoever sends decides how many are in flight
-        follow_redirects=True,
-    )
+    login = endpoint.login
+    try:
+        client = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
+            auth=(login[0], login[1].reveal()) if login else None,
+            timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+            limits=httpx2.Limits(),  # whoever sends decides how many are in flight
+            follow_redirects=True,
+        )
+    except (ImportError, OSError, ValueError) as exc:
+        # The environment names proxies or certificates that do not work here.
+        raise MissingError(f"{endpoint.host} cannot be asked from here: {exc}") from exc
     base = httpx2.URL(endpoint.url)
     url = base.copy_with(path=f"{base.path.rstrip('/')}/{path}")
     return Client(client, url, endpoint, model, seconds)

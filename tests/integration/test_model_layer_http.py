@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
-from qrmem.errors import CapReached, ModelUnavailable
+from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
 from qrmem.models.caching import CachedChat
 from qrmem.models.caps import Caps
 from qrmem.models.cassette import Player, Tape
@@ -143,6 +144,41 @@ async def test_a_recorded_session_runs_again_with_the_server_gone(tmp_path: Path
     again = await ask(Player(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
     assert again.value == first.value
     assert url not in (tmp_path / "tape.jsonl").read_text()
+
+
+async def test_a_password_in_the_address_lets_in_and_is_in_no_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(key="ann:hunter@2") as server:
+        guarded = server.url.replace("http://", "http://ann:hunter%402@")
+        with caplog.at_level(logging.DEBUG):
+            async with opened(server, base_url=guarded) as chat:
+                assert (await chat.complete(request("Ada met Charles."))).text
+        async with opened(server) as chat:
+            with pytest.raises(AccessRefused):
+                await chat.complete(request("Ada met Charles."))
+    assert caplog.records
+    assert "hunter" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "variable", [{"ALL_PROXY": "nonsense://h"}, {"SSL_CERT_FILE": "/gone.pem"}]
+)
+async def test_an_environment_in_which_nobody_can_be_asked_is_told(
+    variable: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    async with serving() as server, opened(server) as chat:
+        with pytest.raises(MissingError, match="cannot be asked from here"):
+            await chat.complete(request("Ada met Charles."))
+
+
+async def test_a_model_name_that_cannot_be_sent_is_told_at_once() -> None:
+    async with serving() as server, opened(server, model="m\udcff") as chat:
+        with pytest.raises(UsageError, match="characters that cannot be sent"):
+            await chat.complete(request("Ada met Charles."))
+        assert server.stats.requests == 0
 
 
 async def test_retries_are_told_with_their_reason() -> None:

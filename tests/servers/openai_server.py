@@ -8,6 +8,7 @@ with no key, and for tests over real HTTP. It counts what it was asked: `GET /st
 
 import argparse
 import asyncio
+import base64
 import contextlib
 import hashlib
 import json
@@ -39,7 +40,7 @@ class Behaviour:
         parameters: request parameters that it refuses.
         refusal: the status with which it refuses a form or a parameter.
         models: known names; empty takes any.
-        key: the key that it wants, or "" for any.
+        key: the key that it wants, or "" for any; `name:password` may come as a login, too.
         context: tokens that it reads, or 0 for any number.
         gives_usage: whether it says what it counted.
         gives_log_probs: whether it gives them where they are asked for.
@@ -184,7 +185,7 @@ class OpenAIServer:
             request = json.loads(body)
         except ValueError:
             return await self._refuse(writer, "400")
-        if self.behaviour.key and headers.get("authorization") != f"Bearer {self.behaviour.key}":
+        if self.behaviour.key and headers.get("authorization") not in _proofs(self.behaviour.key):
             return await self._refuse(writer, "401")
         if self.behaviour.models and request.get("model") not in self.behaviour.models:
             return await self._refuse(writer, "404-model")
@@ -405,6 +406,11 @@ def vector(text: str, dimension: int) -> list[float]:
         drawn = random.Random(word)
         total = [value + drawn.uniform(-1, 1) for value in total]
     return total
+
+
+def _proofs(key: str) -> tuple[str, str]:
+    """Return what a client that knows the key may say."""
+    return f"Bearer {key}", f"Basic {base64.b64encode(key.encode()).decode()}"
 
 
 def log_probs(text: str) -> list[Json]:

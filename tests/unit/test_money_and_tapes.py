@@ -297,4 +297,6 @@ def test_messages_hold_neither_key_nor_mark_up() -> None:
     where = endpoint(Settings(base_url="http://u:p@h/v1", api_key=Secret("sk-1")))
     assert where.clean("key sk-1\nis  wrong") == "key *** is wrong"
     assert where.clean("<html><body><p>Bad</p> gateway</body></html>") == "Bad gateway"
-    assert "u:p" not in where.address + where.host
+    assert "u:p" not in where.url + where.address + where.host
+    assert where.login == ("u", Secret("p"))
+    assert where.clean("no user p here") == "no user *** here"
