@@ -175,6 +175,10 @@ class Settings:
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
 
+    def __repr__(self) -> str:
+        shown = (f"{field.name}={_shown(getattr(self, field.name))!r}" for field in fields(self))
+        return f"Settings({', '.join(shown)})"
+
     @classmethod
     def from_env(
         cls,
@@ -237,6 +241,11 @@ _AT_LEAST: Mapping[str, float] = {
 }
 
 
+def _shown(value: object) -> object:
+    """Return a value without the name and password that an address may hold."""
+    return re.sub(r"//[^/\s]*@", "//***@", value) if isinstance(value, str) else value
+
+
 def stages(text: str) -> dict[str, str]:
     """Return model by stage, out of `stage=model` with commas between.
 
@@ -264,7 +273,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise UsageError(f"settings file {path}: {exc}") from exc
     unknown = values.keys() - {f.name for f in fields(Settings)}
@@ -286,7 +295,7 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
     if isinstance(kind, UnionType):
         (kind,) = set(get_args(kind)) - {NoneType}
     if kind is Secret:
-        return value if isinstance(value, Secret) else Secret(str(value))
+        return _secret(name, value)
     if kind is bool:
         return _switch(name, value)
     if kind in (int, float):
@@ -298,6 +307,12 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
     if kind is str and not isinstance(value, str):
         raise UsageError(f"{name} must be a text, not {value!r}")
     return value
+
+
+def _secret(name: str, value: Any) -> Secret:
+    if not isinstance(value, str | Secret):
+        raise UsageError(f"{name} must be a text")
+    return value if isinstance(value, Secret) else Secret(value)
 
 
 def _switch(name: str, value: Any) -> bool:

@@ -137,6 +137,28 @@ def test_a_wrong_settings_file_is_named(tmp_path: Path) -> None:
             Settings.from_env({}, file=file)
 
 
+def test_a_settings_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "qrmem.toml"
+    file.write_bytes("\ufeffmodel = 'm'\r\nconcurrency = 3\r\n".encode())
+    settings = Settings.from_env({}, file=file)
+    assert (settings.model, settings.concurrency) == ("m", 3)
+
+
+def test_a_key_that_is_no_text_is_refused_and_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "qrmem.toml"
+    file.write_text('api_key = ["sk-123"]')
+    with pytest.raises(UsageError, match="api_key must be a text") as refused:
+        Settings.from_env({}, file=file)
+    assert "sk-123" not in str(refused.value)
+
+
+def test_a_password_in_an_address_never_shows() -> None:
+    settings = Settings(base_url="http://ann:hunter2@host/v1", memory="bolt://ann:a@b@host:7687")
+    assert "hunter2" not in repr(settings)
+    assert "base_url='http://***@host/v1'" in repr(settings)
+    assert "memory='bolt://***@host:7687'" in repr(settings)
+
+
 def test_a_secret_never_shows() -> None:
     settings = Settings.from_env({"OPENAI_API_KEY": "sk-123", "NEO4J_PASSWORD": "hunter2"})
     assert "sk-123" not in repr(settings) + str(settings.api_key)
