@@ -139,6 +139,8 @@ def _fit_array(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> l
 
 def _fit_string(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> str:
     if isinstance(value, str):
+        if value.isprintable():
+            return value
         clean = _UNSAFE.sub(" ", value).encode("utf-8", "replace").decode("utf-8")
         done.changed |= clean != value
         return clean

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qrmem.text.tokens import BuiltinTokenizer, longest_chain
+from qrmem.text.tokens import _PIECE, BuiltinTokenizer, longest_chain
 
 DATA = Path(__file__).parent / "data"
 CASES = json.loads((DATA / "cl100k_counts.json").read_text(encoding="utf-8"))
@@ -17,6 +17,8 @@ TOKENIZER = BuiltinTokenizer()
 PARTS = ["the", "Harbour", "ledger", "isn't", "1904", "—", "“so”", "港", "naïve\n\n", "xq", "z"]
 WORDS = st.lists(st.sampled_from(PARTS))
 TEXTS = st.text() | WORDS.map(" ".join)
+GAPS = [" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\n" * 50, "\t" * 49]
+SPACED = st.lists(st.sampled_from(PARTS + GAPS)).map("".join)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["kind"])
@@ -40,6 +42,14 @@ def test_nothing_counts_nothing() -> None:
 @given(TEXTS)
 def test_a_text_with_characters_has_tokens(text: str) -> None:
     assert (TOKENIZER.count(text) > 0) == bool(text)
+
+
+@given(SPACED)
+@example("1904\r\n \r\n1")
+@example("the  Harbour \t")
+def test_the_words_of_a_text_are_counted_apart_as_its_pieces_are(text: str) -> None:
+    pieces = _PIECE.findall(text)
+    assert TOKENIZER.count(text) == sum(TOKENIZER.count(piece) for piece in pieces)
 
 
 @given(TEXTS, TEXTS)
