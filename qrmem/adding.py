@@ -123,7 +123,8 @@ class Adder:
         except CapReached as exc:
             await self._stop(str(exc))
         finally:
-            if self._run.calls:
+            # A namespace that was not made, as the embedder failed, keeps no account either.
+            if self._run.calls and await self._store.namespace(self._ns) is not None:
                 await self._store.put_calls(self._ns, self._run.calls)
         await self._look_at_yields()
         return self._report(time.monotonic() - began)

@@ -150,3 +150,22 @@ def test_no_route_is_one_line(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
     ran = qrmem("add", "a.txt", "--model", "test", "--base-url", "http://127.0.0.1:9/v1")
     assert_one_line(ran, 4, "127.0.0.1:9", "cannot be reached")
+
+
+# --- embedders that give no vectors ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "says"),
+    [("nan", 4, "NaN"), ("zeros", 4, "vector of zeros"), ("401", 3, "key")],
+)
+def test_an_embedder_that_fails_from_the_start_is_named_and_leaves_no_memory(
+    qrmem: Shell, fault: str, code: int, says: str
+) -> None:
+    qrmem.write("a.txt", "Whales swim. Bees fly.")
+    with serving(Faults(always=fault)) as server:
+        given = ["--embedder", "openai:e", "--base-url", server.url]
+        ran = qrmem("add", "a.txt", *given, OPENAI_API_KEY="k")
+    assert ran.code == code
+    assert says in ran.err.splitlines()[-1]
+    assert qrmem("add", "a.txt", "--embedder", "none").code == 0
