@@ -76,7 +76,7 @@ class Accepted(TypedDict):
 
 
 PORTION = 512
-"""Segments that are read without a model and then, with their accepted questions, again."""
+"""Segments that a process reads without a model and then, with their accepted questions, again."""
 MOST_STEPS = 100_000
 """LangGraph's own bound is for machines that may go round in circles; this one ends by itself."""
 
@@ -91,6 +91,7 @@ class BuildRun:
         lossy: first readings of an earlier run of which something was lost; they are made again.
         again: what `accept` found for each lacking segment.
         questioned: all segments that have accepted questions.
+        fresh: segments of which the store had nothing when the run began.
     """
 
     deps: BuildDeps
@@ -101,6 +102,7 @@ class BuildRun:
     lossy: dict[str, Contribution] = field(default_factory=dict)
     again: dict[str, "Again"] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
+    fresh: set[str] = field(default_factory=set)
 
     def task(self, segment_id: str, question: str) -> Task:
         """Return a first reading to make."""
@@ -125,6 +127,13 @@ class BuildRun:
         """Whether a first reading is to be made."""
         state = self.state_of(segment_id)
         return state in ("pending", "failed") or (state == "partial" and segment_id in self.lossy)
+
+    async def contributions(self, document_ids: Sequence[str]) -> Sequence[Contribution]:
+        """Return what was read out of some documents, in segment order."""
+        ids = [id for document_id in document_ids for id in self.of_document[document_id]]
+        if self.fresh.issuperset(ids) and self.reader.firsts.keys() >= set(ids):
+            return [self.reader.firsts[id] for id in ids]
+        return await self.deps.store.contributions(self.deps.ns, *document_ids)
 
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
@@ -263,6 +272,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
         run.of_document.setdefault(segment.document_id, []).append(segment.id)
     rows = await deps.store.ledger(deps.ns, *wanted)
     run.reader.rows.update({row.segment_id: row for row in rows})
+    run.fresh.update(row.segment_id for row in rows if row.state == "pending")
     if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:
         found = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
         run.lossy.update({made.segment_id: made for made in found if made.losses})
@@ -274,10 +284,12 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
     """Take the documents that are read next: all of them, or as many as are remembered."""
     run, later = runtime.context, state["later"]
     count, taken = 0, 0
-    while taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
+    most = PORTION * (run.deps.apart.count if run.deps.apart else 1)
+    while taken < len(later) and (count < most or not run.deps.reasoner.is_local):
         count += len(run.of_document[later[taken]])
         taken += 1
     unread = [id for d in later[:taken] for id in run.of_document[d] if run.is_unread(id)]
+    run.reader.firsts.clear()
     # What failed before comes last: a run that stops at it has read all that can be read.
     unread.sort(key=lambda id: run.state_of(id) == "failed")
     return {"later": later[taken:], "portion": later[:taken], "unread": unread}
@@ -310,8 +322,8 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
     """Decide on the proposed questions, one pool per document, in segment order (Q09)."""
-    run, deps = runtime.context, runtime.context.deps
-    found = await deps.store.contributions(deps.ns, *state["portion"])
+    run = runtime.context
+    found = await run.contributions(state["portion"])
     extractions = [c for c in found if c.kind == "extraction"]
     asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
     for _, own in groupby(extractions, key=lambda c: run.segments[c.segment_id].document_id):
@@ -349,7 +361,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Bring the view of the memory up to date (Q11, Q12)."""
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
-    await merge_view(run.deps, state["documents"])
+    await merge_view(run.deps, state["documents"], run.reader.made)
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:

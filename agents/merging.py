@@ -1,22 +1,29 @@
 """Merging what a build read: which questions count, and which names are alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qrmem.agents.likeness import alike_by
 from qrmem.agents.state import BuildDeps
 from qrmem.memory.merging import merge_documents
-from qrmem.memory.view import Decide, decided
+from qrmem.memory.view import Decide, Rows, decided
 from qrmem.records import Contribution
 
 
-async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
-    """Bring the view up to date with what some documents' segments brought."""
+async def merge_view(
+    deps: BuildDeps, document_ids: Sequence[str], made: Mapping[str, Rows] | None = None
+) -> None:
+    """Bring the view up to date with what some documents' segments brought.
+
+    Args:
+        made: see `merge_documents`.
+    """
     await merge_documents(
         deps.store,
         deps.ns,
         document_ids,
         decide=deciding(deps),
         similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
+        made=made or {},
     )
 
 

@@ -1,16 +1,27 @@
 """Reading segments: the parallel phases of a build, each committed as it comes in (Q04-Q10)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from qrmem.agents import apart
 from qrmem.agents.calls import Call, Task, calls
 from qrmem.agents.pool import each
 from qrmem.agents.state import BuildDeps
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
+from qrmem.memory.view import Rows
 from qrmem.ports import CallRecord, Event, Job, Sharer
 from qrmem.records import Contribution, LedgerRow, Loss, SegmentState
 
@@ -35,6 +46,8 @@ class Reader:
         read: ids of segments whose first reading was made.
         shared: for each segment that shares a call the ids of all that do.
         was_answered: whether a chat model has answered in this run.
+        firsts: what was read first since it was emptied last, without a model, by segment id.
+        made: rows of the view that were made by other processes, by segment id.
     """
 
     deps: BuildDeps
@@ -42,17 +55,20 @@ class Reader:
     read: list[str] = field(default_factory=list)
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
+    firsts: dict[str, Contribution] = field(default_factory=dict)
+    made: dict[str, Rows] = field(default_factory=dict)
     _tried: list[bool] = field(default_factory=list)
     _warned: set[str] = field(default_factory=set)
 
     async def extract(self, tasks: Sequence[Task]) -> None:
         """Read segments for the first time; each ends `extracted` or `failed`."""
-        if self.deps.reasoner.is_local:
-            size = LOCAL_BATCH if self.deps.tagger is None else TAGGED_BATCH
-            for batch in _batches(tasks, size):
-                await self._commit(await self._locally(self._extracted, batch))
-        else:
+        if not self.deps.reasoner.is_local:
             await self._each(calls(tasks, self.shared), partial(self._read, self._extracted))
+            return
+        async for batch, given in self._by_batch(apart.extract, tasks):
+            done = await self._locally(self._extracted, batch, given)
+            self.firsts |= {task.segment.id: made for task, _, made in done if made}
+            await self._commit(done)
 
     async def supplement(self, tasks: Sequence[Task], questioned: Collection[str]) -> None:
         """Read segments again with their accepted questions; each ends `ok` or `partial`.
@@ -60,28 +76,49 @@ class Reader:
         Args:
             questioned: ids of all segments that have some, those of earlier runs too.
         """
-        idle = [(task, self._closed(task), None) for task in tasks if not task.questions]
-        asked = [task for task in tasks if task.questions]
+        if self.deps.reasoner.is_local:
+            async for batch, given in self._by_batch(apart.supplement, tasks):
+                await self._commit(await self._locally(self._supplemented, batch, given))
+            return
+        idle = [await self._supplemented(task) for task in tasks if not task.questions]
         for done in _batches(idle, LOCAL_BATCH):
             await self._commit(done)
-        if self.deps.reasoner.is_local:
-            for batch in _batches(asked, LOCAL_BATCH):
-                await self._commit(await self._locally(self._supplemented, batch))
-        else:
-            todo = calls(asked, self.shared, questioned)
-            await self._each(todo, partial(self._read, self._supplemented))
+        asked = [task for task in tasks if task.questions]
+        todo = calls(asked, self.shared, questioned)
+        await self._each(todo, partial(self._read, self._supplemented))
+
+    async def _by_batch(
+        self, work: apart.Work, tasks: Sequence[Task]
+    ) -> AsyncIterator[tuple[Sequence[Task], Mapping[str, Contribution]]]:
+        """Yield tasks with the contributions to them that other processes have made."""
+        size = LOCAL_BATCH if self.deps.tagger is None else TAGGED_BATCH
+        batches = list(_batches(tasks, size))
+        if self.deps.apart is None:
+            for batch in batches:
+                yield batch, {}
+            return
+        async with aclosing(self.deps.apart.made(work, batches)) as made:
+            async for batch, found in made:
+                self.made |= found.rows
+                yield batch, found.contributions
 
     async def _each(self, todo: Sequence[Call], work: Callable[[Call], Awaitable[None]]) -> None:
         concurrency = self.deps.concurrency
         await each(todo, work, concurrency=concurrency, was_answered=self.was_answered)
         self.was_answered |= bool(todo)
 
-    async def _locally(self, one: "_One", tasks: Sequence[Task]) -> "list[_Outcome]":
-        """Read segments without a model; a tagger works on several of them at once."""
+    async def _locally(
+        self, one: "_One", tasks: Sequence[Task], given: Mapping[str, Contribution]
+    ) -> "list[_Outcome]":
+        """Read segments without a model; a tagger works on several of them at once.
+
+        Args:
+            given: by segment id what was read elsewhere.
+        """
         outcomes: dict[str, _Outcome] = {}
 
         async def work(task: Task) -> None:
-            outcomes[task.segment.id] = await one(task, None)
+            outcomes[task.segment.id] = await one(task, given.get(task.segment.id))
             await asyncio.sleep(0)  # whoever wants to stop is heard
 
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
@@ -142,8 +179,10 @@ class Reader:
         return task, self._row(task, "extracted", _reason(made)), made
 
     async def _supplemented(self, task: Task, given: Contribution | None = None) -> "_Outcome":
-        """Return a second reading, made here or given."""
+        """Return a second reading, made here or given; none where no question was accepted."""
         assert task.known is not None
+        if not task.questions:
+            return task, self._closed(task), None
         try:
             made = given or await self.deps.reasoner.supplement(
                 task.segment,

@@ -13,6 +13,7 @@ from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Rea
 from qrmem.records import Citation, Status, Step
 
 if TYPE_CHECKING:
+    from qrmem.agents.apart import Apart
     from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer
@@ -41,6 +42,7 @@ class BuildDeps:
             are committed together with what the calls brought.
         open_entity: `False` leaves the reasoner's entities out (ablation, Q24).
         graph_update: `False` leaves generated questions out (ablation, Q24).
+        apart: processes that read for a local reasoner without a tagger.
     """
 
     store: GraphStore
@@ -55,6 +57,7 @@ class BuildDeps:
     take_calls: Callable[[str], Sequence[CallRecord]] = no_calls
     open_entity: bool = True
     graph_update: bool = True
+    apart: "Apart | None" = None
 
 
 @dataclass(frozen=True, slots=True)

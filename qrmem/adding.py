@@ -358,6 +358,7 @@ class Adder:
             take_calls=self._run.take,
             open_entity=self._open_entity,
             graph_update=self._graph_update,
+            apart=await self._tools.apart(self._run, self._tally.waiting),
         )
         outcome = await build_documents(
             deps, self._tally.batch, source=self._tally.source, question=self._question

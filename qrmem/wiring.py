@@ -24,9 +24,11 @@ from qrmem.ports import (
     Reasoner,
     Tokenizer,
 )
+from qrmem.processes import Processes, started
 from qrmem.records import Usage
 
 if TYPE_CHECKING:
+    from qrmem.agents.apart import Apart
     from qrmem.models.meter import Meter
     from qrmem.models.opening import OpenedChat
 
@@ -158,6 +160,7 @@ class Tools:
         self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
         self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
+        self._processes: Processes | None = None
 
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
@@ -171,11 +174,13 @@ class Tools:
         return cls(store, info, settings, chat, embedder)
 
     async def close(self) -> None:
-        """Close the model's connections, and end the tagger."""
+        """Close the model's connections, end the tagger and the processes."""
         if self._chat is not None:
             await self._chat.aclose()
         if self._tagger is not None:
             await self._tagger.close()
+        if self._processes is not None:
+            await self._processes.close()
 
     def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
         """Return the entity tagger that the settings name, or `None` where it adds nothing.
@@ -191,6 +196,18 @@ class Tools:
 
             self._tagger = open_tagger(self.settings)
         return self._tagger
+
+    async def apart(self, run: Run, segments: int) -> "Apart | None":
+        """Return processes that read so many segments beside this one; `None` if it reads alone."""
+        from qrmem.agents.apart import LEAST, Apart
+
+        if not run.reasoner.is_local or self.tagger(run.reasoner) or segments < LEAST:
+            return None
+        if self._processes is None:
+            self._processes = await started(self.settings.processes)
+        if self._processes is None:
+            return None
+        return Apart(self._processes, self.settings.questions, run.account.check)
 
     def run(
         self,

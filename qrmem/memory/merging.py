@@ -1,8 +1,9 @@
 """Bringing a namespace's view up to date with its facts, by compare-and-set (DESIGN, section 8)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
@@ -37,6 +38,7 @@ async def merge_documents(
     *,
     decide: Decide = decided,
     similar: Similar | None = None,
+    made: Mapping[str, Rows] = MappingProxyType({}),
 ) -> int:
     """Make the view say what the contributions of some documents say.
 
@@ -46,6 +48,7 @@ async def merge_documents(
     Args:
         decide: which generated questions count; the same as when the documents were read.
         similar: names that an embedder finds alike; the same in every call on a namespace.
+        made: rows that were made already, by segment id; those of what is not stored don't count.
 
     Returns:
         How many segments' rows were made.
@@ -55,7 +58,7 @@ async def merge_documents(
     """
     for attempt in range(_ATTEMPTS):
         try:
-            return await _merged_once(store, ns, document_ids, decide, similar)
+            return await _merged_once(store, ns, document_ids, decide, similar, made)
         except StoreConflict:
             await _pause(attempt)
     raise StoreConflict(f"namespace {ns!r} is changed by others all the time; try again later")
@@ -121,12 +124,17 @@ async def current_merges(
 
 
 async def _merged_once(
-    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide, similar: Similar | None
+    store: GraphStore,
+    ns: str,
+    document_ids: Sequence[str],
+    decide: Decide,
+    similar: Similar | None,
+    made: Mapping[str, Rows],
 ) -> int:
     revision = await _revision(store, ns)
     names = await store.names(ns)
     wanted = list(dict.fromkeys(document_ids))
-    rows, clear = await _unmerged(store, ns, wanted, decide)
+    rows, clear = await _unmerged(store, ns, wanted, decide, made)
     foreseen = None
     if rows.merged:
         uses = uses_after(names, rows.mentions)
@@ -141,18 +149,23 @@ async def _merged_once(
 
 
 async def _unmerged(
-    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide
+    store: GraphStore,
+    ns: str,
+    document_ids: Sequence[str],
+    decide: Decide,
+    made: Mapping[str, Rows],
 ) -> tuple[Rows, list[str]]:
     """Return the rows that the view lacks, and the segments whose rows they replace."""
     rows, replaced = Rows(), []
     merged = await store.merged_segments(ns, *document_ids)
     segments = await store.segments_of(ns, *document_ids)
-    made = await store.contributions(ns, *document_ids)
-    for n, read in enumerate(readings(segments, made, decide)):
-        is_merged = read.segment.id in merged
-        if not is_merged or merged[read.segment.id] != read.digest:
-            rows.add(rows_of(read))
-            replaced += [read.segment.id] if is_merged else []
+    contributions = await store.contributions(ns, *document_ids)
+    for n, read in enumerate(readings(segments, contributions, decide)):
+        id_, digest = read.segment.id, read.digest
+        if merged.get(id_) != digest:
+            known = made.get(id_)
+            rows.add(known if known and known.merged[id_] == digest else rows_of(read))
+            replaced += [id_] if id_ in merged else []
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
     return rows, replaced

@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from e2e.conftest import SAMPLE, Ran, Shell
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
@@ -105,7 +106,11 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(qrmem: Shell) -> None:
+@pytest.mark.parametrize(("tokens", "processes"), [("600", "0"), ("80", "2")])
+def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(
+    qrmem: Shell, tokens: str, processes: str
+) -> None:
+    qrmem.environment |= {"QRMEM_SEGMENT_TOKENS": tokens, "QRMEM_PROCESSES": processes}
     drawn = random.Random(1)
     text = "\n\n".join(
         f"In {n} Anna Number{n % 97} met Bernard Other{n % 89} at Mill {n % 31}. " * 8

@@ -1,0 +1,162 @@
+"""What other processes read is what this one would have read."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qrmem
+from qrmem.agents import apart
+from qrmem.config import Settings
+from qrmem.graphstore import open_store
+from qrmem.inspecting import write_graphml
+from qrmem.processes import Processes
+
+NAMES = "Ann Bob Cid Dot Eve Fay Gus Hal Ida Jon".split()  # noqa: SIM905
+SURNAMES = "Vey Brandt Holt Ashby Reed Marsh Quill Stone".split()  # noqa: SIM905
+PLACES = "Nantucket Lisbon Harwich Bergen Cadiz Hull".split()  # noqa: SIM905
+
+
+def text(seed: int, sentences: int) -> str:
+    dice = random.Random(seed)
+
+    def person() -> str:
+        return f"{dice.choice(NAMES)} {dice.choice(SURNAMES)}"
+
+    return " ".join(
+        f"{person()} met {person()} in {dice.choice(PLACES)} on {dice.randrange(1, 28)} May "
+        f"{dice.randrange(1800, 1900)}. He left the long letter of {dice.choice(SURNAMES)} there."
+        for _ in range(sentences)
+    )
+
+
+DOCUMENTS: list[Any] = [
+    *({"id": f"note {n}", "title": f"Note {n}", "text": text(n, 3)} for n in range(40)),
+    {"id": "book", "title": "The book", "text": text(1000, 90)},
+    *({"id": f"letter {n}", "title": f"Letter {n}", "text": text(n, 12)} for n in range(40, 56)),
+]
+
+
+NS = "default"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What processes were asked to do, each batch."""
+    names: list[str] = []
+    mapped = Processes.mapped
+
+    def noted(self: Processes, work: Any, given: Any) -> Any:
+        names.extend(work.__name__ for _ in given)
+        return mapped(self, work, given)
+
+    monkeypatch.setattr(Processes, "mapped", noted)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "LEAST", 100)
+    monkeypatch.setattr("qrmem.agents.reading.LOCAL_BATCH", 8)
+    monkeypatch.setattr("qrmem.agents.building.PORTION", 32)
+
+
+async def kept(path: Path) -> list[Any]:
+    """Return what a memory is made of."""
+    store = await open_store(str(path), Settings())
+    ids = sorted(await store.document_texts(NS))
+    await write_graphml(store, NS, str(path.with_suffix(".xml")))
+    found = [
+        await store.contributions(NS, *ids),
+        await store.ledger(NS),
+        await store.merged_segments(NS, *ids),
+        [info.summary for info in await store.documents(NS)],
+        path.with_suffix(".xml").read_text(),
+    ]
+    await store.close()
+    return found
+
+
+async def read(path: Path, documents: list[Any] = DOCUMENTS, **chosen: Any) -> qrmem.AddReport:
+    async with qrmem.open(str(path), segment_tokens=60, embedder="none", **chosen) as memory:
+        return await memory.add(documents)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What this process makes alone."""
+
+    async def made(path: Path) -> list[Any]:
+        report = await read(path, processes=0)
+        assert report.states == {"ok": report.read}
+        return await kept(path)
+
+    return asyncio.run(made(tmp_path_factory.mktemp("alone") / "memory.db"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_a_memory_is_the_same_however_many_read_it(
+    tmp_path: Path, alone: list[Any], count: int, asked: list[str]
+) -> None:
+    report = await read(tmp_path / "apart.db", processes=count)
+    assert report.states == {"ok": report.read}
+    assert await kept(tmp_path / "apart.db") == alone
+    assert {"extract", "supplement"} == set(asked)
+
+
+async def test_rows_are_made_where_segments_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: list[Any]
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("rows are made twice")
+
+    monkeypatch.setattr("qrmem.memory.merging.rows_of", never)
+    await read(tmp_path / "apart.db", processes=2)
+    assert await kept(tmp_path / "apart.db") == alone
+
+
+@pytest.mark.parametrize("after", [0, 3, 9])
+async def test_what_a_process_is_lost_with_is_read_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: list[Any], after: int
+) -> None:
+    made = apart.Apart.made
+    seen = 0
+
+    async def losing(self: Any, *given: Any) -> AsyncGenerator[Any, None]:
+        nonlocal seen
+        async with aclosing(made(self, *given)) as found:
+            async for one in found:
+                if seen == after:
+                    for process in self._processes._all:
+                        process._process.kill()
+                seen += 1
+                yield one
+
+    monkeypatch.setattr(apart.Apart, "made", losing)
+    report = await read(tmp_path / "apart.db", processes=2)
+    assert report.states == {"ok": report.read}
+    assert seen > after
+    assert await kept(tmp_path / "apart.db") == alone
+
+
+async def test_a_run_is_stopped_by_time_while_others_read(
+    tmp_path: Path, alone: list[Any], asked: list[str]
+) -> None:
+    path = tmp_path / "apart.db"
+    report = await read(path, processes=2, max_seconds=0.05)
+    assert "0.05 seconds" in report.stopped
+    assert report.states["pending"]
+    assert asked
+    report = await read(path, processes=2)
+    assert not report.stopped
+    assert report.resumed or report.added
+    assert await kept(path) == alone
+
+
+async def test_few_segments_are_read_here(tmp_path: Path, asked: list[str]) -> None:
+    await read(tmp_path / "few.db", DOCUMENTS[:10], processes=2)
+    assert not asked

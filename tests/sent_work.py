@@ -1,0 +1,44 @@
+"""Work that tests send to other processes: functions that these can import."""
+
+import asyncio
+import os
+import sys
+import time
+
+
+async def doubled(number: int) -> int:
+    """Return twice a number."""
+    return 2 * number
+
+
+async def process_id(_: object) -> int:
+    """Return by whom it is done."""
+    return os.getpid()
+
+
+async def printed(text: str) -> str:
+    """Return a text and print it on both streams."""
+    print(text, flush=True)
+    sys.stderr.write(text)
+    return text
+
+
+async def refused_above_two(number: int) -> int:
+    """Return a number up to two."""
+    if number > 2:
+        raise ValueError(number)
+    return number
+
+
+async def ended_above_two(number: int) -> int:
+    """Return a number up to two; end the process at a higher one."""
+    if number > 2:
+        os._exit(1)
+    return number
+
+
+async def slept(seconds: float) -> float:
+    """Block for some seconds."""
+    time.sleep(seconds)  # noqa: ASYNC251
+    await asyncio.sleep(0)
+    return seconds
