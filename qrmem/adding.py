@@ -23,7 +23,7 @@ from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.retrieval.keeping import Keeper
 from qrmem.sources import PassedOver, Refused, Source, documents
-from qrmem.text.code import Outline, outline
+from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.wiring import Run, Tools, measured
 
@@ -271,8 +271,9 @@ class Adder:
     def _outline(self, document: Document) -> Outline:
         """Return a source file's outline; it is wanted twice, once after the other."""
         if self._outlined is None or self._outlined[0] != document.text:
-            found = outline(document.text, str(document.metadata[CODE_KEY]))
-            if found.is_broken or len(found.parents) == 1:
+            language = str(document.metadata[CODE_KEY])
+            found = outline(document.text, language)
+            if found.is_broken or not has_grammar(language):
                 self._tally.unparsed.append(document.id or "")
             self._outlined = document.text, found
         return self._outlined[1]

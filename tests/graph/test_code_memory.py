@@ -105,6 +105,7 @@ async def test_what_is_not_read_is_counted_by_reason(tree: Path) -> None:
     (tree / "broken.py").write_text("def f(:\n")
     (tree / "latin.py").write_bytes("# café\nname = 'é'\n".encode("latin-1"))
     (tree / "empty.py").write_text("")
+    (tree / "remark.py").write_text("# nothing but a remark\n")
     async with qrmem.open("memory://", embedder="none") as memory:
         report = await memory.add(str(tree))
         assert report.passed_over == {

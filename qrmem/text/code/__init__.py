@@ -2,7 +2,7 @@
 
 from qrmem.text.code.languages import SUFFIXES, language_of
 from qrmem.text.code.outline import Call, Definition, Import, Outline
-from qrmem.text.code.parsing import outline
+from qrmem.text.code.parsing import has_grammar, outline
 
 __all__ = [
     "SUFFIXES",
@@ -10,6 +10,7 @@ __all__ = [
     "Definition",
     "Import",
     "Outline",
+    "has_grammar",
     "language_of",
     "outline",
 ]
