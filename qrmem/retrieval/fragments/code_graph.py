@@ -56,40 +56,85 @@ class CodeGraph:
         sizes = [shape.size for shape in self._shapes.values()]
         self._starts = dict(zip(self._paths, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         self._count = sum(sizes)
+        self._firsts = np.fromiter(self._starts.values(), dtype=np.int64)
         self._graph = self._joined(edges)
         self._cover, self._twins, self._owner = self._covers()
         self._covered = self._cover.T.tocsr()
         self._reach = self._reaches()
 
-    def row(self, path: str) -> tuple[Row, frozenset[str]]:
-        """Return what a file's fragments are related to, and all files within the cut-off."""
+    @property
+    def limit(self) -> float:
+        """Cost up to which paths count."""
+        return self._limit
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether directories are part of the search."""
+        return self._cutoff <= _MIXED
+
+    def row(self, path: str) -> "tuple[Row, NDArray[np.float64]]":
+        """Return what a file's fragments are related to.
+
+        Returns:
+            The row, and the costs from the file to all nodes, infinite beyond the cut-off.
+        """
         mine = self._fragments(path)
         sources = np.unique(self._cover[mine].indices).astype(np.int64)
-        near = self._near(sources)
-        strengths = self._strengths(sources, near)
+        distances = self._reached(sources)
+        near = np.flatnonzero(np.isfinite(distances))
+        strengths = np.exp(-self._costs(sources, near))
         touched = self._covered[near]
         others = np.unique(touched.indices).astype(np.int64)
         # From the left, so that what is dense stays thin.
         weights = touched[:, others].T @ (self._cover[mine][:, sources] @ strengths).T
         twins = self._twins[mine] @ self._twins[others].T
-        row = self._row(path, mine, others, weights.T + twins.toarray())
-        return row, frozenset(self._files_at(near))
+        return self._row(path, mine, others, weights.T + twins.toarray()), distances
 
-    def within(self, paths: Sequence[str]) -> set[str]:
-        """Return the files that a path within the cut-off leads to from any of these."""
-        if not paths:
-            return set()
-        nodes = np.concatenate(
-            [self._starts[path] + np.arange(self._shapes[path].size) for path in paths]
+    def files_at(self, nodes: "NDArray[np.int64]") -> set[str]:
+        """Return the files that some nodes are of, given in order."""
+        numbers = np.searchsorted(self._firsts, nodes[nodes < self._count], "right")
+        return {self._paths[n - 1] for n in np.unique(numbers).tolist()}
+
+    def places(self, path: str, nodes: Sequence[int]) -> "NDArray[np.int64]":
+        """Return where the graph has nodes of a file, as its outline calls them."""
+        within = np.searchsorted(self._shapes[path].numbers, np.array(nodes, dtype=np.int64))
+        found: NDArray[np.int64] = self._starts[path] + within
+        return found
+
+    def call_costs(self, hops: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        """Return what calls cost that are so many edges above."""
+        costs: NDArray[np.float64] = -np.log(CALL * SYNTAX**hops)
+        return costs
+
+    def distances(self, nodes: "NDArray[np.int64]") -> "tuple[Sequence[str], NDArray[np.float64]]":
+        """Return the files within reach of some nodes.
+
+        Returns:
+            Paths, and `(nodes, paths)`: the cost from each node to the nearest of each file's nodes
+            that stand for its fragments.
+        """
+        near = np.flatnonzero(np.isfinite(self._reached(nodes)))
+        costs = self._costs(nodes, near)
+        stands = np.diff(self._covered.indptr)[near] > 0
+        owner = np.searchsorted(self._firsts, near[stands], "right") - 1
+        numbers, firsts = np.unique(owner, return_index=True)
+        if not numbers.size:
+            return (), np.zeros((nodes.size, 0))
+        nearest: NDArray[np.float64] = np.minimum.reduceat(costs[:, stands], firsts, axis=1)
+        return [self._paths[n] for n in numbers.tolist()], nearest
+
+    def inside(
+        self, path: str, nodes: "NDArray[np.int64]", others: "NDArray[np.int64]"
+    ) -> "NDArray[np.float64]":
+        """Return the costs from nodes of a file to others of it, over none of another file."""
+        from scipy.sparse.csgraph import dijkstra
+
+        start = self._starts[path]
+        own = slice(start, start + self._shapes[path].size)
+        found: NDArray[np.float64] = dijkstra(
+            self._graph[own, own], indices=nodes - start, limit=self._limit
         )
-        return self._files_at(self._near(nodes))
-
-    def inside(self, path: str, nodes: Sequence[int]) -> "NDArray[np.float64]":
-        """Return how strongly some nodes of a file, as its outline calls them, are tied within."""
-        shape = self._shapes[path]
-        places = np.array([shape.place(node) for node in nodes], dtype=np.int64)
-        mine = self._starts[path] + np.arange(shape.size)
-        return self._strengths(self._starts[path] + places, mine)[:, places]
+        return found[:, others - start]
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -100,7 +145,7 @@ class CodeGraph:
             tails.append(self._starts[path] + shape.parents[1:])
             costs.append(np.full(shape.size - 1, -math.log(SYNTAX)))
         calls = list(self._calls(edges))
-        folders, count = self._folders() if self._cutoff <= _MIXED else ([], self._count)
+        folders, count = self._folders() if self.has_folders else ([], self._count)
         for pairs, weight in ((calls, 1.0), (folders, DIRECTORY)):
             table = np.array(pairs, dtype=np.float64).reshape(-1, 3)
             heads.append(table[:, 0].astype(np.int64))
@@ -177,21 +222,19 @@ class CodeGraph:
         first, after = np.searchsorted(self._owner, [number, number + 1])
         return np.arange(first, after)
 
-    def _files_at(self, nodes: "NDArray[np.int64]") -> set[str]:
-        firsts = np.fromiter(self._starts.values(), dtype=np.int64)
-        numbers = np.searchsorted(firsts, nodes[nodes < self._count], "right")
-        return {self._paths[n - 1] for n in np.unique(numbers).tolist()}
-
-    def _near(self, sources: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    def _reached(self, sources: "NDArray[np.int64]") -> "NDArray[np.float64]":
+        """Return the cost from the nearest of some nodes to all, infinite beyond the cut-off."""
         from scipy.sparse.csgraph import dijkstra
 
-        found = dijkstra(self._graph, indices=sources, limit=self._limit, min_only=True)
-        return np.flatnonzero(np.isfinite(found))
+        found: NDArray[np.float64] = dijkstra(
+            self._graph, indices=sources, limit=self._limit, min_only=True
+        )
+        return found
 
-    def _strengths(
+    def _costs(
         self, sources: "NDArray[np.int64]", near: "NDArray[np.int64]"
     ) -> "NDArray[np.float64]":
-        """Return `(sources, near)`: the strength of the best path, 0 below the cut-off.
+        """Return `(sources, near)`: the cost of the best path, infinite beyond the cut-off.
 
         What lies on a path within the cut-off is itself within it, so nothing outside is missed.
         """
@@ -199,7 +242,7 @@ class CodeGraph:
 
         inner = self._graph[near][:, near]
         place = np.searchsorted(near, sources)
-        found: NDArray[np.float64] = np.exp(-dijkstra(inner, indices=place, limit=self._limit))
+        found: NDArray[np.float64] = dijkstra(inner, indices=place, limit=self._limit)
         return found
 
     def _row(

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from qrmem.errors import MissingError
-from qrmem.retrieval.fragments.change import Change, Origin, complete
+from qrmem.retrieval.fragments.change import Change, Origin, complete, seen
 from qrmem.retrieval.fragments.code_graph import CodeGraph
 from qrmem.retrieval.fragments.row import Row
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile, labels, resolved
@@ -21,7 +23,7 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore, Kept
 
-VERSION = 4
+VERSION = 5
 """Of what is kept; another number makes everything again."""
 CUTOFF = 0.05
 _BATCH = 500
@@ -77,21 +79,13 @@ class CodeIndex:
 
     async def _update(self, digests: Mapping[str, str]) -> None:
         files = await self._outlines(digests)
-        change = await asyncio.to_thread(self._change, files, digests)
+        made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
+        change = await asyncio.to_thread(Change.between, self._origins, made.of_all, made.transits)
         for path in change.gone:
             self._origins.pop(path, None)
             self._packed.pop(path, None)
         for path in sorted(change.stale):
-            row, near = await asyncio.to_thread(change.graph.row, path)
-            within = {other: change.seen(other) for other in sorted(near)}
-            await self._keep_row(path, row.packed(), Origin(change.made_of[path], within))
-
-    def _change(self, files: Mapping[str, SourceFile], digests: Mapping[str, str]) -> "Change":
-        with _uncollected():
-            edges, named = resolved(files), labels(files)
-            made_of = {path: _made_of(digests[path], edges[path], named) for path in files}
-            graph = CodeGraph(files, edges, self.cutoff)
-            return Change.between(self._origins, made_of, graph, Transits(graph, edges, named))
+            await self._keep_row(path, *await asyncio.to_thread(made.row, path))
 
     async def _keep_row(self, path: str, packed: str, origin: Origin) -> None:
         """Keep a row, and apart from it what it was made from: after a change, that alone is read.
@@ -172,6 +166,38 @@ class CodeIndex:
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Sequence[str]) -> None:
         if not self.store.is_read_only:
             await self.store.put_cached(self.ns, key, value, segments=segments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What rows are made from.
+
+    Attributes:
+        of_all: digest of each file's outline and of where its calls lead.
+    """
+
+    graph: CodeGraph
+    transits: Transits
+    of_all: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, files: Mapping[str, SourceFile], digests: Mapping[str, str], cutoff: float
+    ) -> "_Made":
+        """Join a repository's files."""
+        with _uncollected():
+            edges, named = resolved(files), labels(files)
+            of_all = {path: _made_of(digests[path], edges[path], named) for path in files}
+            graph = CodeGraph(files, edges, cutoff)
+            return cls(graph, Transits(graph, edges, named), of_all)
+
+    def row(self, path: str) -> tuple[str, Origin]:
+        """Return a file's row, packed, and what it was made from."""
+        row, distances = self.graph.row(path)
+        ways = self.transits.seen_from(distances)
+        near = sorted(self.graph.files_at(np.flatnonzero(np.isfinite(distances))))
+        within = {other: seen(ways.get(other, ""), self.of_all[other]) for other in near}
+        return row.packed(), Origin(self.of_all[path], within)
 
 
 @contextmanager

@@ -1,20 +1,45 @@
-"""What a file is to paths that only pass through it; where that stays, they stay."""
+"""What a file is to paths that only pass through it; where that stays, they stay.
+
+A door is a node by which calls leave or enter a file. A path through the file comes in by one door
+and goes out by another: for a row, only the doors matter that its file reaches strongly enough to
+get out by another within the cut-off.
+"""
 
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from qrmem.retrieval.fragments.code_graph import CodeGraph
     from qrmem.retrieval.fragments.source_files import Edge
 
-_Door = tuple[str, str | int, int]
+_Crossing = tuple[str, str | int, int]
 """The other file, what of it (a definition's label, or the node with the call), and how many edges
 lie between."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Doors:
+    """The doors of one file.
+
+    Attributes:
+        places: in the graph.
+        names: digests of where they lead, as numbers.
+        costs: of the cheapest way out by each.
+        inside: from door to door within the file; not a number where nobody has asked.
+    """
+
+    places: "NDArray[np.int64]"
+    names: "NDArray[np.int64]"
+    costs: "NDArray[np.float64]"
+    inside: "NDArray[np.float64]"
 
 
 class Transits:
@@ -28,42 +53,100 @@ class Transits:
     ) -> None:
         """Collect, for every file, by which nodes calls leave and enter it."""
         self._graph = graph
-        self._doors: dict[str, dict[int, list[_Door]]] = defaultdict(lambda: defaultdict(list))
-        self._known: dict[str, dict[int, int]] = {}
+        self._found: dict[str, dict[int, list[_Crossing]]] = defaultdict(lambda: defaultdict(list))
+        self._ranks: dict[str, dict[int, int]] = {}
+        self._doors: dict[str, _Doors] = {}
         for path, found in edges.items():
             for node, hops, other, target in found:
                 if path != other:
                     to = other, labels[other, target], hops
-                    self._doors[path][node].append(to)
-                    self._doors[other][target].append((path, node, hops))
+                    self._found[path][node].append(to)
+                    self._found[other][target].append((path, node, hops))
 
-    def beside(self, path: str) -> set[str]:
-        """Return the files that calls lead to from a file, or come from."""
-        doors = self._doors.get(path, {})
-        return {other for found in doors.values() for other, _, _ in found}
+    def seen_from(self, distances: "NDArray[np.float64]") -> dict[str, str]:
+        """Return what stands for the ways through files within reach of one.
 
-    def digest(self, path: str) -> str:
-        """Return what stands for all ways through a file.
+        Args:
+            distances: from the file to all nodes, infinite beyond the cut-off.
 
-        Equal digests: whoever changed the file between, paths among other files are as they were.
+        Returns:
+            Digests by path. Equal digests of a file then and now: whoever changed that file
+            between, paths from here to files beyond it are as they were.
         """
-        doors = self._doors.get(path, {})
-        nodes = sorted(doors)
-        # The root is the door to the directories.
-        within = self._graph.inside(path, [0, *nodes])
-        said = json.dumps([sorted(map(self._said, doors[node])) for node in nodes])
-        rounded = np.round(within, 9).tobytes()
-        return hashlib.sha256(said.encode() + rounded).hexdigest()[:16]
+        found = {}
+        for path in sorted(self._graph.files_at(np.flatnonzero(np.isfinite(distances)))):
+            if path in self._found or self._graph.has_folders:
+                digest = self._digest(path, distances[self._of(path).places])
+                if digest:
+                    found[path] = digest
+        return found
 
-    def _said(self, door: _Door) -> tuple[str, str, int]:
-        """Return a door by names that stay where lines move: of a call, which door it is there."""
-        other, what, hops = door
+    def through(self, path: str) -> dict[str, str]:
+        """Return what stands for the ways through one file, as seen from all within reach."""
+        if path not in self._found and not self._graph.has_folders:
+            return {}
+        found = {}
+        others, distances = self._graph.distances(self._of(path).places)
+        for other, starts in zip(others, distances.T, strict=True):
+            digest = self._digest(path, starts)
+            if digest:
+                found[other] = digest
+        return found
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _digest(self, path: str, starts: "NDArray[np.float64]") -> str:
+        """Return a digest of the ways that remain, where the doors are reached at some costs."""
+        doors, limit = self._of(path), self._graph.limit
+        entries = np.flatnonzero(starts + doors.costs.min() <= limit)
+        if not entries.size:
+            return ""
+        inside = self._inside(path, entries)
+        entry, way_out = np.nonzero(starts[entries, None] + inside + doors.costs <= limit)
+        if not entry.size:
+            return ""
+        names = doors.names[[entries[entry], way_out]]
+        rounded = np.round(inside[entry, way_out], 7)
+        return hashlib.blake2b(names.tobytes() + rounded.tobytes(), digest_size=8).hexdigest()
+
+    def _inside(self, path: str, entries: "NDArray[np.int64]") -> "NDArray[np.float64]":
+        doors = self._of(path)
+        missing = entries[np.isnan(doors.inside[entries, 0])]
+        if missing.size:
+            doors.inside[missing] = self._graph.inside(path, doors.places[missing], doors.places)
+        found: NDArray[np.float64] = doors.inside[entries]
+        return found
+
+    def _of(self, path: str) -> _Doors:
+        if path not in self._doors:
+            found = self._found.get(path, {})
+            nodes = sorted(found)
+            hops = [min(crossing[2] for crossing in found[node]) for node in nodes]
+            costs = self._graph.call_costs(np.array(hops, dtype=np.float64))
+            names = [self._name(found[node]) for node in nodes]
+            if self._graph.has_folders:  # the root is the door to these
+                nodes, names = [0, *nodes], [0, *names]
+                costs = np.concatenate([[0.0], costs])
+            self._doors[path] = _Doors(
+                self._graph.places(path, nodes),
+                np.array(names, dtype=np.int64),
+                costs,
+                np.full((len(nodes), len(nodes)), np.nan),
+            )
+        return self._doors[path]
+
+    def _name(self, crossings: Sequence[_Crossing]) -> int:
+        said = json.dumps(sorted(map(self._said, crossings))).encode()
+        return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
+
+    def _said(self, crossing: _Crossing) -> tuple[str, str, int]:
+        """Return it by names that stay where lines move: of a call, which door it is there."""
+        other, what, hops = crossing
         if isinstance(what, int):
-            what = str(self._places(other)[what])
+            what = str(self._rank(other)[what])
         return other, what, hops
 
-    def _places(self, path: str) -> dict[int, int]:
-        """Return which door, counted from the first, a node of a file is."""
-        if path not in self._known:
-            self._known[path] = {node: n for n, node in enumerate(sorted(self._doors[path]))}
-        return self._known[path]
+    def _rank(self, path: str) -> dict[int, int]:
+        if path not in self._ranks:
+            self._ranks[path] = {node: n for n, node in enumerate(sorted(self._found[path]))}
+        return self._ranks[path]
