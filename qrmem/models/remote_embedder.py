@@ -107,7 +107,7 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self.dimension), dtype=np.float32)
-        opened = open_client(self._endpoint, "embeddings", self._model, self._timeout)
+        opened = open_client(self._endpoint, "/embeddings", self._model, self._timeout)
         async with await opened as client:
             places = asyncio.Semaphore(self._places)
 

@@ -1,8 +1,9 @@
 """One request to an OpenAI-compatible server: the whole answer in time, or one of our errors."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,14 +14,12 @@ from qrmem.models.refusals import from_connection, from_status
 from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
-    from httpx2 import URL, AsyncClient, Response
+    from openai import AsyncOpenAI
 
 Hear = Callable[[Mapping[str, str]], None]
 
 CONNECT_SECONDS = 4.0
 """Time to get a connection; a command with no route to its server ends within 5 seconds."""
-_TRANSPORTS = ("httpx2", "httpcore2", "h11", "anyio", "ssl")
-"""Packages whose errors mean that a request got no whole answer."""
 
 
 class Client:
@@ -35,10 +34,17 @@ class Client:
     """
 
     def __init__(
-        self, client: "AsyncClient", url: "URL", endpoint: Endpoint, model: str, seconds: float
+        self,
+        client: "AsyncOpenAI",
+        path: str,
+        answer: type[Any],
+        endpoint: Endpoint,
+        model: str,
+        seconds: float,
     ) -> None:
         self._client = client
-        self._url = url
+        self._path = path
+        self._answer = answer
         self._endpoint = endpoint
         self._model = model
         self._seconds = seconds
@@ -50,10 +56,9 @@ class Client:
             hear: takes the headers.
         """
         async with self._translated(), asyncio.timeout(self._seconds):
-            answer = await self._client.post(self._url, json=body)
-            self._check(answer)
+            answer = await self._client.post(self._path, cast_to=self._answer, body=body)
             hear(answer.headers)
-            return answer.text
+            return str(answer.text)
 
     async def stream(
         self,
@@ -70,28 +75,34 @@ class Client:
             take: hears each piece of the reply as it comes.
             hear: takes the headers.
         """
-        async with (
-            self._translated(),
-            asyncio.timeout(self._seconds),
-            self._client.stream("POST", self._url, json=body) as answer,
-        ):
-            is_whole = "event-stream" not in answer.headers.get("content-type", "")
-            if is_whole or not answer.is_success:
-                await answer.aread()
-            self._check(answer)
-            hear(answer.headers)
-            if is_whole:
-                return answer.text
-            try:
-                return await joined(answer.aiter_lines(), take)
-            except (ValueError, TypeError, AttributeError) as exc:
-                said = self._endpoint.clean(str(exc))
-                text = f"{self._endpoint.host} sent no whole reply: {said}"
-                raise Transient(text, cause="body") from exc
+        from openai import AsyncStream
+
+        async with self._translated(), asyncio.timeout(self._seconds):
+            answer = await self._client.post(
+                self._path,
+                cast_to=self._answer,
+                body=body,
+                stream=True,
+                stream_cls=AsyncStream[Any],
+            )
+            async with aclosing(answer):
+                return await self._joined(answer, take, hear)
+
+    async def _joined(self, answer: Any, take: Callable[[str], None], hear: Hear) -> str:
+        hear(answer.headers)
+        if "event-stream" not in answer.headers.get("content-type", ""):
+            await answer.aread()
+            return str(answer.text)
+        try:
+            return await joined(answer.aiter_lines(), take)
+        except (ValueError, TypeError, AttributeError) as exc:
+            said = self._endpoint.clean(str(exc))
+            text = f"{self._endpoint.host} sent no whole reply: {said}"
+            raise Transient(text, cause="body") from exc
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._client.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,36 +110,36 @@ class Client:
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
-    def _check(self, answer: "Response") -> None:
-        if not answer.is_success:
-            raise from_status(
-                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
-            )
-
     @asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
         """Raise what fails in a request as one of our errors."""
+        import openai
+
         try:
             yield
-        except (QrmemError, asyncio.CancelledError):
-            raise
+        except openai.APIStatusError as exc:
+            answer = exc.response
+            raise from_status(
+                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
+            ) from exc
+        except (openai.APIConnectionError, TimeoutError) as exc:
+            raise from_connection(exc, self._endpoint, self._seconds) from exc
         except UnicodeEncodeError as exc:
             raise UsageError(
                 f"the model's name {self._model!r} holds characters that cannot be sent"
             ) from exc
-        except UnicodeError as exc:
-            text = f"{self._endpoint.host}: {self._endpoint.clean(str(exc))}"
-            raise Transient(text, cause="body") from exc
+        except (openai.OpenAIError, UnicodeError) as exc:
+            said = self._endpoint.clean(str(exc)) or type(exc).__name__
+            raise Transient(f"{self._endpoint.host}: {said}", cause="body") from exc
         except Exception as exc:
-            # What is below the client does not always speak in the client's own errors.
-            is_lost = isinstance(exc, TimeoutError)
-            if not is_lost and type(exc).__module__.partition(".")[0] not in _TRANSPORTS:
+            # In the middle of a stream the client's own transport speaks, whichever it is.
+            if isinstance(exc, QrmemError) or not type(exc).__module__.startswith("http"):
                 raise
             raise from_connection(exc, self._endpoint, self._seconds) from exc
 
 
 async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float) -> Client:
-    """Return a client that reads neither key nor URL on its own, and never retries.
+    """Return a client that never retries by itself and reads neither key nor URL on its own.
 
     Args:
         path: below the base URL.
@@ -137,26 +148,33 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
     Raises:
         MissingError: proxies or certificates that the environment names do not work here.
     """
-    # The import takes a tenth of a second, during which no other call may time out.
-    await asyncio.to_thread(import_module, "httpx2")
-    import httpx2
+    # The first import takes more than a second, during which no other call may time out.
+    await asyncio.to_thread(import_module, "openai")
+    import openai
 
-    key = endpoint.key.reveal() or "none"
-    login = endpoint.login
     try:
-        client = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
-            auth=(login[0], login[1].reveal()) if login else None,
-            timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
-            limits=httpx2.Limits(),  # whoever sends decides how many are in flight
-            follow_redirects=True,
+        client = openai.AsyncOpenAI(
+            api_key=endpoint.key.reveal() or "none",
+            base_url=endpoint.url,
+            default_headers=_login(endpoint),
+            timeout=openai.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+            max_retries=0,
         )
     except (ImportError, OSError, ValueError) as exc:
         # The environment names proxies or certificates that do not work here.
         raise MissingError(f"{endpoint.host} cannot be asked from here: {exc}") from exc
-    base = httpx2.URL(endpoint.url)
-    url = base.copy_with(path=f"{base.path.rstrip('/')}/{path}")
-    return Client(client, url, endpoint, model, seconds)
+    # As it comes from the HTTP library below: httpx2, or httpx, by the client's version.
+    answer = import_module(type(client.base_url).__module__).Response
+    return Client(client, path, answer, endpoint, model, seconds)
+
+
+def _login(endpoint: Endpoint) -> dict[str, str]:
+    """Return the header of a name and password, which stands in for that of a key."""
+    if endpoint.login is None:
+        return {}
+    name, password = endpoint.login
+    pair = f"{name}:{password.reveal()}".encode()
+    return {"Authorization": f"Basic {b64encode(pair).decode()}"}
 
 
 __all__ = ["CONNECT_SECONDS", "Client", "open_client"]

@@ -1,7 +1,7 @@
 """Tokenizers by name: the offline one, tiktoken's, and those of a Hugging Face file."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from qrmem.errors import MissingError, UsageError
@@ -27,7 +27,7 @@ def open_tokenizer(name: str) -> Tokenizer:
     """
     kind, _, value = name.partition(":")
     if name in ("builtin", BuiltinTokenizer.name):
-        return BuiltinTokenizer()
+        return _builtin()
     if kind == "tiktoken" and value:
         return LibraryTokenizer(name, _tiktoken(value))
     if kind == "hf" and value:
@@ -98,6 +98,12 @@ class LibraryTokenizer:
             middle = (low + high) // 2
             low, high = (middle, high) if self.count(text[:middle]) <= limit else (low, middle)
         return text[:low]
+
+
+@cache
+def _builtin() -> BuiltinTokenizer:
+    """Return the one that all share: it remembers what it has counted."""
+    return BuiltinTokenizer()
 
 
 def _tiktoken(name: str) -> Callable[[str], int]:

@@ -13,11 +13,11 @@ from qrmem.models.requests import Client, open_client
 from qrmem.models.streaming import Fields
 from qrmem.ports import ChatReply, ChatRequest, Event, Listener
 
-_PATH = "chat/completions"
+_PATH = "/chat/completions"
 
 
 class OpenAITransport:
-    """Chat completions over HTTP; the HTTP library is imported with the first request."""
+    """Chat completions over the `openai` client, which is imported with the first request."""
 
     def __init__(self, endpoint: Endpoint, model: str, timeout: float) -> None:
         self._endpoint = endpoint

@@ -53,7 +53,7 @@ def test_choosing_an_embedder_loads_nothing_heavy() -> None:
         "import sys\n"
         "from qrmem.models.embedders import default_embedder, open_embedder\n"
         "default_embedder()\n"
-        "heavy = {'torch', 'sentence_transformers', 'transformers', 'httpx2', 'pydantic'}\n"
+        "heavy = {'torch', 'sentence_transformers', 'transformers', 'openai', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

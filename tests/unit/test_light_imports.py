@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"langgraph", "langchain_core", "httpx2", "neo4j", "networkx", "scipy", "torch"}
+HEAVY = {"langgraph", "langchain_core", "openai", "neo4j", "networkx", "scipy", "torch"}
 
 REPORT = "import sys; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
 
