@@ -2,9 +2,10 @@
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal
 
 from qrmem.text.names import differ_in_number, is_alias
@@ -61,11 +62,14 @@ class Aliases:
             for initials in initials_of(name):
                 self._by_initials[initials].add(name)
 
-    def fuller(self, name: str) -> list[Fuller]:
+    def fuller(self, name: str, is_fit: Callable[[str, Kind], bool]) -> list[Fuller]:
         """Return the names that a name may be short for, sorted.
 
         All are fuller in the order of `fullness`, so that two spellings of one name point one way.
         Names that differ in a number are never aliases, and bare numbers have none.
+
+        Args:
+            is_fit: what else is asked of a fuller name; asked first, as it says less about words.
         """
         words = core_words(name)
         if all(word.isdigit() for word in words):
@@ -74,12 +78,16 @@ class Aliases:
         if not candidates:
             return []
         own = fullness(name)
+        fitting = [
+            Fuller(other, kind)
+            for other in candidates
+            if fullness(other) > own and is_fit(other, kind := _kind(words, core_words(other)))
+        ]
         return [
-            Fuller(other, self._kind(name, other))
-            for other in sorted(candidates)
-            if fullness(other) > own
-            and is_alias(self._names[name], self._names[other])
-            and not differ_in_number(name, other)
+            other
+            for other in sorted(fitting, key=attrgetter("name"))
+            if is_alias(self._names[name], self._names[other.name])
+            and not differ_in_number(name, other.name)
         ]
 
     def rivals(self, name: str) -> list[str]:
@@ -98,11 +106,6 @@ class Aliases:
             if fullness(other) > own and _begins_or_ends(core_words(other), words)
         )
 
-    def _kind(self, name: str, other: str) -> Kind:
-        few, many = core_words(name), core_words(other)
-        is_acronym = len(few) == 1 and few[0] not in many
-        return "other form" if is_acronym or len(few) == len(many) else "part"
-
     def _candidates(self, name: str, words: tuple[str, ...]) -> set[str]:
         found = self._sharing(words)
         if len(words) == 1:
@@ -120,6 +123,11 @@ class Aliases:
         first = titled(name)[1][:1]
         written = next(iter(self._names[name].split()), "")
         return len("".join(first)) == 1 or (len(written) <= 3 and written.isupper())
+
+
+def _kind(few: tuple[str, ...], many: tuple[str, ...]) -> Kind:
+    is_acronym = len(few) == 1 and few[0] not in many
+    return "other form" if is_acronym or len(few) == len(many) else "part"
 
 
 @lru_cache(maxsize=200_000)

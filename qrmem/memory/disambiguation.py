@@ -16,6 +16,7 @@ Names that differ in a number never meet by 3 or 4.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
@@ -107,7 +108,11 @@ class _Merging:
     def __init__(self, uses: dict[str, NameUse]) -> None:
         self._uses = uses
         self._split = {key: split_key(key) for key in uses}
-        self._spelled = {key for key, use in uses.items() if spells(use.surface, key)}
+        self._spelled = {
+            key: " ".join(use.surface.split())
+            for key, use in uses.items()
+            if spells(use.surface, key)
+        }
         self._entity = {key: key for key in uses}
         self._members = {key: [key] for key in uses}
         self._why: dict[str, tuple[Reason, float]] = {}
@@ -198,7 +203,7 @@ class _Merging:
         fuller: dict[str, list[str]] = {}
         rivals: dict[str, list[str]] = defaultdict(list)
         for norm in written:
-            found = aliases.fuller(norm)
+            found = aliases.fuller(norm, partial(self._are_short, norm))
             others = [(key, f.kind) for f in found for key in self._by_norm[f.name]]
             for key in self._by_norm[norm] if others else ():
                 fitting = self._fitting(key, others)
@@ -253,9 +258,14 @@ class _Merging:
         same = [other for other in fitting if kind and self._split[other][1] == kind]
         return same or fitting
 
+    def _are_short(self, norm: str, fuller: str, how: Kind) -> bool:
+        """Whether a name of one form may be short for one of another, by all but their words."""
+        keys, others = self._by_norm[norm], self._by_norm[fuller]
+        return any(self._may_be_short(key, other, how) for key in keys for other in others)
+
     def _may_be_short(self, key: str, other: str, how: Kind) -> bool:
         (norm, kind), (fuller, other_kind) = self._split[key], self._split[other]
-        if other_kind in NUMERIC or not self._types_agree([key], [other]):
+        if other_kind in NUMERIC or (kind and other_kind and kind != other_kind):
             return False
         if how == "other form":
             return True
@@ -325,8 +335,10 @@ class _Merging:
             entities[canonical] = row
             if not spelling:
                 unspelled.add(canonical)
-            names |= dict.fromkeys(members, canonical)
-            merges += [self._merge(key, row) for key in members if key != canonical]
+            for key in members:
+                names[key] = canonical
+                if key != canonical:
+                    merges.append(self._merge(key, row))
         merges.sort(key=lambda merge: (merge.entity, merge.name, merge.reason))
         return Resolution(
             names=dict(sorted(names.items())),
@@ -351,8 +363,10 @@ class _Merging:
 
     def _spelling(self, keys: Sequence[str]) -> str:
         """Return the most frequent surface that spells names of one normalised form, or ""."""
+        if len(keys) == 1:
+            return self._spelled.get(keys[0], "")
         uses = [self._uses[key] for key in keys if key in self._spelled]
-        return " ".join(_most_frequent(uses).surface.split()) if uses else ""
+        return self._spelled[_most_frequent(uses).key] if uses else ""
 
     def _display(self, keys: Sequence[str]) -> str:
         return self._spelling(keys) or _guessed(self._split[keys[0]][0])
