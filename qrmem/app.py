@@ -264,7 +264,7 @@ class Memory(Conversing):
         """Forget the replies that are kept so as not to be paid for again; returns how many.
 
         What was made of them stays, and so do descriptions that a model folded. A question that is
-        asked again, a rebuild and a failed segment are then paid for again.
+        asked again and a failed segment are then paid for again.
         """
         from qrmem.models.caching import is_reply_key
 

@@ -65,9 +65,9 @@ def _hint(exc: QrmemError) -> str:
     """Return how to go on after a run that was stopped on purpose."""
     if not isinstance(exc, CapReached):
         return ""
-    from qrmem.cli.cost_lines import GO_ON
+    from qrmem.cli.cost_lines import AGAIN, go_on
 
-    return f"; {GO_ON}"
+    return f"; {go_on(AGAIN)}"
 
 
 def _take_any_text() -> None:

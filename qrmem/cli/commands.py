@@ -11,7 +11,7 @@ import qrmem
 from qrmem.app import Memory, open
 from qrmem.cli import costing, output
 from qrmem.cli.chatting import chat, correction_lines
-from qrmem.cli.cost_lines import GO_ON
+from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.evaluating import evaluate
 from qrmem.cli.parser import pairs
 from qrmem.cli.progress import Progress
@@ -79,12 +79,15 @@ async def add(arguments: Namespace) -> int:
             except BaseException:
                 if progress.done:
                     output.note(f"{progress.done} of {progress.total} segments were read and kept")
+                if arguments.rebuild and progress.total:
+                    output.note(f"to go on from there, {AGAIN_AFTER_REBUILD}")
                 raise
     if report.unchanged and (arguments.meta or arguments.title) and not arguments.update:
         output.note("title and metadata of a document that is there change with --update only")
     output.print_result(report, output.report_lines(report), as_json=arguments.json)
     if report.stopped:
-        output.note(f"stopped: {report.stopped}; {GO_ON}")
+        again = AGAIN_AFTER_REBUILD if arguments.rebuild else AGAIN
+        output.note(f"stopped: {report.stopped}; {go_on(again)}")
     if report.is_complete:
         return DONE
     return PARTLY if report.states or report.stopped else BAD_INPUT

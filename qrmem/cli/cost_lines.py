@@ -6,10 +6,15 @@ from qrmem.cli.output import safe, shortened
 from qrmem.planning.figures import Plan, Range, StagePlan
 from qrmem.records import UsageRow
 
-GO_ON = (
-    "what was paid for is kept: run the same command again, with a higher cap or with none, "
-    "to go on from there"
-)
+AGAIN = "run the same command again"
+AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would begin anew"
+
+
+def go_on(again: str) -> str:
+    """Say how to go on after a cap was reached."""
+    return (
+        f"what was paid for is kept: {again}, with a higher cap or with none, to go on from there"
+    )
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -135,4 +140,4 @@ def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
     ]
 
 
-__all__ = ["GO_ON", "aligned", "plan_lines", "usage_lines"]
+__all__ = ["AGAIN", "AGAIN_AFTER_REBUILD", "aligned", "go_on", "plan_lines", "usage_lines"]

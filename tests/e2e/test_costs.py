@@ -79,6 +79,19 @@ def test_a_capped_add_says_how_to_go_on_and_goes_on(qrmem: Shell, server: OpenAI
     assert qrmem("status").code == 0
 
 
+def test_a_capped_rebuild_says_how_to_go_on_without_paying_again(
+    qrmem: Shell, server: OpenAIServer
+) -> None:
+    book(qrmem)
+    assert qrmem("add", "book.md", *using(server)).code == 0
+    whole = server.stats.requests
+    ran = qrmem("add", "book.md", "--rebuild", "--max-calls", "3", *using(server))
+    assert ran.code == 1
+    assert "run the same command again without --rebuild" in ran.err
+    assert qrmem("add", "book.md", *using(server)).code == 0
+    assert server.stats.requests == 2 * whole
+
+
 @pytest.mark.parametrize(
     "cap", [["--max-tokens", "10"], ["--max-cost", "0"], ["--max-seconds", "0"]]
 )
