@@ -6,8 +6,8 @@ Paths are sought between the nodes of the files' shapes, which have no leaves.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -101,10 +101,9 @@ class CodeGraph:
         found: NDArray[np.int64] = self._starts[path] + within
         return found
 
-    def call_costs(self, hops: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    def call_costs(self, hops: "NDArray[np.int64]") -> "NDArray[np.float64]":
         """Return what calls cost that are so many edges above."""
-        costs: NDArray[np.float64] = -np.log(CALL * SYNTAX**hops)
-        return costs
+        return np.asarray(-math.log(CALL) - math.log(SYNTAX) * hops, dtype=np.float64)
 
     def distances(self, nodes: "NDArray[np.int64]") -> "tuple[Sequence[str], NDArray[np.float64]]":
         """Return the files within reach of some nodes.
@@ -144,41 +143,50 @@ class CodeGraph:
             heads.append(self._starts[path] + np.arange(1, shape.size))
             tails.append(self._starts[path] + shape.parents[1:])
             costs.append(np.full(shape.size - 1, -math.log(SYNTAX)))
-        calls = list(self._calls(edges))
+        callers, callees, hops = self._calls(edges)
         folders, count = self._folders() if self.has_folders else ([], self._count)
-        for pairs, weight in ((calls, 1.0), (folders, DIRECTORY)):
-            table = np.array(pairs, dtype=np.float64).reshape(-1, 3)
-            heads.append(table[:, 0].astype(np.int64))
-            tails.append(table[:, 1].astype(np.int64))
-            costs.append(-np.log(table[:, 2] * weight))
+        inner, outer = np.array(folders, dtype=np.int64).reshape(-1, 2).T
         return _symmetric(
-            np.concatenate(heads), np.concatenate(tails), np.concatenate(costs), count
+            np.concatenate([*heads, callers, inner]),
+            np.concatenate([*tails, callees, outer]),
+            np.concatenate(
+                [*costs, self.call_costs(hops), np.full(inner.size, -math.log(DIRECTORY))]
+            ),
+            count,
         )
 
-    def _calls(self, edges: Mapping[str, Sequence[Edge]]) -> Iterator[tuple[int, int, float]]:
-        places = {
-            path: dict(zip(shape.numbers.tolist(), range(start, start + shape.size), strict=True))
-            for (path, shape), start in zip(
-                self._shapes.items(), self._starts.values(), strict=True
-            )
-        }
-        for path, found in edges.items():
-            own = places[path]
-            for node, hops, other, target in found:
-                yield own[node], places[other][target], CALL * SYNTAX**hops
+    def _calls(
+        self, edges: Mapping[str, Sequence[Edge]]
+    ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]":
+        """Return the places of all calls, of what they call, and how many edges lie above."""
+        of_file = [len(edges.get(path, ())) for path in self._paths]
+        found = list(chain.from_iterable(edges.get(path, ()) for path in self._paths))
+        mine = np.repeat(np.arange(len(self._paths)), of_file)
+        theirs = np.array([self._number[edge.path] for edge in found], dtype=np.int64)
+        nodes, targets, hops = (
+            np.array([edge[n] for edge in found], dtype=np.int64) for n in (0, 3, 1)
+        )
+        # One ascending row of numbers for the nodes of all files.
+        step = 1 + max((int(shape.numbers[-1]) for shape in self._shapes.values()), default=0)
+        known = np.concatenate(
+            [n * step + shape.numbers for n, shape in enumerate(self._shapes.values())]
+        )
+        callers = np.searchsorted(known, mine * step + nodes).astype(np.int64)
+        callees = np.searchsorted(known, theirs * step + targets).astype(np.int64)
+        return callers, callees, hops
 
-    def _folders(self) -> tuple[list[tuple[int, int, float]], int]:
+    def _folders(self) -> tuple[list[tuple[int, int]], int]:
         numbers: dict[str, int] = {}
-        pairs: list[tuple[int, int, float]] = []
+        pairs: list[tuple[int, int]] = []
         for path in self._paths:
-            chain = [str(folder) for folder in PurePosixPath(path).parents]
-            known = [folder in numbers for folder in chain]
-            for folder in chain:
+            above = [str(folder) for folder in PurePosixPath(path).parents]
+            known = [folder in numbers for folder in above]
+            for folder in above:
                 numbers.setdefault(folder, self._count + len(numbers))
-            pairs.append((self._starts[path], numbers[chain[0]], 1.0))
-            for (inner, outer), is_known in zip(pairwise(chain), known, strict=False):
+            pairs.append((self._starts[path], numbers[above[0]]))
+            for (inner, outer), is_known in zip(pairwise(above), known, strict=False):
                 if not is_known:
-                    pairs.append((numbers[inner], numbers[outer], 1.0))
+                    pairs.append((numbers[inner], numbers[outer]))
         return pairs, self._count + len(numbers)
 
     def _covers(self) -> "tuple[csr_array, csr_array, NDArray[np.int64]]":
@@ -287,11 +295,11 @@ def _symmetric(
     """Return the graph both ways; of several edges between two nodes, the strongest."""
     from scipy.sparse import csr_array
 
-    both = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    cost = np.tile(costs, 2)
-    order = np.lexsort((cost, both[1], both[0]))
-    one, other, cost = both[0][order], both[1][order], cost[order]
-    first = np.ones(one.size, dtype=bool)
-    first[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
-    first &= one != other
-    return csr_array((cost[first], (one[first], other[first])), shape=(count, count))
+    between = np.concatenate([heads * count + tails, tails * count + heads])
+    order = np.argsort(between)
+    between = between[order]
+    first = np.flatnonzero(np.diff(between, prepend=-1))
+    cost = np.minimum.reduceat(np.tile(costs, 2)[order], first) if first.size else costs
+    one, other = np.divmod(between[first], count)
+    apart = one != other
+    return csr_array((cost[apart], (one[apart], other[apart])), shape=(count, count))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,8 +80,10 @@ class CodeIndex:
 
     async def _update(self, digests: Mapping[str, str]) -> None:
         files = await self._outlines(digests)
-        made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
-        change = await asyncio.to_thread(Change.between, self._origins, made.of_all, made.transits)
+        with _uncollected():
+            made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
+            compare = partial(Change.between, self._origins, made.of_all, made.transits)
+            change = await asyncio.to_thread(compare)
         for path in change.gone:
             self._origins.pop(path, None)
             self._packed.pop(path, None)
@@ -185,11 +188,10 @@ class _Made:
         cls, files: Mapping[str, SourceFile], digests: Mapping[str, str], cutoff: float
     ) -> "_Made":
         """Join a repository's files."""
-        with _uncollected():
-            edges, named = resolved(files), labels(files)
-            of_all = {path: _made_of(digests[path], edges[path], named) for path in files}
-            graph = CodeGraph(files, edges, cutoff)
-            return cls(graph, Transits(graph, edges, named), of_all)
+        edges, named = resolved(files), labels(files)
+        of_all = {path: _made_of(digests[path], edges[path], named) for path in files}
+        graph = CodeGraph(files, edges, cutoff)
+        return cls(graph, Transits(graph, edges, named), of_all)
 
     def row(self, path: str) -> tuple[str, Origin]:
         """Return a file's row, packed, and what it was made from."""

@@ -174,6 +174,8 @@ class Resolver:
         nodes, hops = file.calls.nodes.tolist(), file.calls.hops.tolist()
         edges: dict[Edge, None] = {}
         for name, base, places in file.calls.said():
+            if name not in self._places and name not in imported:
+                continue  # most names: the language's own, and those of other packages
             for path, target in self._meant(name, base, file.path, imported):
                 for node, above in zip(nodes[places], hops[places], strict=True):
                     if target != node or path != file.path:

@@ -122,7 +122,7 @@ class Transits:
             found = self._found.get(path, {})
             nodes = sorted(found)
             hops = [min(crossing[2] for crossing in found[node]) for node in nodes]
-            costs = self._graph.call_costs(np.array(hops, dtype=np.float64))
+            costs = self._graph.call_costs(np.array(hops, dtype=np.int64))
             names = [self._name(found[node]) for node in nodes]
             if self._graph.has_folders:  # the root is the door to these
                 nodes, names = [0, *nodes], [0, *names]
