@@ -26,6 +26,7 @@ from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
+from qrmem.memory.merging import Made
 from qrmem.ports import Event, Reading, Sharer
 from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
 
@@ -92,6 +93,7 @@ class BuildRun:
         again: what `accept` found for each lacking segment.
         questioned: all segments that have accepted questions.
         fresh: segments of which the store had nothing when the run began.
+        revision: of the namespace before the run began.
     """
 
     deps: BuildDeps
@@ -103,6 +105,7 @@ class BuildRun:
     again: dict[str, "Again"] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
     fresh: set[str] = field(default_factory=set)
+    revision: int = 0
 
     def task(self, segment_id: str, question: str) -> Task:
         """Return a first reading to make."""
@@ -134,6 +137,16 @@ class BuildRun:
         if self.fresh.issuperset(ids) and self.reader.firsts.keys() >= set(ids):
             return [self.reader.firsts[id] for id in ids]
         return await self.deps.store.contributions(self.deps.ns, *document_ids)
+
+    def made(self) -> Made:
+        """Return the rows that are made already, of documents that were read whole."""
+        rows = self.reader.made
+        whole = {
+            document_id: [rows[id] for id in ids]
+            for document_id, ids in self.of_document.items()
+            if rows.keys() >= set(ids)
+        }
+        return Made(self.revision, whole)
 
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
@@ -216,7 +229,8 @@ async def build_documents(
         CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
     """
-    run = BuildRun(deps, Reader(deps))
+    info = await deps.store.namespace(deps.ns)
+    run = BuildRun(deps, Reader(deps), revision=info.revision if info else 0)
     start: BuildState = {
         "documents": list(document_ids),
         "source": list(source or document_ids),
@@ -361,7 +375,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Bring the view of the memory up to date (Q11, Q12)."""
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
-    await merge_view(run.deps, state["documents"], run.reader.made)
+    await merge_view(run.deps, state["documents"], run.made())
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:

@@ -1,16 +1,16 @@
 """Merging what a build read: which questions count, and which names are alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from qrmem.agents.likeness import alike_by
 from qrmem.agents.state import BuildDeps
-from qrmem.memory.merging import merge_documents
-from qrmem.memory.view import Decide, Rows, decided
+from qrmem.memory.merging import Made, merge_documents
+from qrmem.memory.view import Decide, decided
 from qrmem.records import Contribution
 
 
 async def merge_view(
-    deps: BuildDeps, document_ids: Sequence[str], made: Mapping[str, Rows] | None = None
+    deps: BuildDeps, document_ids: Sequence[str], made: Made | None = None
 ) -> None:
     """Bring the view up to date with what some documents' segments brought.
 
@@ -23,7 +23,7 @@ async def merge_view(
         document_ids,
         decide=deciding(deps),
         similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
-        made=made or {},
+        made=made,
     )
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
@@ -31,6 +30,22 @@ _BREATH = 100
 """Segments after which other tasks get their turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Rows of documents that were made when these were read.
+
+    They are those of what is stored as long as nobody has changed the view since: who writes other
+    contributions changes it next.
+
+    Attributes:
+        revision: of the namespace before the documents were read.
+        rows: of each segment, by document; of documents that were read whole.
+    """
+
+    revision: int
+    rows: Mapping[str, Sequence[Rows]]
+
+
 async def merge_documents(
     store: GraphStore,
     ns: str,
@@ -38,7 +53,7 @@ async def merge_documents(
     *,
     decide: Decide = decided,
     similar: Similar | None = None,
-    made: Mapping[str, Rows] = MappingProxyType({}),
+    made: Made | None = None,
 ) -> int:
     """Make the view say what the contributions of some documents say.
 
@@ -48,7 +63,7 @@ async def merge_documents(
     Args:
         decide: which generated questions count; the same as when the documents were read.
         similar: names that an embedder finds alike; the same in every call on a namespace.
-        made: rows that were made already, by segment id; those of what is not stored don't count.
+        made: rows that were made when the documents were read.
 
     Returns:
         How many segments' rows were made.
@@ -129,12 +144,13 @@ async def _merged_once(
     document_ids: Sequence[str],
     decide: Decide,
     similar: Similar | None,
-    made: Mapping[str, Rows],
+    made: Made | None,
 ) -> int:
     revision = await _revision(store, ns)
     names = await store.names(ns)
     wanted = list(dict.fromkeys(document_ids))
-    rows, clear = await _unmerged(store, ns, wanted, decide, made)
+    known = made.rows if made and made.revision == revision else {}
+    rows, clear = await _unmerged(store, ns, wanted, decide, known)
     foreseen = None
     if rows.merged:
         uses = uses_after(names, rows.mentions)
@@ -153,19 +169,24 @@ async def _unmerged(
     ns: str,
     document_ids: Sequence[str],
     decide: Decide,
-    made: Mapping[str, Rows],
+    known: Mapping[str, Sequence[Rows]],
 ) -> tuple[Rows, list[str]]:
     """Return the rows that the view lacks, and the segments whose rows they replace."""
     rows, replaced = Rows(), []
     merged = await store.merged_segments(ns, *document_ids)
-    segments = await store.segments_of(ns, *document_ids)
-    contributions = await store.contributions(ns, *document_ids)
+    for own in (own for id_ in document_ids for own in known.get(id_, ())):
+        ((segment_id, digest),) = own.merged.items()
+        if merged.get(segment_id) != digest:
+            rows.add(own)
+            replaced += [segment_id] if segment_id in merged else []
+    left = [id_ for id_ in document_ids if id_ not in known]
+    segments = await store.segments_of(ns, *left) if left else ()
+    contributions = await store.contributions(ns, *left) if left else ()
     for n, read in enumerate(readings(segments, contributions, decide)):
-        id_, digest = read.segment.id, read.digest
-        if merged.get(id_) != digest:
-            known = made.get(id_)
-            rows.add(known if known and known.merged[id_] == digest else rows_of(read))
-            replaced += [id_] if id_ in merged else []
+        is_merged = read.segment.id in merged
+        if not is_merged or merged[read.segment.id] != read.digest:
+            rows.add(rows_of(read))
+            replaced += [read.segment.id] if is_merged else []
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
     return rows, replaced

@@ -11,10 +11,14 @@ import pytest
 
 import qrmem
 from qrmem.agents import apart
+from qrmem.agents.merging import merge_view
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
+from qrmem.graphstore.sqlite.store import SqliteStore
 from qrmem.inspecting import write_graphml
+from qrmem.memory.merging import merge_documents
 from qrmem.processes import Processes
+from qrmem.records import Contribution, LedgerRow, Mention
 
 NAMES = "Ann Bob Cid Dot Eve Fay Gus Hal Ida Jon".split()  # noqa: SIM905
 SURNAMES = "Vey Brandt Holt Ashby Reed Marsh Quill Stone".split()  # noqa: SIM905
@@ -108,15 +112,39 @@ async def test_a_memory_is_the_same_however_many_read_it(
     assert {"extract", "supplement"} == set(asked)
 
 
-async def test_rows_are_made_where_segments_are_read(
+async def test_what_was_read_is_neither_read_back_nor_made_again_for_the_merge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: list[Any]
 ) -> None:
     def never(*_: object) -> None:
-        raise AssertionError("rows are made twice")
+        raise AssertionError("made again")
 
-    monkeypatch.setattr("qrmem.memory.merging.rows_of", never)
-    await read(tmp_path / "apart.db", processes=2)
+    with monkeypatch.context() as patched:
+        patched.setattr("qrmem.memory.merging.rows_of", never)
+        patched.setattr(SqliteStore, "contributions", never)
+        await read(tmp_path / "apart.db", processes=2)
     assert await kept(tmp_path / "apart.db") == alone
+
+
+async def test_what_somebody_else_reads_meanwhile_is_merged_as_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, theirs = tmp_path / "apart.db", Mention("long letter", "PERSON", ("long letter",), 1)
+
+    async def meddled(deps: Any, document_ids: Any, made: Any) -> None:
+        (first, *_) = await deps.store.segments_of(NS, "note 0")
+        other = Contribution(first.id, "extraction", mentions=(theirs,))
+        await deps.store.record(NS, LedgerRow(first.id, "ok", reasoner="other"), other)
+        await merge_documents(deps.store, NS, ["note 0"])
+        await merge_view(deps, document_ids, made)
+
+    monkeypatch.setattr("qrmem.agents.building.merge_view", meddled)
+    await read(path, processes=2)
+    store = await open_store(str(path), Settings())
+    before = await store.merged_segments(NS, "note 0")
+    await merge_documents(store, NS, ["note 0"])
+    assert await store.merged_segments(NS, "note 0") == before
+    assert "long letter|PERSON" in {name.key for name in await store.names(NS)}
+    await store.close()
 
 
 @pytest.mark.parametrize("after", [0, 3, 9])
