@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from servers.faults import Faults
-from servers.openai_server import OpenAIServer, serving
+from servers.openai_server import OpenAIServer, main, serving
 
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
@@ -225,7 +225,38 @@ async def test_the_probe_tells_what_is_wrong_with_a_bad_one() -> None:
     assert found.problems
 
 
+# --- a reply without an end ----------------------------------------------------------------------
+
+
+async def test_a_huge_reply_is_read_and_its_cost_is_told() -> None:
+    events: list[Event] = []
+    async with serving(faults=Faults(always="huge")) as server, opened(server) as chat:
+        meter = metered(chat, listener=events.append)
+        found = await ask(meter, request("Ada met Charles."), Names)
+    assert found.value.entities == ["Ada", "Charles"]
+    assert len(found.raw) > 10**7
+    (told,) = [event.data for event in events if event.data.get("what") == "excess"]
+    assert told["tokens"] == server.stats.tokens_in + server.stats.tokens_out
+
+
 # --- the server as a command ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--fault", "3=nix"], "no fault is called 'nix'"),
+        (["--fault", "nonsense"], "N=NAME is wanted"),
+        (["--rate", "nix=0.5"], "no fault is called 'nix'"),
+        (["--rate", "429=often"], "NAME=SHARE is wanted"),
+    ],
+)
+def test_a_slip_in_the_servers_options_is_told(
+    option: Sequence[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(option)
+    assert words in capsys.readouterr().err
 
 
 def test_the_server_runs_as_a_command_and_counts() -> None:

@@ -131,6 +131,9 @@ def _emptied(reply: str) -> str:
 LAZY: Mapping[str, Spoil] = {"nothing-found": _emptied}
 """Replies of the right form that hold nothing."""
 
+ENDLESS: Mapping[str, Spoil] = {"huge": lambda r: f"{r}\n" + "And so on, and so forth. " * 400_000}
+"""Replies that go on for ten megabytes, whatever `max_tokens` says."""
+
 UNREADABLE: Mapping[str, Spoil] = {
     "empty": lambda r: "",
     "blank": lambda r: "  \n ",
@@ -193,7 +196,9 @@ class Faults:
 
 def check(name: str) -> str:
     """Return a fault's name if there is such a fault, else raise `ValueError`."""
-    known: Sequence[str] = (*TRANSPORT, *ENDINGS, *SPOILT, *LAZY)
-    if name in known or refusal(name) is not None:
+    known: Sequence[str] = (*TRANSPORT, *ENDINGS, *SPOILT, *LAZY, *ENDLESS)
+    if name in (*known, "malformed") or refusal(name) is not None:
         return name
-    raise ValueError(f"no fault is called {name!r}; there are a status and {', '.join(known)}")
+    raise ValueError(
+        f"no fault is called {name!r}; there are a status, malformed and {', '.join(known)}"
+    )

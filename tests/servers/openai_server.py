@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from servers import answering, faults
-from servers.faults import ENDINGS, LAZY, SPOILT, Faults, Refusal, refusal
+from servers.faults import ENDINGS, ENDLESS, LAZY, SPOILT, Faults, Refusal, refusal
 
 Json = Any
+_TEXTS = {**SPOILT, **LAZY, **ENDLESS}
 Answerer = Callable[[Mapping[str, Json]], str]
 
 
@@ -266,11 +267,11 @@ class OpenAIServer:
         finish = "stop"
         if not self.behaviour.obeys_forms:
             text = "Of course! I read it and found: " + re.sub(r'[{}"\[\]]', "", text or "")
-        if fault in SPOILT or fault in LAZY:
+        if fault in _TEXTS:
             with contextlib.suppress(ValueError):  # only JSON can be spoilt in some of the ways
-                text = {**SPOILT, **LAZY}[fault](text or "")
+                text = _TEXTS[fault](text or "")
         most = int(request.get("max_tokens") or request.get("max_completion_tokens") or 10**9)
-        if text and answering.words([text]) > most:
+        if text and fault not in ENDLESS and answering.words([text]) > most:
             text, finish = _shortened(text, most), "length"
         message: dict[str, Json] = {"role": "assistant", "content": text}
         if fault in ENDINGS:
@@ -503,8 +504,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--spread", type=float, default=0.0, help="latency varies by up to this share"
     )
-    parser.add_argument("--fault", action="append", default=[], metavar="N=NAME", help="N may be *")
-    parser.add_argument("--rate", action="append", default=[], metavar="NAME=SHARE")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        type=_fault,
+        metavar="N=NAME",
+        help="the fault of request N; N may be *",
+    )
+    parser.add_argument(
+        "--rate",
+        action="append",
+        default=[],
+        type=_rate,
+        metavar="NAME=SHARE",
+        help="the share of all requests that get a fault, drawn by what is asked",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--form", action="append", help="output form that is taken")
     parser.add_argument("--ignore-forms", action="store_true", help="answer in prose")
@@ -516,12 +531,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _fault(word: str) -> tuple[str, str]:
+    number, _, name = word.partition("=")
+    if number != "*" and not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"N=NAME is wanted, N being a number or *, not {word!r}")
+    return number, _known(name)
+
+
+def _rate(word: str) -> tuple[str, float]:
+    name, _, share = word.partition("=")
+    try:
+        return _known(name), float(share)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(f"NAME=SHARE is wanted, not {word!r}") from exc
+
+
+def _known(name: str) -> str:
+    try:
+        return faults.check(name)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
 async def _serve(options: argparse.Namespace) -> None:
-    named = dict(pair.split("=", 1) for pair in options.fault)
+    named = dict(options.fault)
     script = Faults(
-        script={int(n): faults.check(name) for n, name in named.items() if n != "*"},
-        always=faults.check(named["*"]) if "*" in named else "",
-        rates={name: float(share) for name, share in (p.split("=", 1) for p in options.rate)},
+        script={int(n): name for n, name in named.items() if n != "*"},
+        always=named.get("*", ""),
+        rates=dict(options.rate),
         seed=options.seed,
     )
     behaviour = Behaviour(
