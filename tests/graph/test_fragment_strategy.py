@@ -43,7 +43,9 @@ async def test_a_neighbour_of_what_fits_is_read_though_it_shares_no_word() -> No
     )
     assert (outcome.status, outcome.text) == ("answered", "nine florins")
     assert [step.action for step in outcome.steps] == ["start", "read"]
-    assert "by relation structure 0.3" in outcome.steps[0].reason
+    said = "by relation structure 0.3, alpha 0.5; 2 of them by their surroundings"
+    assert outcome.steps[0].reason == f"4 of 5 fragments {said}"
+    assert [found.segment_id for found in outcome.steps[1].read] == ["s0", "s1", "s2", "s4"]
     (citation,) = outcome.citations
     assert citation.segment_id == "s2"
 

@@ -53,8 +53,9 @@ class Assessed:
         return [self.fragments.documents[place].id for place in list(dict.fromkeys(places))[:k]]
 
     def surrounded(self, k: int) -> int:
-        """Return how many of the k best are there by their surroundings alone."""
-        return len(set(scoring.best(self.scores, k)) - set(scoring.best(self.alone, k)))
+        """Return how many of the k best would not be there without their surroundings."""
+        alone = {row for row in scoring.best(self.alone, k) if self.alone[row] > 0}
+        return sum(self.scores[r] > 0 and r not in alone for r in scoring.best(self.scores, k))
 
 
 class FragmentScorer:
