@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
@@ -91,9 +92,10 @@ def focus(reading: Reading) -> str:
     return section("Look above all for what bears on this question:", reading.question, fence=False)
 
 
-def pieces(summary: str) -> list[str]:
+@lru_cache(maxsize=64)
+def pieces(summary: str) -> tuple[str, ...]:
     """Return a summary's sentences, so that it can be shortened from its end."""
-    return [summary[start:end].strip() for start, end in sentences(summary)]
+    return tuple(summary[start:end].strip() for start, end in sentences(summary))
 
 
 def entity_lines(known: Contribution) -> list[str]:
