@@ -1,8 +1,8 @@
 """Python's cycle collector, less eager while records are made by the hundred thousand.
 
-A build allocates objects that nearly all stay. The collector looks at the young ones after every
-700, and at all of them again and again as they grow in number, to find no cycle: a sixth of the
-time that reading without a model takes (ADR 0013).
+A build allocates objects that nearly all stay, as a repository's graph does. The collector looks
+at the young ones after every 700, and at all of them again and again as they grow in number, to
+find no cycle: a sixth of the time that reading without a model takes (ADR 0013).
 """
 
 import gc

@@ -1,17 +1,16 @@
 """The code relation as the store keeps it, file by file, and how it is brought up to date."""
 
 import asyncio
-import gc
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qrmem.collecting import seldom_collecting
 from qrmem.errors import MissingError
 from qrmem.retrieval.fragments.change import Change, Origin, complete, seen
 from qrmem.retrieval.fragments.code_graph import CodeGraph
@@ -54,7 +53,7 @@ class CodeIndex:
         await self.refresh()
         for path, kept in (await self._values("row", self._origins.keys() - self._packed)).items():
             self._packed[path] = kept.value["packed"]
-        with _uncollected():
+        with seldom_collecting():
             rows = {path: Row.unpacked(packed) for path, packed in self._packed.items()}
             return complete(rows, self._origins)
 
@@ -80,7 +79,7 @@ class CodeIndex:
 
     async def _update(self, digests: Mapping[str, str]) -> None:
         files = await self._outlines(digests)
-        with _uncollected():
+        with seldom_collecting():
             made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
             compare = partial(Change.between, self._origins, made.of_all, made.transits)
             change = await asyncio.to_thread(compare)
@@ -105,7 +104,7 @@ class CodeIndex:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
         found = await self._values("file", wanted)
-        with _uncollected():
+        with seldom_collecting():
             for path, kept in found.items():
                 if kept.value["digest"] == digests[path]:
                     file = SourceFile.unpacked(path, kept.value["packed"])
@@ -200,21 +199,6 @@ class _Made:
         near = sorted(self.graph.files_at(np.flatnonzero(np.isfinite(distances))))
         within = {other: seen(ways.get(other, ""), self.of_all[other]) for other in near}
         return row.packed(), Origin(self.of_all[path], within)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Put off the garbage collector where hundreds of thousands of small objects are made.
-
-    All of them stay, in no cycles: it would look through them again and again, for half the time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _require_scipy() -> None:
