@@ -72,6 +72,27 @@ async def test_an_answer_cites_file_and_lines(tree: Path) -> None:
         assert "by relation code" in answer.trail.steps[0].reason
 
 
+@pytest.mark.parametrize("strategy", ["fragment", "reflection"])
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What does open_store do?", 'def open_store(path):\n    """Open the anchor file."""'),
+        ("Where is open_store defined?", 'def open_store(path):\n    """Open the anchor file."""'),
+        ("What does `paint` do?", "export function paint(x) {"),
+    ],
+)
+async def test_what_a_name_means_is_quoted_from_its_definition(
+    tree: Path, strategy: str, question: str, quote: str
+) -> None:
+    (tree / "pkg" / "__init__.py").write_text('__all__ = ["open_store", "read_bytes", "paint"]\n')
+    (tree / "a.js").write_text("import { paint } from './pkg/ui'\npaint(1)\n")
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(str(tree))
+        answer = await memory.ask(question, strategy=strategy)
+        assert answer.status == "answered"
+        assert answer.citations[0].quote.startswith(quote)
+
+
 async def test_definitions_are_entities_and_their_calls_relations(tree: Path) -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(str(tree))

@@ -1,5 +1,6 @@
 """Answering by quoting: the sentences that cover most of a question, or what is missing (Q15)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from qrmem.language.local.evidence import Clue, Evidence, joined
 from qrmem.language.local.query import Query, query
 from qrmem.language.local.reading import flat
 from qrmem.ports import AskContext, Passage, Quote, Verdict
+from qrmem.retrieval.definitions import defines, identifiers
+from qrmem.text.code.languages import language_of
 
 ENOUGH = 0.8
 """Evidence from which a question counts as answered; see `_evidence_for`.
@@ -30,6 +33,7 @@ PAIR_GAIN = 0.15
 """Share of what one sentence leaves open that a second has to add, before two are taken."""
 
 _TOP = 12
+_DEFINED = re.compile(r"\b(?:defined|declared|implemented|definition)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
     evidence = Evidence(asked, passages)
     if context.choices:
         return choose(context, evidence, force=force, tokens=tokens)
-    finding = best_finding(evidence)
+    finding = _definition(context.question, evidence) or best_finding(evidence)
     if finding is None:
         return Verdict(False, reason=_what_is_missing(asked, evidence, None), tokens=tokens)
     is_enough = _evidence_for(evidence, finding) >= ENOUGH
@@ -86,6 +90,27 @@ def best_finding(evidence: Evidence) -> Finding | None:
             ordered = sorted((first, second), key=lambda clue: clue.order)
             best = Finding(tuple(ordered), coverage, first.has_kind or second.has_kind)
     return best
+
+
+def _definition(question: str, evidence: Evidence) -> Finding | None:
+    """Return the code that defines what a question names, if that covers enough of it.
+
+    Where a name is imported or listed, its words stand as close together.
+    """
+    names = identifiers(question)
+    defining = [
+        clue
+        for clue in evidence.clues
+        if (language := language_of(clue.passage.title))
+        and any(defines(clue.text, name, language) for name in names)
+    ]
+    if not defining:
+        return None
+    best = max(defining, key=lambda clue: clue.coverage)
+    if _DEFINED.search(question):  # "where is … defined": it says all that is asked
+        return Finding((best,), 1.0, has_kind=True)
+    found = Finding((best,), best.coverage, best.has_kind)
+    return found if _evidence_for(evidence, found) >= ENOUGH else None
 
 
 def _evidence_for(evidence: Evidence, finding: Finding) -> float:
