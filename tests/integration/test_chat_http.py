@@ -389,6 +389,20 @@ async def test_no_more_calls_are_in_flight_than_were_allowed() -> None:
         assert server.stats.most_in_flight == 3
 
 
+async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
+    came: list[str] = []
+
+    async def one(chat: Chat, text: str) -> None:
+        await chat.complete(request(text))
+        came.append(text)
+
+    async with serving(faults=Faults(script={1: "429-after:0.3"})) as server:
+        settings = Settings(model="test", base_url=server.url, concurrency=1)
+        async with open_chat(settings) as chat:
+            await asyncio.gather(*(one(chat, text) for text in ("first", "second", "third")))
+    assert came == ["second", "third", "first"]
+
+
 @pytest.mark.parametrize(
     ("headers", "settings", "longest"),
     [
