@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from qrmem.agents import apart
+from qrmem import apart
 from qrmem.agents.calls import Call, Task, calls
 from qrmem.agents.pool import each
 from qrmem.agents.state import BuildDeps
@@ -97,8 +97,10 @@ class Reader:
             for batch in batches:
                 yield batch, {}
             return
-        async with aclosing(self.deps.apart.made(work, batches)) as made:
-            async for batch, found in made:
+        jobs = [[_job(task) for task in batch] for batch in batches]
+        async with aclosing(self.deps.apart.made(work, jobs)) as made:
+            for batch in batches:
+                found = await anext(made)
                 self.made |= found.rows
                 yield batch, found.contributions
 
@@ -142,7 +144,7 @@ class Reader:
         """Read several segments in one call; what it was good for is committed, all at once."""
         reasoner = self.deps.reasoner
         assert isinstance(reasoner, Sharer)
-        jobs = [Job(task.segment, task.reading, task.known, task.questions) for task in tasks]
+        jobs = [_job(task) for task in tasks]
         try:
             if tasks[0].questions:
                 made = await reasoner.supplement_together(jobs)
@@ -230,6 +232,10 @@ class Reader:
             self.deps.ns, f"raw:{segment_id}:{state}", {"raw": error.raw}, segment_id=segment_id
         )
         return self._row(task, state, _line(str(error)))
+
+
+def _job(task: Task) -> Job:
+    return Job(task.segment, task.reading, task.known, task.questions)
 
 
 def _reason(made: Contribution) -> str:

@@ -13,7 +13,7 @@ from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Rea
 from qrmem.records import Citation, Status, Step
 
 if TYPE_CHECKING:
-    from qrmem.agents.apart import Apart
+    from qrmem.apart import Apart
     from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer

@@ -52,7 +52,8 @@ def usable() -> int:
 async def started(wanted: int | None) -> "Processes | None":
     """Start so many processes, or as many as are usable; `None` where there are none to use."""
     count = usable() if wanted is None else wanted
-    with suppress(OSError):
+    # Some event loops have no children at all, or none outside of the main thread.
+    with suppress(OSError, NotImplementedError, RuntimeError):
         return await Processes.start(count) if count else None
     return None
 

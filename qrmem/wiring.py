@@ -28,7 +28,7 @@ from qrmem.processes import Processes, started
 from qrmem.records import Usage
 
 if TYPE_CHECKING:
-    from qrmem.agents.apart import Apart
+    from qrmem.apart import Apart
     from qrmem.models.meter import Meter
     from qrmem.models.opening import OpenedChat
 
@@ -199,7 +199,7 @@ class Tools:
 
     async def apart(self, run: Run, segments: int) -> "Apart | None":
         """Return processes that read so many segments beside this one; `None` if it reads alone."""
-        from qrmem.agents.apart import LEAST, Apart
+        from qrmem.apart import LEAST, Apart
 
         if not run.reasoner.is_local or self.tagger(run.reasoner) or segments < LEAST:
             return None

@@ -106,7 +106,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.parametrize(("tokens", "processes"), [("600", "0"), ("80", "2")])
+@pytest.mark.parametrize(("tokens", "processes"), [("600", "0"), ("40", "2")])
 def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(
     qrmem: Shell, tokens: str, processes: str
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import qrmem
-from qrmem.agents import apart
+from qrmem import apart
 from qrmem.agents.merging import merge_view
 from qrmem.config import Settings
 from qrmem.graphstore import open_store

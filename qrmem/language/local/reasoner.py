@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from qrmem.language.local import asking, judging, steering
+from qrmem.language.local import asking, steering
 from qrmem.language.local.query import names_in
 from qrmem.language.local.reading import read_with
 from qrmem.language.local.statements import statements
@@ -124,6 +124,8 @@ class LocalReasoner:
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
         """Answer by quoting, or say which of the question's words are missing."""
+        from qrmem.language.local import judging  # who only reads needs no NumPy
+
         self._check()
         tokens = self._window.frame(context) + sum(map(self._window.size, passages))
         return judging.judge(context, passages, force=force, tokens=tokens)

@@ -1,7 +1,7 @@
 """Reading without a model in processes of its own, several segments at once (ADR 0015).
 
 What they make of a segment is what the reasoner of this one would. What is lost with a process is
-read here.
+read here. Nothing that they don't need is imported: each of them has to.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -9,14 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from qrmem.agents.calls import Task
 from qrmem.language.local import LocalReasoner
 from qrmem.memory.view import Read, Rows, rows_of
 from qrmem.models.tokenizers import open_tokenizer
+from qrmem.ports import Job
 from qrmem.processes import Lost, Processes
 from qrmem.records import Contribution
 
-LEAST = 1000
+LEAST = 2000
 """Segments from which other processes are started: it takes them half a second to be of use."""
 
 
@@ -36,7 +36,7 @@ class Made:
 class Given:
     """Segments to read, and what the reasoner is made with."""
 
-    tasks: Sequence[Task]
+    jobs: Sequence[Job]
     questions_per_600: int
 
 
@@ -67,21 +67,22 @@ class Apart:
         return len(self._processes)
 
     async def made(
-        self, work: Work, batches: Sequence[Sequence[Task]]
-    ) -> AsyncGenerator[tuple[Sequence[Task], Made], None]:
-        """Yield each batch with what was made of it: nothing where that is left to the caller."""
-        left = list(batches)
+        self, work: Work, batches: Sequence[Sequence[Job]]
+    ) -> AsyncGenerator[Made, None]:
+        """Yield what was made of each batch: nothing where that is left to the caller."""
+        left = len(batches)
         if not self._are_lost:
             given = [Given(batch, self._questions_per_600) for batch in batches]
             try:
                 async with aclosing(self._processes.mapped(work, given)) as found:
                     async for made in found:
                         self._check()
-                        yield left.pop(0), made
+                        yield made
+                        left -= 1
             except Lost:
                 self._are_lost = True
-        for batch in left:
-            yield batch, Made()
+        for _ in range(left):
+            yield Made()
 
 
 # --- in such a process ---------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class Apart:
 async def extract(given: Given) -> Made:
     """Read segments for the first time."""
     reasoner = _reasoner(given.questions_per_600)
-    made = [await reasoner.extract(task.segment, task.reading) for task in given.tasks]
+    made = [await reasoner.extract(job.segment, job.reading) for job in given.jobs]
     return Made({contribution.segment_id: contribution for contribution in made})
 
 
@@ -98,15 +99,15 @@ async def supplement(given: Given) -> Made:
     """Read those that have accepted questions again, and make the rows of all."""
     reasoner = _reasoner(given.questions_per_600)
     contributions, rows = {}, {}
-    for task in given.tasks:
-        assert task.known is not None
-        made = [task.known]
-        if task.questions:
-            reading = replace(task.reading, tagged=task.known.mentions)
-            again = await reasoner.supplement(task.segment, reading, task.known, task.questions)
-            contributions[task.segment.id] = again
+    for job in given.jobs:
+        assert job.known is not None
+        made = [job.known]
+        if job.questions:
+            reading = replace(job.reading, tagged=job.known.mentions)
+            again = await reasoner.supplement(job.segment, reading, job.known, job.questions)
+            contributions[job.segment.id] = again
             made.append(again)
-        rows[task.segment.id] = rows_of(Read(task.segment, tuple(made), task.questions))
+        rows[job.segment.id] = rows_of(Read(job.segment, tuple(made), job.questions))
     return Made(contributions, rows)
 
 
