@@ -232,6 +232,12 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
         FragmentSettings(**wrong)
 
 
+def test_relations_may_be_listed() -> None:
+    chosen = FragmentSettings(relation=["structure", "semantic"])
+    assert chosen.relations == ("structure", "semantic")
+    assert FragmentSettings().relations == ("structure",)
+
+
 def test_what_must_not_be_seen_is_nobody_s_surroundings() -> None:
     relation = Structure(np.zeros(4, dtype=np.int64), np.arange(4), 0.5)
     alone, seen = np.array([0.1, 0.9, 0.2, 0.3]), np.array([1.0, 0.0, 1.0, 1.0])

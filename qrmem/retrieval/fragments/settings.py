@@ -1,7 +1,7 @@
 """What FragRel can be told; the paper's choices for each kind of text."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -38,7 +38,7 @@ class FragmentSettings:
         cutoff: of the code relation: paths weaker than it count by the tree of folders alone.
     """
 
-    relation: "str | Relate | tuple[str | Relate, ...]" = "structure"
+    relation: "str | Relate | Sequence[str | Relate]" = "structure"
     w_rel: float = 0.3
     alpha: float = 0.5
     score: Score = "auto"
@@ -70,7 +70,9 @@ class FragmentSettings:
     @property
     def relations(self) -> "tuple[str | Relate, ...]":
         """The relations that count, as a tuple."""
-        return self.relation if isinstance(self.relation, tuple) else (self.relation,)
+        if isinstance(self.relation, str) or callable(self.relation):
+            return (self.relation,)
+        return tuple(self.relation)
 
 
 STORY = FragmentSettings()
