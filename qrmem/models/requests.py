@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit, urlunsplit
 
 from qrmem.errors import MissingError, QrmemError, UsageError
 from qrmem.models.endpoint import Endpoint
@@ -23,7 +24,7 @@ CONNECT_SECONDS = 4.0
 
 
 class Client:
-    """Posts to one path of a server, for one model; an async context manager.
+    """Posts to one address of a server, for one model; an async context manager.
 
     A request raises:
         AccessRefused: key or model name refused.
@@ -36,14 +37,14 @@ class Client:
     def __init__(
         self,
         client: "AsyncOpenAI",
-        path: str,
+        url: str,
         answer: type[Any],
         endpoint: Endpoint,
         model: str,
         seconds: float,
     ) -> None:
         self._client = client
-        self._path = path
+        self._url = url
         self._answer = answer
         self._endpoint = endpoint
         self._model = model
@@ -56,7 +57,7 @@ class Client:
             hear: takes the headers.
         """
         async with self._translated(), asyncio.timeout(self._seconds):
-            answer = await self._client.post(self._path, cast_to=self._answer, body=body)
+            answer = await self._client.post(self._url, cast_to=self._answer, body=body)
             hear(answer.headers)
             return str(answer.text)
 
@@ -79,7 +80,7 @@ class Client:
 
         async with self._translated(), asyncio.timeout(self._seconds):
             answer = await self._client.post(
-                self._path,
+                self._url,
                 cast_to=self._answer,
                 body=body,
                 stream=True,
@@ -157,7 +158,8 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
             api_key=endpoint.key.reveal() or "none",
             base_url=endpoint.url,
             default_headers=_login(endpoint),
-            timeout=openai.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+            # Whatever comes after the connection is within the time-out of the whole request.
+            timeout=openai.Timeout(None, connect=min(seconds, CONNECT_SECONDS)),
             max_retries=0,
         )
     except (ImportError, OSError, ValueError) as exc:
@@ -165,7 +167,10 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
         raise MissingError(f"{endpoint.host} cannot be asked from here: {exc}") from exc
     # As it comes from the HTTP library below: httpx2, or httpx, by the client's version.
     answer = import_module(type(client.base_url).__module__).Response
-    return Client(client, path, answer, endpoint, model, seconds)
+    base = urlsplit(endpoint.url)
+    # Whole, so that the client need not put it together for each request.
+    url = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}{path}"))
+    return Client(client, url, answer, endpoint, model, seconds)
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:
