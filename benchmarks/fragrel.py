@@ -5,7 +5,8 @@
 
 Vectors are drawn around topics, as an encoder's lie. The code graph is that of the first `--files`
 Python files below a folder, in a SQLite memory: outlines, calls, graph and all rows; then one file
-is changed, and a new process's index brings the memory up to date.
+is changed, by a function that calls nothing and by one that calls another file's, and a new
+process's index brings the memory up to date.
 """
 
 import argparse
@@ -134,6 +135,9 @@ async def code(tree: Path, count: int) -> None:
         await changed(store, paths[len(paths) // 3])
         with watch("after one changed file, another process"):
             await CodeIndex(store, "code").refresh()
+        await changed(store, paths[len(paths) // 4], await defined(store, paths[len(paths) // 5]))
+        with watch("after one more call to another file, another process"):
+            await CodeIndex(store, "code").refresh()
         await store.close()
 
 
@@ -169,14 +173,22 @@ async def put(store: GraphStore, tree: Path, count: int) -> list[str]:
     return paths
 
 
-async def changed(store: GraphStore, path: str) -> None:
-    """Add a function to a file."""
+async def changed(store: GraphStore, path: str, called: str = "") -> None:
+    """Add a function to a file, and to that a call."""
     document = await store.document("code", path)
     assert document is not None
-    new = replace(document, text=document.text + "\n\ndef one_more():\n    return 1\n")
+    body = f"{called}()" if called else "1"
+    new = replace(document, text=document.text + f"\n\ndef one_more():\n    return {body}\n")
     tree = outline(new.text, "python")
     segments = cut_code(path, new, tree, "lines", BuiltinTokenizer(), 600)
     await store.put_document("code", new, segments)
+
+
+async def defined(store: GraphStore, path: str) -> str:
+    """Return the name of a file's first definition."""
+    document = await store.document("code", path)
+    assert document is not None
+    return next(found.name for found in outline(document.text, "python").definitions)
 
 
 if __name__ == "__main__":

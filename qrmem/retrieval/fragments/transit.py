@@ -33,12 +33,15 @@ class _Doors:
         places: in the graph.
         names: digests of where they lead, as numbers.
         costs: of the cheapest way out by each.
+        are_single: of each, whether there is one way through it: who came in by it does not go out
+            by it again.
         inside: from door to door within the file; not a number where nobody has asked.
     """
 
     places: "NDArray[np.int64]"
     names: "NDArray[np.int64]"
     costs: "NDArray[np.float64]"
+    are_single: "NDArray[np.bool_]"
     inside: "NDArray[np.float64]"
 
 
@@ -113,7 +116,10 @@ class Transits:
         doors = self._of(path)
         missing = entries[np.isnan(doors.inside[entries, 0])]
         if missing.size:
-            doors.inside[missing] = self._graph.inside(path, doors.places[missing], doors.places)
+            inside = self._graph.inside(path, doors.places[missing], doors.places)
+            single = np.flatnonzero(doors.are_single[missing])
+            inside[single, missing[single]] = np.inf
+            doors.inside[missing] = inside
         found: NDArray[np.float64] = doors.inside[entries]
         return found
 
@@ -124,13 +130,15 @@ class Transits:
             hops = [min(crossing[2] for crossing in found[node]) for node in nodes]
             costs = self._graph.call_costs(np.array(hops, dtype=np.int64))
             names = [self._name(found[node]) for node in nodes]
+            single = [len(found[node]) == 1 for node in nodes]
             if self._graph.has_folders:  # the root is the door to these
-                nodes, names = [0, *nodes], [0, *names]
+                nodes, names, single = [0, *nodes], [0, *names], [True, *single]
                 costs = np.concatenate([[0.0], costs])
             self._doors[path] = _Doors(
                 self._graph.places(path, nodes),
                 np.array(names, dtype=np.int64),
                 costs,
+                np.array(single, dtype=bool),
                 np.full((len(nodes), len(nodes)), np.nan),
             )
         return self._doors[path]
