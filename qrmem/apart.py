@@ -1,4 +1,4 @@
-"""Reading without a model in processes of its own, several segments at once (ADR 0015).
+"""Reading without a model in processes of its own, several segments at once (ADR 0014).
 
 What they make of a segment is what the reasoner of this one would. What is lost with a process is
 read here. Nothing that they don't need is imported: each of them has to.

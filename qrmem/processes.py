@@ -1,4 +1,4 @@
-"""Other processes of this program, for work in pure Python: one process uses one core (ADR 0015).
+"""Other processes of this program, for work in pure Python: one process uses one core (ADR 0014).
 
 A request is a module's function and what it is given, pickled, with its length before it; a reply
 is what the function returned, or nothing where it raised. Pipes carry both, so that a process ends
