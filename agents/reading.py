@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import (
-    AsyncIterator,
+    AsyncGenerator,
     Awaitable,
     Callable,
     Collection,
@@ -65,10 +65,11 @@ class Reader:
         if not self.deps.reasoner.is_local:
             await self._each(calls(tasks, self.shared), partial(self._read, self._extracted))
             return
-        async for batch, given in self._by_batch(apart.extract, tasks):
-            done = await self._locally(self._extracted, batch, given)
-            self.firsts |= {task.segment.id: made for task, _, made in done if made}
-            await self._commit(done)
+        async with aclosing(self._by_batch(apart.extract, tasks)) as batches:
+            async for batch, given in batches:
+                done = await self._locally(self._extracted, batch, given)
+                self.firsts |= {task.segment.id: made for task, _, made in done if made}
+                await self._commit(done)
 
     async def supplement(self, tasks: Sequence[Task], questioned: Collection[str]) -> None:
         """Read segments again with their accepted questions; each ends `ok` or `partial`.
@@ -77,8 +78,9 @@ class Reader:
             questioned: ids of all segments that have some, those of earlier runs too.
         """
         if self.deps.reasoner.is_local:
-            async for batch, given in self._by_batch(apart.supplement, tasks):
-                await self._commit(await self._locally(self._supplemented, batch, given))
+            async with aclosing(self._by_batch(apart.supplement, tasks)) as batches:
+                async for batch, given in batches:
+                    await self._commit(await self._locally(self._supplemented, batch, given))
             return
         idle = [await self._supplemented(task) for task in tasks if not task.questions]
         for done in _batches(idle, LOCAL_BATCH):
@@ -89,7 +91,7 @@ class Reader:
 
     async def _by_batch(
         self, work: apart.Work, tasks: Sequence[Task]
-    ) -> AsyncIterator[tuple[Sequence[Task], Mapping[str, Contribution]]]:
+    ) -> AsyncGenerator[tuple[Sequence[Task], Mapping[str, Contribution]], None]:
         """Yield tasks with the contributions to them that other processes have made."""
         size = LOCAL_BATCH if self.deps.tagger is None else TAGGED_BATCH
         batches = list(_batches(tasks, size))
