@@ -124,11 +124,11 @@ class Client:
                 answer.status_code, answer.text, answer.headers, self._endpoint, self._model
             ) from exc
         except (openai.APIConnectionError, TimeoutError) as exc:
+            if "Illegal header" in str(exc.__cause__):
+                raise self._unsendable() from exc
             raise from_connection(exc, self._endpoint, self._seconds) from exc
         except UnicodeEncodeError as exc:
-            raise UsageError(
-                f"the model's name {self._model!r} holds characters that cannot be sent"
-            ) from exc
+            raise self._unsendable() from exc
         except (openai.OpenAIError, UnicodeError) as exc:
             said = self._endpoint.clean(str(exc)) or type(exc).__name__
             raise Transient(f"{self._endpoint.host}: {said}", cause="body") from exc
@@ -137,6 +137,13 @@ class Client:
             if isinstance(exc, QrmemError) or not type(exc).__module__.startswith("http"):
                 raise
             raise from_connection(exc, self._endpoint, self._seconds) from exc
+
+    def _unsendable(self) -> UsageError:
+        """Return the error for what no retry makes sendable; a variable's value is not shown."""
+        return UsageError(
+            f"the model's name {self._model!r}, OPENAI_ORG_ID or OPENAI_PROJECT_ID holds "
+            "characters that cannot be sent"
+        )
 
 
 async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float) -> Client:

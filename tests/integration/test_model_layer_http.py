@@ -181,6 +181,19 @@ async def test_a_model_name_that_cannot_be_sent_is_told_at_once() -> None:
         assert server.stats.requests == 0
 
 
+@pytest.mark.parametrize("value", ["org-hunter2\n", "örg-hunter2"])
+async def test_a_variable_of_the_client_that_cannot_be_sent_is_told_at_once_and_not_shown(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", value)
+    events: list[Event] = []
+    async with serving() as server, opened(server) as chat:
+        with pytest.raises(UsageError, match=r"OPENAI_ORG_ID .* cannot be sent") as refused:
+            await metered(chat, listener=events.append).complete(request("Ada met Charles."))
+    assert "hunter2" not in str(refused.value)
+    assert not [event for event in events if event.kind == "warning"], "it was tried again"
+
+
 async def test_retries_are_told_with_their_reason() -> None:
     events: list[Event] = []
     faults = Faults(script={1: "503"})
