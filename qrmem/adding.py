@@ -346,24 +346,25 @@ class Adder:
 
     async def _read_in(self) -> None:
         settings = self._tools.settings
-        deps = BuildDeps(
-            store=self._store,
-            ns=self._ns,
-            reasoner=self._run.reasoner,
-            tagger=self._tools.tagger(self._run.reasoner),
-            embedder=self._run.embedder,
-            listener=self._listener,
-            concurrency=settings.concurrency,
-            similar_names=settings.similar_names,
-            fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
-            take_calls=self._run.take,
-            open_entity=self._open_entity,
-            graph_update=self._graph_update,
-            apart=await self._tools.apart(self._run, self._tally.waiting),
-        )
-        outcome = await build_documents(
-            deps, self._tally.batch, source=self._tally.source, question=self._question
-        )
+        async with self._tools.apart(self._run, self._tally.waiting) as apart:
+            deps = BuildDeps(
+                store=self._store,
+                ns=self._ns,
+                reasoner=self._run.reasoner,
+                tagger=self._tools.tagger(self._run.reasoner),
+                embedder=self._run.embedder,
+                listener=self._listener,
+                concurrency=settings.concurrency,
+                similar_names=settings.similar_names,
+                fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+                take_calls=self._run.take,
+                open_entity=self._open_entity,
+                graph_update=self._graph_update,
+                apart=apart,
+            )
+            outcome = await build_documents(
+                deps, self._tally.batch, source=self._tally.source, question=self._question
+            )
         self._tally.read += outcome.read
         self._tally.states.update(outcome.states)
         self._tally.problems.extend(outcome.problems)

@@ -14,8 +14,8 @@ import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from typing import Any, BinaryIO, Self, TypeVar
@@ -49,13 +49,19 @@ def usable() -> int:
     return min(MOST, cores) if cores > 1 else 0
 
 
-async def started(wanted: int | None) -> "Processes | None":
-    """Start so many processes, or as many as are usable; `None` where there are none to use."""
+@asynccontextmanager
+async def started(wanted: int | None) -> "AsyncIterator[Processes | None]":
+    """Have so many processes, or as many as are usable; `None` where there are none to use."""
     count = usable() if wanted is None else wanted
+    processes = None
     # Some event loops have no children at all, or none outside of the main thread.
     with suppress(OSError, NotImplementedError, RuntimeError):
-        return await Processes.start(count) if count else None
-    return None
+        processes = await Processes.start(count) if count else None
+    try:
+        yield processes
+    finally:
+        if processes is not None:
+            await processes.close()
 
 
 class Lost(Exception):
@@ -76,13 +82,14 @@ class Processes:
         Raises:
             OSError: none can be started here.
         """
-        path = json.dumps(sys.path)
+        path = json.dumps([one for one in sys.path if isinstance(one, str)])
         started: list[Process] = []
         try:
             for _ in range(count):
                 started.append(
                     await asyncio.create_subprocess_exec(
-                        *(sys.executable, "-c", _START, path),
+                        # -P: no module of the present folder comes before those of Python
+                        *(sys.executable, "-P", "-c", _START, path),
                         stdin=PIPE,
                         stdout=PIPE,
                         stderr=DEVNULL,
@@ -155,7 +162,8 @@ class _Served:
 
     async def close(self) -> None:
         self._kill()
-        await self._process.communicate()
+        async with self._receiving:  # a call that is still waiting hears first that it is over
+            await self._process.communicate()
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError):

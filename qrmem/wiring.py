@@ -1,7 +1,8 @@
 """From settings to live parts: tokenizers, embedder, chat model, reasoner, a meter per run."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -24,7 +25,7 @@ from qrmem.ports import (
     Reasoner,
     Tokenizer,
 )
-from qrmem.processes import Processes, started
+from qrmem.processes import started
 from qrmem.records import Usage
 
 if TYPE_CHECKING:
@@ -160,7 +161,6 @@ class Tools:
         self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
         self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
-        self._processes: Processes | None = None
 
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
@@ -174,13 +174,11 @@ class Tools:
         return cls(store, info, settings, chat, embedder)
 
     async def close(self) -> None:
-        """Close the model's connections, end the tagger and the processes."""
+        """Close the model's connections, end the tagger."""
         if self._chat is not None:
             await self._chat.aclose()
         if self._tagger is not None:
             await self._tagger.close()
-        if self._processes is not None:
-            await self._processes.close()
 
     def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
         """Return the entity tagger that the settings name, or `None` where it adds nothing.
@@ -197,17 +195,17 @@ class Tools:
             self._tagger = open_tagger(self.settings)
         return self._tagger
 
-    async def apart(self, run: Run, segments: int) -> "Apart | None":
-        """Return processes that read so many segments beside this one; `None` if it reads alone."""
+    @asynccontextmanager
+    async def apart(self, run: Run, segments: int) -> "AsyncIterator[Apart | None]":
+        """Have processes that read so many segments beside this one; `None` if it reads alone."""
         from qrmem.apart import LEAST, Apart
 
         if not run.reasoner.is_local or self.tagger(run.reasoner) or segments < LEAST:
-            return None
-        if self._processes is None:
-            self._processes = await started(self.settings.processes)
-        if self._processes is None:
-            return None
-        return Apart(self._processes, self.settings.questions, run.account.check)
+            yield None
+            return
+        async with started(self.settings.processes) as processes:
+            questions, check = self.settings.questions, run.account.check
+            yield Apart(processes, questions, check) if processes else None
 
     def run(
         self,

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,9 +121,30 @@ def test_they_end_with_a_parent_that_is_killed() -> None:
 async def test_none_are_started_where_they_are_not_wanted_or_cannot_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert await started(0) is None
+    async with started(0) as processes:
+        assert processes is None
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert await started(2) is None
+    async with started(2) as processes:
+        assert processes is None
+
+
+async def test_they_import_what_this_one_does_and_nothing_of_the_present_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("open('imported', 'w').close()\n1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [tmp_path / "is no text", *sys.path])
+    async with some() as processes:
+        assert await all_of(processes, sent_work.doubled, [1, 2, 3]) == [2, 4, 6]
+    assert not (tmp_path / "imported").exists()
+
+
+async def test_they_can_be_ended_while_they_are_waited_for() -> None:
+    async with some() as processes:
+        waiting = asyncio.create_task(all_of(processes, sent_work.slept, [600.0] * 8))
+        await asyncio.sleep(0.1)
+    with pytest.raises(Lost):
+        await waiting
 
 
 def test_as_many_are_usable_as_there_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,45 @@ async def test_what_a_process_is_lost_with_is_read_here(
     assert await kept(tmp_path / "apart.db") == alone
 
 
+async def test_every_add_has_processes_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running: list[int] = []
+    start, close = Processes.start, Processes.close
+
+    async def counted(count: int) -> Processes:
+        running.append(count)
+        return await start(count)
+
+    async def closed(self: Processes) -> None:
+        await close(self)
+        running.remove(len(self))
+
+    monkeypatch.setattr(Processes, "start", counted)
+    monkeypatch.setattr(Processes, "close", closed)
+    made = apart.Apart.made
+    lost: list[bool] = []
+
+    async def noted(self: Any, *given: Any) -> AsyncGenerator[Any, None]:
+        async with aclosing(made(self, *given)) as found:
+            async for one in found:
+                yield one
+                lost.append(self._are_lost)
+
+    monkeypatch.setattr(apart.Apart, "made", noted)
+    halves = DOCUMENTS[::2], DOCUMENTS[1::2]
+    monkeypatch.setattr(apart, "LEAST", 20)
+    path = str(tmp_path / "apart.db")
+    async with qrmem.open(path, segment_tokens=60, embedder="none", processes=2) as memory:
+        assert (await memory.add(halves[0], max_seconds=0.05)).stopped
+        assert not running
+        reports = await asyncio.gather(*map(memory.add, halves))
+        assert not running
+    assert [report.states.keys() for report in reports] == [{"ok"}, {"ok"}]
+    assert len(lost) > 4
+    assert not any(lost)
+
+
 async def test_a_run_is_stopped_by_time_while_others_read(
     tmp_path: Path, alone: list[Any], asked: list[str]
 ) -> None:
