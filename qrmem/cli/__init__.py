@@ -72,6 +72,8 @@ def _hint(exc: QrmemError) -> str:
 
 def _take_any_text() -> None:
     """Let both outputs take what their encoding lacks, half a surrogate pair too."""
+    if sys.stderr is None:  # closed, as under some daemons; `print` would take the other output
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -43,6 +43,21 @@ def test_a_run_does_not_end_for_lack_of_its_remarks(qrmem: Shell) -> None:
     assert "1 added" in out
 
 
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_a_run_does_not_end_for_streams_that_are_closed(qrmem: Shell, closed: str) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London in 1833.")
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *qrmem.command("add", "a.txt")],
+        cwd=qrmem.folder,
+        env=qrmem.environment,
+        stdout=subprocess.PIPE,
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert b"qrmem:" not in done.stdout
+    assert qrmem("status", "--json").json["states"] == {"ok": 1}
+
+
 def test_letters_that_an_output_lacks_are_escaped(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Zoë Čapek met Ægir in Łódź.")
     assert qrmem("add", "a.txt", PYTHONIOENCODING="ascii").code == 0
