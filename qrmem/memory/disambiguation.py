@@ -118,8 +118,14 @@ class _Merging:
         self._why: dict[str, tuple[Reason, float]] = {}
         self._apart: dict[str, set[str]] = defaultdict(set)
         self._by_norm: dict[str, list[str]] = defaultdict(list)
-        for key, (norm, _) in self._split.items():
+        self._people: set[str] = set()
+        self._lower: set[str] = set()
+        for key, (norm, kind) in self._split.items():
             self._by_norm[norm].append(key)
+            if is_person(norm, kind):
+                self._people.add(key)
+            if self._display([key]).islower():
+                self._lower.add(key)
 
     # --- the four steps ---------------------------------------------------------------------------
 
@@ -269,9 +275,9 @@ class _Merging:
             return False
         if how == "other form":
             return True
-        if self._display([key]).islower() and not self._display([other]).islower():
+        if key in self._lower and other not in self._lower:
             return False
-        if is_person(norm, kind) or is_person(fuller, other_kind):
+        if key in self._people or other in self._people:
             return True
         return bool(kind) and kind == other_kind and fuller.startswith(f"{norm} ")
 
