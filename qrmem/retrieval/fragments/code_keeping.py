@@ -71,7 +71,8 @@ class CodeIndex:
             self._origins |= await self._kept_origins(digests.keys() - self._origins.keys())
             missing = digests.keys() - self._origins.keys()
             if known is None or known.get("state") != state or missing:
-                await self._update(digests)
+                with seldom_collecting():
+                    await self._update(digests)
                 await self._keep(self._key("state"), {"state": state}, ())
             self._seen = state
 
@@ -79,10 +80,9 @@ class CodeIndex:
 
     async def _update(self, digests: Mapping[str, str]) -> None:
         files = await self._outlines(digests)
-        with seldom_collecting():
-            made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
-            compare = partial(Change.between, self._origins, made.of_all, made.transits)
-            change = await asyncio.to_thread(compare)
+        made = await asyncio.to_thread(_Made.of, files, digests, self.cutoff)
+        compare = partial(Change.between, self._origins, made.of_all, made.transits)
+        change = await asyncio.to_thread(compare)
         for path in change.gone:
             self._origins.pop(path, None)
             self._packed.pop(path, None)
@@ -104,11 +104,10 @@ class CodeIndex:
         """Return all files' outlines: known, kept or made now."""
         wanted = [p for p, digest in digests.items() if self._known(p) != digest]
         found = await self._values("file", wanted)
-        with seldom_collecting():
-            for path, kept in found.items():
-                if kept.value["digest"] == digests[path]:
-                    file = SourceFile.unpacked(path, kept.value["packed"])
-                    self._files[path] = digests[path], file
+        for path, kept in found.items():
+            if kept.value["digest"] == digests[path]:
+                file = SourceFile.unpacked(path, kept.value["packed"])
+                self._files[path] = digests[path], file
         for path in wanted:
             if self._known(path) != digests[path]:
                 file = await self._outline(path)
