@@ -3,10 +3,8 @@
 begin -> read -> (answered: end | conclude)
 """
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-import numpy as np
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
@@ -52,8 +50,16 @@ async def begin(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
         return {"entities": [], "important": {}, "added": {}, "trials": 0, "reason": ""}
     run.order = assessed.settings.order
     picked = await _picked(run, assessed)
-    run.recorder.add("start", reason=_said(assessed, await _fitting(run, picked)))
-    return {"entities": [], "important": picked, "added": {}, "trials": 0, "reason": ""}
+    start: SearchState = {
+        "entities": [],
+        "important": picked,
+        "added": {},
+        "trials": 0,
+        "reason": "",
+    }
+    packed = await run.packed(start)
+    run.recorder.add("start", reason=_said(assessed, len(packed.read)))
+    return start
 
 
 async def _picked(run: AskRun, assessed: "Assessed") -> dict[str, float]:
@@ -65,12 +71,6 @@ async def _picked(run: AskRun, assessed: "Assessed") -> dict[str, float]:
     segments = await run.graph.segments(found)
     kept = within_words([len(words(segment.text)) for segment in segments], settings.words)
     return {segment.id: found[segment.id] for segment in segments[:kept]}
-
-
-async def _fitting(run: AskRun, picked: Collection[str]) -> int:
-    """Return how many of the fragments, taken best first, the window has room for."""
-    sizes = np.array(await run.sizes(await run.graph.segments(picked)), dtype=np.int64)
-    return int((np.cumsum(sizes[sizes <= run.room]) <= run.room).sum())
 
 
 def _said(assessed: "Assessed", picked: int) -> str:

@@ -174,7 +174,7 @@ class _Served:
         return await self._replies.readexactly(length)
 
 
-# --- in such a process ---------------------------------------------------------------------------
+# --- records on their way ------------------------------------------------------------------------
 
 
 class _ByFields(dict[type, Callable[[Any], tuple[Any, ...]]]):
@@ -200,6 +200,9 @@ def pickled(value: object) -> bytes:
     pickler.dispatch_table = _BY_FIELDS
     pickler.dump(value)
     return buffer.getvalue()
+
+
+# --- in such a process ---------------------------------------------------------------------------
 
 
 def serve() -> None:

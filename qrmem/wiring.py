@@ -174,7 +174,7 @@ class Tools:
         return cls(store, info, settings, chat, embedder)
 
     async def close(self) -> None:
-        """Close the model's connections, end the tagger."""
+        """Close the model's connections, and end the tagger."""
         if self._chat is not None:
             await self._chat.aclose()
         if self._tagger is not None:

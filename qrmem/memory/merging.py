@@ -183,10 +183,9 @@ async def _unmerged(
     segments = await store.segments_of(ns, *left) if left else ()
     contributions = await store.contributions(ns, *left) if left else ()
     for n, read in enumerate(readings(segments, contributions, decide)):
-        is_merged = read.segment.id in merged
-        if not is_merged or merged[read.segment.id] != read.digest:
+        if merged.get(read.segment.id) != read.digest:
             rows.add(rows_of(read))
-            replaced += [read.segment.id] if is_merged else []
+            replaced += [read.segment.id] if read.segment.id in merged else []
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
     return rows, replaced
