@@ -111,15 +111,21 @@ def test_the_oracle_asks_with_the_true_code_and_never_shows_it(data: str) -> Non
     shop = Path(data) / "repositories" / "own_shop" / "shop"
     (shop / "cart.py").write_text(f"{CART}    cents = rounded(cents)\n    return rounded(cents)\n")
     (shop / "count.py").write_text(ROUNDED)
-    with in_thread(OpenAIServer()) as server:
-        model = ("--model", "m", "--base-url", server.url, "--embedder", "none", "--quiet")
-        words = ("eval", "run", "repoeval-line", "--data", data, "--out", "r")
-        assert main([*words, "--system", "complete:top=1,complete:top=1:oracle=true", *model]) == 0
-        asked = [body["messages"][-1]["content"] for body in server.stats.bodies]
-    plain, oracle = asked
+    # One run each: of systems in one run either may be the first to ask.
+    (plain,) = asked_by("complete:top=1", data)
+    (oracle,) = asked_by("complete:top=1:oracle=true", data)
     assert "def rounded" not in plain
     assert "def rounded" in oracle
-    assert not any("        count += item.price" in text for text in asked)
+    assert not any("        count += item.price" in text for text in (plain, oracle))
+
+
+def asked_by(system: str, data: str) -> list[str]:
+    """Return what a system asks the model in a run of its own."""
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "m", "--base-url", server.url, "--embedder", "none", "--quiet")
+        words = ("eval", "run", "repoeval-line", "--data", data, "--system", system)
+        assert main([*words, "--out", system.replace(":", "-"), *model]) == 0
+        return [body["messages"][-1]["content"] for body in server.stats.bodies]
 
 
 def test_without_a_model_it_is_said_that_one_is_needed(
