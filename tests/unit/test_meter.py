@@ -238,7 +238,7 @@ async def test_a_cap_on_time_ends_a_call_that_hangs() -> None:
             await asyncio.sleep(3600)
             raise AssertionError
 
-    meter = metered(Hanging(), caps=Caps(seconds=0.05))
+    meter = metered(Hanging(), caps=Caps(seconds=0.3))  # long enough for the call to begin
     with pytest.raises(CapReached, match="seconds"):
         await meter.complete(request())
     assert meter.records[0].outcome == "CapReached"
@@ -288,7 +288,9 @@ async def test_time_left_falls() -> None:
 class Kept:
     """A store of replies."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0.0) -> None:
+        """Take so long to write a reply."""
+        self._seconds = seconds
         self.values: dict[str, Mapping[str, Any]] = {}
         self.segments: list[str] = []
         self.calls: list[CallRecord] = []
@@ -304,7 +306,7 @@ class Kept:
         segments: Sequence[str],
         calls: Sequence[CallRecord],
     ) -> None:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self._seconds)
         if not self.is_open:
             raise StoreUnavailable("locked")
         self.values[key] = value
@@ -344,11 +346,12 @@ async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written
 
 
 async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_meanwhile() -> None:
-    kept, sunk = Kept(), list[CallRecord]()
+    # The time ends while the reply, which comes at once, is written.
+    kept, sunk = Kept(seconds=0.6), list[CallRecord]()
     meter = metered(
         CachedChat(ScriptedModel("fine"), kept.get, kept.put),
         sink=sunk.append,
-        caps=Caps(seconds=0.005),
+        caps=Caps(seconds=0.3),
     )
     with pytest.raises(CapReached):
         await meter.complete(request())
