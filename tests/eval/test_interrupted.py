@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.openai_server import Behaviour, OpenAIServer, in_thread
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.eval.rundir import RunFolder
 
@@ -20,8 +21,26 @@ SYSTEMS = "closed-book,keep-left,bm25,reflection"
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
-    with in_thread(OpenAIServer(behaviour=Behaviour(latency=0.1))) as running:
+    with in_thread(OpenAIServer()) as running:
         yield running
+
+
+def run_whole(server: OpenAIServer, out: Path) -> int:
+    """Let a run end; return how many requests it takes, and let later ones hang on their way."""
+    whole = start(server, out)
+    assert whole.communicate(timeout=120)[0]
+    assert whole.returncode == 0
+    paid = server.stats.requests
+    server.faults = Faults(always="hang", since=paid + paid * 3 // 4)
+    return paid
+
+
+def wait_for_hanging(server: OpenAIServer, running: "subprocess.Popen[str]") -> None:
+    """Wait until a run waits for an answer that does not come; later ones come again."""
+    while not server.stats.faults["hang"]:
+        assert running.poll() is None
+        time.sleep(0.05)
+    server.faults = Faults()
 
 
 def start(server: OpenAIServer, out: Path) -> "subprocess.Popen[str]":
@@ -44,14 +63,9 @@ def results(out: Path) -> dict[tuple[str, str], tuple[str, str]]:
 def test_an_interrupted_run_goes_on_for_what_is_missing(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    whole = start(server, tmp_path / "whole")
-    assert whole.communicate(timeout=120)[0]
-    assert whole.returncode == 0
-    paid = server.stats.requests
+    paid = run_whole(server, tmp_path / "whole")
     running = start(server, tmp_path / "r")
-    while len(results(tmp_path / "r")) < 5:
-        assert running.poll() is None
-        time.sleep(0.05)
+    wait_for_hanging(server, running)
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
@@ -67,13 +81,9 @@ def test_an_interrupted_run_goes_on_for_what_is_missing(
 
 
 def test_a_killed_run_goes_on_for_what_is_missing(server: OpenAIServer, tmp_path: Path) -> None:
-    whole = start(server, tmp_path / "whole")
-    assert whole.communicate(timeout=120)[0]
-    paid = server.stats.requests
+    paid = run_whole(server, tmp_path / "whole")
     running = start(server, tmp_path / "r")
-    while len(results(tmp_path / "r")) < 5:
-        assert running.poll() is None
-        time.sleep(0.05)
+    wait_for_hanging(server, running)
     running.kill()
     running.communicate(timeout=60)
     before = results(tmp_path / "r")

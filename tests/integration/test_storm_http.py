@@ -32,8 +32,8 @@ def _fresh() -> Iterator[None]:
     forget()
 
 
-async def build(server: OpenAIServer) -> tuple[list[list[str]], Meter]:
-    settings = Settings(model="test", base_url=server.url, timeout=0.8, concurrency=16)
+async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], Meter]:
+    settings = Settings(model="test", base_url=server.url, timeout=seconds, concurrency=16)
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / 100)
@@ -55,10 +55,10 @@ async def build(server: OpenAIServer) -> tuple[list[list[str]], Meter]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_storm_changes_nothing_but_the_number_of_requests(seed: int) -> None:
     async with serving() as server:
-        calm, _ = await build(server)
+        calm, _ = await build(server, seconds=60)
         assert server.stats.requests == CALLS
     async with serving(faults=Faults(rates=STORM, seed=seed), latency=0.002) as server:
-        stormy, meter = await build(server)
+        stormy, meter = await build(server, seconds=2)
         stats = server.stats
     assert stormy == calm
     assert stats.requests <= 2 * CALLS
