@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +16,22 @@ import qrmem.sync
 
 TEXTS = 300
 """Documents of a memory whose import takes long enough to be stopped."""
+SLOW_AT_LAST = f"""
+import asyncio, sys
+from qrmem.archive.filling import Filling
+from qrmem.cli import main
+
+take = Filling.take
+
+async def slowly(self, kind, value):
+    if len(self.documents) > {TEXTS // 3}:
+        await asyncio.sleep(0.05)
+    await take(self, kind, value)
+
+Filling.take = slowly
+sys.exit(main())
+"""
+"""The command as a program that takes its time after a while, so that it is not done too soon."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +110,7 @@ def test_what_is_refused_is_one_line_with_what_to_do(qrmem: Shell, exported: byt
 def _started_import(qrmem: Shell) -> subprocess.Popen[bytes]:
     """Return an import that has written something and is not done."""
     process = subprocess.Popen(
-        qrmem.command("import", "many.qrmem"),
+        [sys.executable, "-c", SLOW_AT_LAST, "import", "many.qrmem"],
         cwd=qrmem.folder,
         env=qrmem.environment,
         stdout=subprocess.PIPE,

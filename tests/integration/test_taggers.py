@@ -163,9 +163,11 @@ async def test_a_server_that_dies_in_the_middle_leaves_marked_segments_that_a_re
     ]
     path = str(tmp_path / "m.db")
     own = served.with_(memory=path, tagger="corenlp", corenlp_home=jars)
+    before = set(java_children())
     async with qrmem.open(settings=own) as memory:
         await memory.add(documents[:4])
-        os.kill(max(java_children()), signal.SIGKILL)
+        (started,) = set(java_children()) - before
+        os.kill(started, signal.SIGKILL)
         report = await memory.add(documents[4:])
         assert report.states == {"partial": 4}
         reasons = {reason for _, _, reason in report.problems}
