@@ -171,7 +171,10 @@ class BuildRun:
         """Summarise one document and keep the summary."""
         store, ns = self.deps.store, self.deps.ns
         segments = [self.segments[id] for id in self.of_document[info.id]]
-        summary = await self.deps.reasoner.summarise(info.title, segments)
+        apart = self.deps.apart
+        summary = await apart.summary(segments[0].id) if apart else None
+        if summary is None:
+            summary = await self.deps.reasoner.summarise(info.title, segments)
         await store.set_summary(ns, info.id, summary)
         self.infos[info.id] = replace(info, summary=summary)
 
@@ -298,7 +301,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
     """Take the documents that are read next: all of them, or as many as are remembered."""
     run, later = runtime.context, state["later"]
     count, taken = 0, 0
-    most = PORTION * (run.deps.apart.count if run.deps.apart else 1)
+    most = PORTION * max(1, run.deps.apart.count if run.deps.apart else 0)
     while taken < len(later) and (count < most or not run.deps.reasoner.is_local):
         count += len(run.of_document[later[taken]])
         taken += 1

@@ -122,8 +122,10 @@ class Reader:
         outcomes: dict[str, _Outcome] = {}
 
         async def work(task: Task) -> None:
-            outcomes[task.segment.id] = await one(task, given.get(task.segment.id))
-            await asyncio.sleep(0)  # whoever wants to stop is heard
+            made = given.get(task.segment.id)
+            outcomes[task.segment.id] = await one(task, made)
+            if made is None:
+                await asyncio.sleep(0)  # whoever wants to stop is heard
 
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
         return [outcomes[task.segment.id] for task in tasks]

@@ -1,14 +1,16 @@
 """One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
 
+import asyncio
 import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qrmem.agents import BuildDeps, build_documents
 from qrmem.collecting import seldom_collecting
 from qrmem.completeness import Completeness
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
@@ -27,6 +29,9 @@ from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.wiring import Run, Tools, measured
 
+if TYPE_CHECKING:
+    from qrmem.apart import Apart
+
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many: a merge looks at every name of
 the namespace, so that one merge for each of many small documents would be quadratic."""
@@ -34,6 +39,9 @@ LEAST_CHARACTERS = 1000
 """What a document counts for at least, as its names take room too."""
 HELD_SEGMENTS = 256
 """New documents are written together until they have so many segments."""
+
+BREATH = 16
+"""Documents that are cut while those wait who read what was cut before."""
 
 
 @dataclass(slots=True)
@@ -102,13 +110,15 @@ class Adder:
         self._outlined: tuple[str, Outline] | None = None
         self._known: dict[str, str] = {}
         self._is_alone = False
+        self._apart: Apart | None = None
         is_embedded = tools.embedder is not None
         self._completeness = Completeness(store, ns, is_embedded=is_embedded)
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
         with seldom_collecting():
-            return await self._add(source, glob)
+            async with self._tools.apart(self._run) as self._apart:
+                return await self._add(source, glob)
 
     async def _add(self, source: Source, glob: str | None) -> AddReport:
         began = time.monotonic()
@@ -210,6 +220,8 @@ class Adder:
         segments = self._checked_cut(name, document)
         self._tally.held.append((document, segments))
         self._tally.held_segments += len(segments)
+        if len(self._tally.held) % BREATH == 0:
+            await asyncio.sleep(0)
         if self._tally.held_segments >= HELD_SEGMENTS:
             await self._flush()
 
@@ -235,6 +247,12 @@ class Adder:
         for document, segments in written:
             self._tally.added.append(document.id or "")
             self._enlist(document.id or "", Counter(pending=len(segments)))
+            await self._offer(document, segments)
+
+    async def _offer(self, document: Document, segments: Sequence[Segment]) -> None:
+        """Have other processes read a document meanwhile, if they read it as it is read here."""
+        if self._apart and not self._question and self._open_entity and self._graph_update:
+            await self._apart.offer(document.title, segments)
 
     async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
         name = document.id or ""
@@ -345,26 +363,31 @@ class Adder:
         self._tally.batched = self._tally.waiting = 0
 
     async def _read_in(self) -> None:
+        if self._apart:
+            await self._apart.start(self._tally.waiting)
+        # LangGraph takes a second to import; in a thread, as others may be reading already.
+        await asyncio.to_thread(import_module, "qrmem.agents")
+        from qrmem.agents import BuildDeps, build_documents
+
         settings = self._tools.settings
-        async with self._tools.apart(self._run, self._tally.waiting) as apart:
-            deps = BuildDeps(
-                store=self._store,
-                ns=self._ns,
-                reasoner=self._run.reasoner,
-                tagger=self._tools.tagger(self._run.reasoner),
-                embedder=self._run.embedder,
-                listener=self._listener,
-                concurrency=settings.concurrency,
-                similar_names=settings.similar_names,
-                fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
-                take_calls=self._run.take,
-                open_entity=self._open_entity,
-                graph_update=self._graph_update,
-                apart=apart,
-            )
-            outcome = await build_documents(
-                deps, self._tally.batch, source=self._tally.source, question=self._question
-            )
+        deps = BuildDeps(
+            store=self._store,
+            ns=self._ns,
+            reasoner=self._run.reasoner,
+            tagger=self._tools.tagger(self._run.reasoner),
+            embedder=self._run.embedder,
+            listener=self._listener,
+            concurrency=settings.concurrency,
+            similar_names=settings.similar_names,
+            fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+            take_calls=self._run.take,
+            open_entity=self._open_entity,
+            graph_update=self._graph_update,
+            apart=self._apart,
+        )
+        outcome = await build_documents(
+            deps, self._tally.batch, source=self._tally.source, question=self._question
+        )
         self._tally.read += outcome.read
         self._tally.states.update(outcome.states)
         self._tally.problems.extend(outcome.problems)

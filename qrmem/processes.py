@@ -74,6 +74,7 @@ class Processes:
     def __init__(self, started: Iterable[Process]) -> None:
         """Take processes that run `serve`; see `start`."""
         self._all = [_Served(process) for process in started]
+        self._called = 0
 
     @classmethod
     async def start(cls, count: int) -> Self:
@@ -103,6 +104,16 @@ class Processes:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    async def call(self, work: Work[T, R], given: T) -> R:
+        """Return what a function of a module makes of something; they take turns.
+
+        Raises:
+            Lost: it is to be done here.
+        """
+        process = self._all[self._called % len(self._all)]
+        self._called += 1
+        return await process.call(work, given)
 
     async def mapped(self, work: Work[T, R], given: Iterable[T]) -> AsyncGenerator[R, None]:
         """Yield what a function of a module makes of each given thing, in order.

@@ -25,7 +25,6 @@ from qrmem.ports import (
     Reasoner,
     Tokenizer,
 )
-from qrmem.processes import started
 from qrmem.records import Usage
 
 if TYPE_CHECKING:
@@ -196,16 +195,16 @@ class Tools:
         return self._tagger
 
     @asynccontextmanager
-    async def apart(self, run: Run, segments: int) -> "AsyncIterator[Apart | None]":
-        """Have processes that read so many segments beside this one; `None` if it reads alone."""
-        from qrmem.apart import LEAST, Apart
-
-        if not run.reasoner.is_local or self.tagger(run.reasoner) or segments < LEAST:
+    async def apart(self, run: Run) -> "AsyncIterator[Apart | None]":
+        """Have processes that read beside this one; `None` if a run reads alone."""
+        if not run.reasoner.is_local or self.tagger(run.reasoner):
             yield None
             return
-        async with started(self.settings.processes) as processes:
-            questions, check = self.settings.questions, run.account.check
-            yield Apart(processes, questions, check) if processes else None
+        from qrmem.apart import Apart
+
+        settings = self.settings
+        async with Apart(settings.processes, settings.questions, run.account.check) as apart:
+            yield apart
 
     def run(
         self,

@@ -52,19 +52,26 @@ NS = "default"
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What processes were asked to do, each batch."""
     names: list[str] = []
-    mapped = Processes.mapped
+    mapped, call = Processes.mapped, Processes.call
 
     def noted(self: Processes, work: Any, given: Any) -> Any:
         names.extend(work.__name__ for _ in given)
         return mapped(self, work, given)
 
+    def noted_call(self: Processes, work: Any, given: Any) -> Any:
+        names.append(work.__name__)
+        return call(self, work, given)
+
     monkeypatch.setattr(Processes, "mapped", noted)
+    monkeypatch.setattr(Processes, "call", noted_call)
     return names
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "LEAST", 100)
+    monkeypatch.setattr("qrmem.apart.ahead.BATCH", 8)
+    monkeypatch.setattr("qrmem.apart.ahead.UNASKED", 2)
     monkeypatch.setattr("qrmem.agents.reading.LOCAL_BATCH", 8)
     monkeypatch.setattr("qrmem.agents.building.PORTION", 32)
 
@@ -102,14 +109,30 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return asyncio.run(made(tmp_path_factory.mktemp("alone") / "memory.db"))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("count", "longest", "works"),
+    [
+        (1, 512, {"read"}),
+        (2, 512, {"read"}),
+        (3, 512, {"read"}),
+        (2, 20, {"read", "extract", "supplement"}),
+        (2, 0, {"extract", "supplement"}),
+    ],
+)
 async def test_a_memory_is_the_same_however_many_read_it(
-    tmp_path: Path, alone: list[Any], count: int, asked: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    alone: list[Any],
+    count: int,
+    longest: int,
+    works: set[str],
+    asked: list[str],
 ) -> None:
+    monkeypatch.setattr(apart, "LONGEST", longest)
     report = await read(tmp_path / "apart.db", processes=count)
     assert report.states == {"ok": report.read}
     assert await kept(tmp_path / "apart.db") == alone
-    assert {"extract", "supplement"} == set(asked)
+    assert works == set(asked)
 
 
 async def test_what_was_read_is_neither_read_back_nor_made_again_for_the_merge(
@@ -147,10 +170,16 @@ async def test_what_somebody_else_reads_meanwhile_is_merged_as_it_is_stored(
     await store.close()
 
 
+@pytest.mark.parametrize("longest", [0, 20, 512])
 @pytest.mark.parametrize("after", [0, 3, 9])
 async def test_what_a_process_is_lost_with_is_read_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: list[Any], after: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    alone: list[Any],
+    after: int,
+    longest: int,
 ) -> None:
+    monkeypatch.setattr(apart, "LONGEST", longest)
     made = apart.Apart.made
     seen = 0
 
@@ -194,7 +223,7 @@ async def test_every_add_has_processes_of_its_own(
         async with aclosing(made(self, *given)) as found:
             async for one in found:
                 yield one
-                lost.append(self._are_lost)
+                lost.append(self._is_over)
 
     monkeypatch.setattr(apart.Apart, "made", noted)
     halves = DOCUMENTS[::2], DOCUMENTS[1::2]
