@@ -8,12 +8,20 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from servers import neo4j_server
 from servers.maven import Unavailable
 from servers.neo4j_server import Server
 
-settings.register_profile("unhurried", deadline=None)  # no test asserts how long anything takes
+# No test asserts how long anything takes, and every run draws the same examples; others are drawn
+# with `--hypothesis-profile=searching`.
+settings.register_profile(
+    "unhurried",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("searching", settings.get_profile("unhurried"), derandomize=False)
 settings.load_profile("unhurried")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
