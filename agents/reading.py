@@ -119,13 +119,13 @@ class Reader:
         Args:
             given: by segment id what was read elsewhere.
         """
+        if all(task.segment.id in given or _is_closed(task) for task in tasks):
+            return [await one(task, given.get(task.segment.id)) for task in tasks]
         outcomes: dict[str, _Outcome] = {}
 
         async def work(task: Task) -> None:
-            made = given.get(task.segment.id)
-            outcomes[task.segment.id] = await one(task, made)
-            if made is None:
-                await asyncio.sleep(0)  # whoever wants to stop is heard
+            outcomes[task.segment.id] = await one(task, given.get(task.segment.id))
+            await asyncio.sleep(0)  # whoever wants to stop is heard
 
         await each(tasks, work, concurrency=self.deps.concurrency if self.deps.tagger else 1)
         return [outcomes[task.segment.id] for task in tasks]
@@ -240,6 +240,11 @@ class Reader:
 
 def _job(task: Task) -> Job:
     return Job(task.segment, task.reading, task.known, task.questions)
+
+
+def _is_closed(task: Task) -> bool:
+    """Whether nothing is left to read, as no question was accepted."""
+    return task.known is not None and not task.questions
 
 
 def _reason(made: Contribution) -> str:
