@@ -5,8 +5,10 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies
 
 from qrmem.errors import MissingError, QrmemError, UsageError
 from qrmem.models.endpoint import Endpoint
@@ -37,6 +39,7 @@ class Client:
     def __init__(
         self,
         client: "AsyncOpenAI",
+        streaming: "AsyncOpenAI",
         url: str,
         answer: type[Any],
         endpoint: Endpoint,
@@ -44,6 +47,7 @@ class Client:
         seconds: float,
     ) -> None:
         self._client = client
+        self._streaming = streaming
         self._url = url
         self._answer = answer
         self._endpoint = endpoint
@@ -79,7 +83,7 @@ class Client:
         from openai import AsyncStream
 
         async with self._translated(), asyncio.timeout(self._seconds):
-            answer = await self._client.post(
+            answer = await self._streaming.post(
                 self._url,
                 cast_to=self._answer,
                 body=body,
@@ -104,6 +108,7 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.close()
+        await self._streaming.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -172,12 +177,25 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
     except (ImportError, OSError, ValueError) as exc:
         # The environment names proxies or certificates that do not work here.
         raise MissingError(f"{endpoint.host} cannot be asked from here: {exc}") from exc
-    # As it comes from the HTTP library below: httpx2, or httpx, by the client's version.
-    answer = import_module(type(client.base_url).__module__).Response
+    # The HTTP library below: httpx2, or httpx, by the client's version.
+    http = import_module(type(client.base_url).__module__)
     base = urlsplit(endpoint.url)
     # Whole, so that the client need not put it together for each request.
     url = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}{path}"))
-    return Client(client, url, answer, endpoint, model, seconds)
+    return Client(_direct(client, http), client, url, http.Response, endpoint, model, seconds)
+
+
+def _direct(client: "AsyncOpenAI", http: ModuleType) -> "AsyncOpenAI":
+    """Return the client over connections of our own, unless the environment names a proxy."""
+    import openai
+
+    from qrmem.models.connections import Connections
+
+    if not getproxies().keys().isdisjoint(("http", "https", "all")):
+        return client
+    transport: Any = Connections(http)  # what its type should be depends on the library
+    over_it = openai.DefaultAsyncHttpxClient(transport=transport)
+    return client.with_options(http_client=over_it)
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:
