@@ -26,12 +26,17 @@ http = import_module(type(openai.AsyncOpenAI(api_key="none").base_url).__module_
 
 @dataclass
 class Served:
-    """What a server was asked: the number of the connection of each request, and the bodies."""
+    """What a server was asked: the number of the connection of each request, and the bodies.
+
+    Attributes:
+        came: set with the first request.
+    """
 
     url: str = ""
     connections: list[int] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     opened: int = 0
+    came: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def whole(text: str, *headers: str) -> bytes:
@@ -60,6 +65,7 @@ async def answering(
                 length = re.search(rb"content-length: (\d+)", head.lower())
                 served.bodies.append(await reader.readexactly(int(length[1]) if length else 0))
                 served.connections.append(number)
+                served.came.set()
                 if answer := left.pop(0):
                     writer.write(answer)
                     if closes or b"HTTP/1.0" in answer:
@@ -161,8 +167,7 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(
 async def test_a_request_that_was_given_up_leaves_its_answer_to_nobody() -> None:
     async with answering(b"", whole("two")) as served, asking() as client:
         given_up = asyncio.create_task(client.post(served.url, content=b"1"))
-        while not served.connections:
-            await asyncio.sleep(0.001)
+        await served.came.wait()
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
