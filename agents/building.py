@@ -12,6 +12,7 @@ that a segment's second reading comes while its first is remembered.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypedDict
 
@@ -256,8 +257,9 @@ async def build_document(deps: BuildDeps, document_id: str, *, question: str = "
     return await build_documents(deps, [document_id], question=question)
 
 
+@cache
 def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
-    """Return the machine, freshly wired."""
+    """Return the machine, wired once: what it works on comes with each run."""
     graph = StateGraph(BuildState, context_schema=BuildRun)
     reading = [plan, take, summarise, extract, accept, supplement]
     closing = [merge, fold, embed]

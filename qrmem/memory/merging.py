@@ -183,9 +183,10 @@ async def _unmerged(
     segments = await store.segments_of(ns, *left) if left else ()
     contributions = await store.contributions(ns, *left) if left else ()
     for n, read in enumerate(readings(segments, contributions, decide)):
-        if merged.get(read.segment.id) != read.digest:
+        before = merged.get(read.segment.id)
+        if before is None or before != read.digest:
             rows.add(rows_of(read))
-            replaced += [read.segment.id] if read.segment.id in merged else []
+            replaced += [] if before is None else [read.segment.id]
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
     return rows, replaced

@@ -161,6 +161,7 @@ class _Names:
     def __init__(self, text: str) -> None:
         self._in_text = Occurrences(text)
         self._forms: dict[str, dict[str, None]] = {}
+        self._keys: defaultdict[str, set[str]] = defaultdict(set)
         self._question: dict[str, str] = {}
         self._by_form: dict[str, str] = {}
 
@@ -182,6 +183,7 @@ class _Names:
             self.add(replace(mention, name=form, forms=(form,)))
         key = self._placed(normalise_name(name), " ".join(mention.type.split()).upper())
         self._forms.setdefault(key, {}).update(dict.fromkeys(spelled))
+        self._keys[split_key(key)[0]].add(key)
         before = self._question.get(key, mention.question)
         self._question[key] = before and mention.question and before
         self._by_form[normalise_name(name)] = key
@@ -211,7 +213,7 @@ class _Names:
     def _placed(self, norm: str, type: str) -> str:
         """Return the key for a name; within a segment an untyped and a typed one are one name."""
         key = name_key(norm, type)
-        alike = [k for k in self._forms if k.startswith(f"{norm}|") and k != key]
+        alike = [k for k in self._keys[norm] if k != key]
         if type and alike == [f"{norm}|"]:
             self._rename(alike[0], key)
         elif not type and len(alike) == 1:
@@ -221,6 +223,7 @@ class _Names:
     def _rename(self, old: str, new: str) -> None:
         self._forms[new] = self._forms.pop(old)
         self._question[new] = self._question.pop(old)
+        self._keys[split_key(old)[0]].remove(old)
         for form, key in self._by_form.items():
             if key == old:
                 self._by_form[form] = new

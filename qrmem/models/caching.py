@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from qrmem.errors import QrmemError
@@ -64,7 +64,7 @@ class CachedChat:
         about = (request.segment_id, *request.shared_with) if request.segment_id else ()
         calls, exchange.unwritten = exchange.unwritten, []
         try:
-            await _finished(self._put(key, asdict(reply), about, calls))
+            await _finished(self._put(key, _kept(reply), about, calls))
         except QrmemError:
             exchange.unwritten = calls
             raise
@@ -124,6 +124,10 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
 def is_reply_key(key: str) -> bool:
     """Whether a reply is kept under a key of a store, and no derived thing."""
     return re.fullmatch(r"[0-9a-f]{64}", key) is not None
+
+
+def _kept(reply: ChatReply) -> dict[str, Any]:
+    return {f.name: getattr(reply, f.name) for f in fields(reply)}
 
 
 def _restored(kept: Mapping[str, Any]) -> ChatReply:

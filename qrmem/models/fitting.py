@@ -120,6 +120,8 @@ def _fit_array(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> l
     if not isinstance(value, list):
         done.changed = True
         return [fit(value, items, done, f"{path}[0]")]
+    if _takes_any_text(items) and all(isinstance(i, str) and i.isprintable() for i in value):
+        return list(value)
     kept: list[Any] = []
     lost: list[str] = []
     for index, item in enumerate(value):
@@ -135,6 +137,10 @@ def _fit_array(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> l
         raise Misfit(lost[0])
     done.problems += lost
     return kept
+
+
+def _takes_any_text(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "string" and schema.keys().isdisjoint(("anyOf", "enum", "const"))
 
 
 def _fit_string(value: Any, schema: Mapping[str, Any], done: Fit, path: str) -> str:

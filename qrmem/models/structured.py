@@ -73,7 +73,7 @@ async def ask(
         turn = _turn(first, n, replies, error, fits)
         if turn is None:
             continue
-        reply = await chat.complete(replace(turn, attempt=request.attempt + n))
+        reply = await chat.complete(replace(turn, attempt=request.attempt + n) if n else turn)
         replies.append(reply)
         try:
             parsed = read(reply, model)

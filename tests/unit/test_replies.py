@@ -103,6 +103,21 @@ def test_valid_items_of_a_partly_bad_list_are_kept_and_the_rest_is_told() -> Non
     assert "items[1]" in parsed.problems[0]
 
 
+def test_items_of_a_list_of_texts_are_cleaned_of_what_cannot_be_shown() -> None:
+    parsed = parse_model('{"entities": ["Ahab", "Moby\\u0000Dick"]}', Names)
+    assert parsed.value.entities == ["Ahab", "Moby Dick"]
+    assert parsed.repaired
+
+
+def test_items_of_a_list_of_choices_are_choices() -> None:
+    class Kinds(BaseModel):
+        kinds: list[Literal["PERSON", "PLACE"]]
+
+    parsed = parse_model('{"kinds": ["person", "SHIP", "PLACE"]}', Kinds)
+    assert parsed.value.kinds == ["PERSON", "PLACE"]
+    assert len(parsed.problems) == 1
+
+
 def test_a_list_without_a_valid_item_is_refused_rather_than_emptied() -> None:
     with pytest.raises(ModelOutputError, match=r"items\[0\]"):
         parse_model('{"items": [{"kind": 3}, 7]}', Reading)

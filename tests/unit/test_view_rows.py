@@ -73,11 +73,12 @@ def test_the_longest_form_that_occurs_names_a_mention_whose_name_does_not() -> N
 
 
 def test_within_a_segment_a_typed_and_an_untyped_name_are_one() -> None:
-    for pair in (
+    for named in (
         (Mention("Ahab"), Mention("Ahab", "person")),
         (Mention("Ahab", "PERSON"), Mention("Ahab")),
+        (Mention("Ahab"), Mention("Ahab", "person"), Mention("Ahab", "Person")),
     ):
-        assert [row.name for row in rows(*pair).mentions] == ["ahab|PERSON"]
+        assert [row.name for row in rows(*named).mentions] == ["ahab|PERSON"]
     both = rows(Mention("Ahab", "SHIP"), Mention("Ahab", "PERSON"), Mention("Ahab"))
     assert [row.name for row in both.mentions] == ["ahab|", "ahab|PERSON", "ahab|SHIP"]
 
