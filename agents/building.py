@@ -91,7 +91,7 @@ class BuildRun:
         segments: of the given documents, by id, in order.
         of_document: the ids of each one's segments.
         lossy: first readings of an earlier run of which something was lost; they are made again.
-        again: what `accept` found for each lacking segment.
+        again: what `accept` found for each lacking segment of the portion.
         questioned: all segments that have accepted questions.
         fresh: segments of which the store had nothing when the run began.
         revision: of the namespace before the run began.
@@ -374,6 +374,7 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
         ],
         run.questioned,
     )
+    run.again.clear()  # with all that was read first
 
 
 async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
@@ -381,6 +382,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
     await merge_view(run.deps, state["documents"], run.made())
+    run.reader.made.clear()  # the half of all that a build holds
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:

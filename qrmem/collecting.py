@@ -12,6 +12,8 @@ from threading import Lock
 
 LEAST_THRESHOLD = 50_000
 """New objects after which the collector looks, meanwhile."""
+LEAST_OLDER = 1000
+"""Looks at new objects after which it looks at those, too, that it has seen once."""
 
 _lock = Lock()
 _before: list[tuple[int, int, int]] = []
@@ -27,7 +29,8 @@ def seldom_collecting() -> Iterator[None]:
         _before.append(gc.get_threshold())
         young, *old = _before[0]
         if young:
-            gc.set_threshold(max(young, LEAST_THRESHOLD), *old)
+            seldom = max(young, LEAST_THRESHOLD), max(old[0], LEAST_OLDER), old[1]
+            gc.set_threshold(*seldom)
     try:
         yield
     finally:

@@ -31,6 +31,9 @@ MOST = 4
 AHEAD = 2
 """Requests that wait for each process or are done by it, so that it is never without one."""
 
+_WAITING = 1 << 20
+"""Bytes of replies that wait until they are read; more is not for everyone to have."""
+
 _LENGTH = struct.Struct(">Q")
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -218,9 +221,18 @@ def pickled(value: object) -> bytes:
 
 def serve() -> None:
     """Answer requests until there are no more; what the work prints goes nowhere."""
+    _widen(1)
     with os.fdopen(os.dup(1), "wb") as replies, suppress(BrokenPipeError), seldom_collecting():
         os.dup2(2, 1)
         answer(sys.stdin.buffer, replies)
+
+
+def _widen(pipe: int) -> None:
+    """Let whole replies wait in a pipe, where that can be had: the next one is made meanwhile."""
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WAITING)
 
 
 def answer(requests: BinaryIO, replies: BinaryIO) -> None:

@@ -46,7 +46,8 @@ class Apart:
         self._stack = AsyncExitStack()
         self._processes: Processes | None = None
         self._ahead: Ahead | None = None
-        self._offered: list[Job] = []
+        self._offered: list[Sequence[Job]] = []
+        self._count = 0
         self._is_over = False
 
     async def __aenter__(self) -> Self:
@@ -74,7 +75,8 @@ class Apart:
         if self._processes:
             self._ahead = Ahead(self._processes, self._questions_per_600)
             self._stack.push_async_callback(self._ahead.close)
-            self._ahead.offer(self._offered)
+            for jobs in self._offered:
+                self._ahead.offer(jobs)
         self._offered = []
 
     async def offer(self, title: str, segments: Sequence[Segment]) -> None:
@@ -85,8 +87,9 @@ class Apart:
         if self._ahead:
             self._ahead.offer(jobs)
         else:
-            self._offered += jobs
-            await self.start(len(self._offered))
+            self._offered.append(jobs)
+            self._count += len(jobs)
+            await self.start(self._count)
 
     async def summary(self, segment_id: str) -> str | None:
         """Return the summary of the document that a segment is of, if it was read whole."""

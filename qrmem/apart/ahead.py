@@ -10,7 +10,7 @@ from qrmem.processes import Lost, Processes
 
 BATCH = 64
 """Segments that a process is given together, or some more: documents stay whole."""
-UNASKED = 48
+UNASKED = 64
 """Batches that are read, at most, before anybody asks for what is in them."""
 
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from qrmem.collecting import LEAST_THRESHOLD, seldom_collecting
+from qrmem.collecting import LEAST_OLDER, LEAST_THRESHOLD, seldom_collecting
 
 
 @pytest.fixture(autouse=True)
@@ -18,14 +18,14 @@ def test_the_collector_looks_seldom_until_the_last_of_several_is_done() -> None:
     first, second = seldom_collecting(), seldom_collecting()
     first.__enter__()
     second.__enter__()
-    assert gc.get_threshold() == (LEAST_THRESHOLD, 10, 10)
+    assert gc.get_threshold() == (LEAST_THRESHOLD, LEAST_OLDER, 10)
     first.__exit__(None, None, None)
-    assert gc.get_threshold() == (LEAST_THRESHOLD, 10, 10)
+    assert gc.get_threshold() == (LEAST_THRESHOLD, LEAST_OLDER, 10)
     second.__exit__(None, None, None)
     assert gc.get_threshold() == (700, 10, 10)
 
 
-@pytest.mark.parametrize("chosen", [(0, 10, 10), (10 * LEAST_THRESHOLD, 5, 5)])
+@pytest.mark.parametrize("chosen", [(0, 10, 10), (10 * LEAST_THRESHOLD, 10 * LEAST_OLDER, 5)])
 def test_a_collector_that_is_off_or_looks_more_seldom_is_left_alone(
     chosen: tuple[int, int, int],
 ) -> None:
