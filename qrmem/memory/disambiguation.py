@@ -409,11 +409,13 @@ def _summed(names: Iterable[NameUse]) -> dict[str, NameUse]:
         by_key[use.key].append(use)
     summed = {}
     for key, uses in sorted(by_key.items()):
-        summed[key] = NameUse(key, _most_frequent(uses).surface, sum(use.count for use in uses))
+        if len(uses) == 1:
+            (summed[key],) = uses
+        else:
+            count = sum(use.count for use in uses)
+            summed[key] = NameUse(key, _most_frequent(uses).surface, count)
     return summed
 
 
 def _most_frequent(uses: Sequence[NameUse]) -> NameUse:
-    if len(uses) == 1:
-        return uses[0]
     return min(uses, key=lambda use: (-use.count, -len(use.surface), use.surface))

@@ -247,19 +247,20 @@ def uses_after(names: Sequence[NameRow], mentions: Iterable[MentionRow]) -> list
     A known name keeps its surface unless one of the new forms alone outnumbers all before: which
     form is the most frequent is the store's to say, once the rows are in.
     """
-    added: dict[str, Counter[str]] = defaultdict(Counter)
+    added: dict[str, dict[str, int]] = defaultdict(dict)
     for row in mentions:
+        counts = added[row.name]
         for form, count in row.forms:
-            added[row.name][form] += count
+            counts[form] = counts.get(form, 0) + count
     uses = []
     for name in names:
-        forms = added.pop(name.key, Counter())
+        forms = added.pop(name.key, {})
         surface, most = _most_frequent(forms)
         is_new = most > name.count
-        uses.append(
-            NameUse(name.key, surface if is_new else name.surface, name.count + forms.total())
-        )
-    uses += [NameUse(key, _most_frequent(f)[0], f.total()) for key, f in sorted(added.items())]
+        total = name.count + sum(forms.values())
+        uses.append(NameUse(name.key, surface if is_new else name.surface, total))
+    for key, forms in sorted(added.items()):
+        uses.append(NameUse(key, _most_frequent(forms)[0], sum(forms.values())))
     return uses
 
 
@@ -322,7 +323,7 @@ def _rows_of(resolution: Resolution, entities: Mapping[str, EntityRow]) -> Itera
         yield replace(row, name=known.name) if known and key in resolution.unspelled else row
 
 
-def _most_frequent(forms: Counter[str]) -> tuple[str, int]:
+def _most_frequent(forms: Mapping[str, int]) -> tuple[str, int]:
     if len(forms) == 1:  # nearly always, and this is asked about every name
         return next(iter(forms.items()))
     return min(forms.items(), key=lambda f: (-f[1], -len(f[0]), f[0]), default=("", 0))
