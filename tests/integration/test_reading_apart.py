@@ -253,6 +253,23 @@ async def test_a_run_is_stopped_by_time_while_others_read(
     assert await kept(path) == alone
 
 
+async def test_documents_are_shared_out_in_batches_those_before_the_start_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    call = Processes.call
+
+    def noted(self: Processes, work: Any, given: Any) -> Any:
+        sizes.append(len(given.jobs))
+        return call(self, work, given)
+
+    monkeypatch.setattr(Processes, "call", noted)
+    notes = [{"id": f"{n}", "text": f"{text(n, 1)}"} for n in range(150)]
+    report = await read(tmp_path / "notes.db", notes, processes=2)
+    assert sum(sizes) == report.read >= len(notes)
+    assert max(sizes) < 2 * 8
+
+
 async def test_few_segments_are_read_here(tmp_path: Path, asked: list[str]) -> None:
     await read(tmp_path / "few.db", DOCUMENTS[:10], processes=2)
     assert not asked
