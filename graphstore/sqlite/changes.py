@@ -23,6 +23,7 @@ from qrmem.graphstore.sqlite.lookup import (
 )
 from qrmem.records import Question
 
+_ENCODED = json.JSONEncoder(separators=(",", ":")).encode
 _VIEW_TABLES = ("mention", "fact", "question", "merged")
 
 
@@ -182,7 +183,7 @@ def _put_mentions(
             forms[place[1], form] += count
         text = texts.get(row.forms)
         if text is None:
-            text = texts[row.forms] = json.dumps(row.forms, separators=(",", ":"))
+            text = texts[row.forms] = _ENCODED(row.forms)
         ready.append((*place, text, row.question))
     db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
 
