@@ -4,14 +4,17 @@
 
 For each concurrency a document is built into a memory by `add`, with two calls a segment and one
 for its summary; printed are wall time over calls x latency / concurrency, and processor time per
-call, all of `add` included. Then processor time of the model layer alone, and what stays allocated
-after so many calls. The model is the test server in a process of its own.
+call, all of `add` included. Processor time depends on how long a process has slept before: how much
+so is measured on segments read without a model, each after a pause of the latency, and at once.
+Then processor time of the model layer alone, and what stays allocated after so many calls. The
+model is the test server in a process of its own.
 """
 
 import argparse
 import asyncio
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
@@ -21,12 +24,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import qrmem
+from qrmem.language.local import LocalReasoner
 from qrmem.memory.segmenting import cut
 from qrmem.models.chat import open_chat
 from qrmem.models.meter import Meter
 from qrmem.models.structured import ask
 from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import CallRecord, ChatRequest, Message
+from qrmem.ports import CallRecord, ChatRequest, Message, Reading
 from qrmem.prompts.replies import EntitiesReply
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,6 +96,22 @@ async def build(url: str, latency: float, concurrency: int, rounds: int) -> None
     )
 
 
+async def waking(pause: float, rounds: int = 20) -> float:
+    """Return how much more processor time the same kind of work takes after a pause."""
+    tokenizer = open_tokenizer("builtin")
+    segments = cut("ledger", story(2 * rounds), tokenizer, 600)
+    reasoner = LocalReasoner(tokenizer)
+    for other in cut("warm", story(2), tokenizer, 600):
+        await reasoner.extract(other, Reading())
+    spent: tuple[list[float], list[float]] = [], []
+    for n, segment in enumerate(segments):
+        await asyncio.sleep(pause if n % 2 else 0)
+        began = time.process_time()
+        await reasoner.extract(segment, Reading())
+        spent[n % 2].append(time.process_time() - began)
+    return statistics.median(spent[1]) / statistics.median(spent[0])
+
+
 def request(n: int) -> ChatRequest:
     """Return a request of the size of a segment's, each another one."""
     text = f"Passage:\n<text>\n{n}. {SENTENCE * 30}\n</text>"
@@ -142,6 +162,11 @@ def main() -> None:
     with server(options.latency) as url:
         for concurrency in options.concurrency:
             asyncio.run(build(url, options.latency, concurrency, options.rounds))
+    print(
+        f"other work after a pause of {options.latency:g} s: "
+        f"{asyncio.run(waking(options.latency)):.2f} times its processor time at once",
+        flush=True,
+    )
     with server(0.0) as url:
         for calls in (400, 1600):
             busy, kept = asyncio.run(layer(url, calls))
