@@ -200,10 +200,10 @@ class Tools:
         if not run.reasoner.is_local or self.tagger(run.reasoner):
             yield None
             return
-        from qrmem.apart import Apart
+        from qrmem.apart import Apart, MadeWith
 
-        settings = self.settings
-        async with Apart(settings.processes, settings.questions, run.account.check) as apart:
+        made_with = MadeWith(self.settings.questions, self.settings.tokenizer)
+        async with Apart(self.settings.processes, made_with, run.account.check) as apart:
             yield apart
 
     def run(

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from qrmem.apart.ahead import Ahead
-from qrmem.apart.work import Given, Made, Whole, Work, extract, supplement
+from qrmem.apart.work import Given, Made, MadeWith, Whole, Work, extract, supplement
 from qrmem.ports import Job, Reading
 from qrmem.processes import Lost, Processes, started
 from qrmem.records import Segment
 
-__all__ = ["Apart", "Made", "Work", "extract", "supplement"]
+__all__ = ["Apart", "Made", "MadeWith", "Work", "extract", "supplement"]
 
 LEAST = 2000
 """Segments from which other processes are started: it takes them half a second to be of use."""
@@ -30,18 +30,16 @@ class Apart:
     has one phase after the other made: of long documents, and of those that were begun before.
     """
 
-    def __init__(
-        self, wanted: int | None, questions_per_600: int, check: Callable[[], None]
-    ) -> None:
+    def __init__(self, wanted: int | None, made_with: MadeWith, check: Callable[[], None]) -> None:
         """Start none yet.
 
         Args:
             wanted: see `qrmem.processes.started`.
-            questions_per_600: see `LocalReasoner`.
+            made_with: what the reasoner of this run is made with.
             check: asked before each batch is given back; raises where the run is to stop.
         """
         self._wanted = wanted
-        self._questions_per_600 = questions_per_600
+        self._made_with = made_with
         self._check = check
         self._stack = AsyncExitStack()
         self._processes: Processes | None = None
@@ -67,13 +65,18 @@ class Apart:
         return len(self._processes) if self._processes else 0
 
     async def start(self, segments: int) -> None:
-        """Start them if so many segments are enough for that."""
-        if self._is_over or self._processes or segments < LEAST:
+        """Start them for a build of enough segments; a smaller one reads alone what was offered."""
+        if segments >= LEAST:
+            await self._start()
+        self._offered, self._count = [], 0
+
+    async def _start(self) -> None:
+        if self._is_over or self._processes:
             return
         self._processes = await self._stack.enter_async_context(started(self._wanted))
         self._is_over = self._processes is None
         if self._processes:
-            self._ahead = Ahead(self._processes, self._questions_per_600)
+            self._ahead = Ahead(self._processes, self._made_with)
             self._stack.push_async_callback(self._ahead.close)
             for jobs in self._offered:
                 self._ahead.offer(jobs)
@@ -89,7 +92,8 @@ class Apart:
         else:
             self._offered.append(jobs)
             self._count += len(jobs)
-            await self.start(self._count)
+            if self._count >= LEAST:
+                await self._start()
 
     async def summary(self, segment_id: str) -> str | None:
         """Return the summary of the document that a segment is of, if it was read whole."""
@@ -108,9 +112,9 @@ class Apart:
                     whole = await self._ahead.made([job.segment.id for job in batch])
                     made = _joined(made, _part_of(work, batch, whole))
                 self._check()
-                yield made
                 if self._ahead and work is supplement:
                     self._ahead.forget(job.segment.id for job in batch)
+                yield made
 
     def _is_ahead(self, job: Job) -> bool:
         return self._ahead is not None and self._ahead.has(job.segment.id)
@@ -120,7 +124,7 @@ class Apart:
     ) -> AsyncGenerator[Made, None]:
         left = len(batches)
         if self._processes and not self._is_over:
-            given = [Given(batch, self._questions_per_600) for batch in batches]
+            given = [Given(batch, self._made_with) for batch in batches]
             try:
                 async with aclosing(self._processes.mapped(work, given)) as found:
                     async for made in found:

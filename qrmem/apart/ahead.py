@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qrmem.apart.work import Given, Whole, read
+from qrmem.apart.work import Given, MadeWith, Whole, read
 from qrmem.ports import Job
 from qrmem.processes import Lost, Processes
 
@@ -23,10 +23,10 @@ class _Batch:
 class Ahead:
     """Reads documents in the order in which they come, in which they are asked for later."""
 
-    def __init__(self, processes: Processes, questions_per_600: int) -> None:
-        """Take processes; see `LocalReasoner`."""
+    def __init__(self, processes: Processes, made_with: MadeWith) -> None:
+        """Take processes; see `Apart`."""
         self._processes = processes
-        self._questions_per_600 = questions_per_600
+        self._made_with = made_with
         self._room = asyncio.Semaphore(UNASKED)
         self._waiting: dict[str, Job] = {}
         self._sent: dict[str, _Batch] = {}
@@ -79,7 +79,7 @@ class Ahead:
 
     async def _read(self, jobs: Sequence[Job]) -> Mapping[str, Whole]:
         await self._room.acquire()
-        return await self._processes.call(read, Given(jobs, self._questions_per_600))
+        return await self._processes.call(read, Given(jobs, self._made_with))
 
     def _ask(self, batch: _Batch) -> None:
         """Make room for as many others: those that came before are not asked for any more."""

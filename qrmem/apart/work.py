@@ -13,11 +13,23 @@ from qrmem.records import Contribution, Segment
 
 
 @dataclass(frozen=True, slots=True)
+class MadeWith:
+    """What the reasoner is made with; see `LocalReasoner`.
+
+    Attributes:
+        tokenizer: its name; a summary has so many tokens.
+    """
+
+    questions_per_600: int
+    tokenizer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """Segments to read, and what the reasoner is made with."""
 
     jobs: Sequence[Job]
-    questions_per_600: int
+    made_with: MadeWith
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +50,14 @@ Work = Callable[[Given], Coroutine[None, None, Made]]
 
 async def extract(given: Given) -> Made:
     """Read segments for the first time."""
-    reasoner = _reasoner(given.questions_per_600)
+    reasoner = _reasoner(given.made_with)
     made = [await reasoner.extract(job.segment, job.reading) for job in given.jobs]
     return Made({contribution.segment_id: contribution for contribution in made})
 
 
 async def supplement(given: Given) -> Made:
     """Read those that have accepted questions again, and make the rows of all."""
-    reasoner = _reasoner(given.questions_per_600)
+    reasoner = _reasoner(given.made_with)
     contributions, rows = {}, {}
     for job in given.jobs:
         assert job.known is not None
@@ -75,7 +87,7 @@ class Whole:
 
 async def read(given: Given) -> Mapping[str, Whole]:
     """Read whole documents, as a build does: summary, first reading, accepted questions, rows."""
-    reasoner = _reasoner(given.questions_per_600)
+    reasoner = _reasoner(given.made_with)
     found = {}
     for _, own in groupby(given.jobs, key=lambda job: job.segment.document_id):
         jobs = list(own)
@@ -106,5 +118,7 @@ def _rows(
 
 
 @cache
-def _reasoner(questions_per_600: int) -> LocalReasoner:
-    return LocalReasoner(open_tokenizer("builtin"), questions_per_600=questions_per_600)
+def _reasoner(made_with: MadeWith) -> LocalReasoner:
+    return LocalReasoner(
+        open_tokenizer(made_with.tokenizer), questions_per_600=made_with.questions_per_600
+    )

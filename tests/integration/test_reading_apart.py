@@ -12,6 +12,7 @@ import pytest
 import qrmem
 from qrmem import apart
 from qrmem.agents.merging import merge_view
+from qrmem.apart.ahead import Ahead
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
 from qrmem.graphstore.sqlite.store import SqliteStore
@@ -273,3 +274,43 @@ async def test_documents_are_shared_out_in_batches_those_before_the_start_too(
 async def test_few_segments_are_read_here(tmp_path: Path, asked: list[str]) -> None:
     await read(tmp_path / "few.db", DOCUMENTS[:10], processes=2)
     assert not asked
+
+
+async def test_what_was_used_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_last: list[str] = []
+    close = Ahead.close
+
+    async def noted(self: Ahead) -> None:
+        kept_last.extend([*self._sent, *self._waiting])
+        await close(self)
+
+    monkeypatch.setattr(Ahead, "close", noted)
+    await read(tmp_path / "apart.db", processes=2)
+    assert not kept_last
+
+
+async def test_what_small_builds_have_read_alone_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    monkeypatch.setattr("qrmem.adding.BATCH_CHARACTERS", 20_000)
+    notes = [{"id": f"{n}", "text": f"{text(n, 1)}"} for n in range(150)]
+    await read(tmp_path / "notes.db", notes, processes=2)
+    assert not asked
+
+
+async def test_a_summary_is_measured_with_the_tokenizer_of_the_settings(
+    tmp_path: Path, alone: list[Any], asked: list[str]
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = {letter: n for n, letter in enumerate(sorted(level.alphabet()))}
+    letters = tokenizers.Tokenizer(tokenizers.models.BPE(alphabet, []))
+    letters.pre_tokenizer = level
+    letters.save(str(tmp_path / "letters.json"))
+    name = f"hf:{tmp_path / 'letters.json'}"
+    await read(tmp_path / "alone.db", processes=0, tokenizer=name)
+    await read(tmp_path / "apart.db", processes=2, tokenizer=name)
+    made = await kept(tmp_path / "apart.db")
+    assert set(asked) == {"read"}
+    assert made == await kept(tmp_path / "alone.db")
+    assert made[3] != alone[3]
