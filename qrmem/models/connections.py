@@ -9,6 +9,7 @@ import asyncio
 import selectors
 import ssl
 from collections import defaultdict, deque
+from contextlib import suppress
 from functools import cached_property
 from ipaddress import ip_address
 from types import ModuleType
@@ -36,6 +37,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, http: ModuleType) -> None:
         """Make one that raises the errors of an HTTP library, and returns its responses."""
         self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
         self._http = http
         self._transport: asyncio.Transport
         self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
@@ -135,6 +137,8 @@ class Connection(asyncio.Protocol):
         """Whether the server has said nothing since, not even that it closes."""
         if self._failure or self._transport.is_closing():
             return False
+        if self._loop is not asyncio.get_running_loop():
+            return False  # an answer would be heard by nobody
         # The event loop may not have come to look yet.
         with selectors.DefaultSelector() as selector:
             selector.register(self._transport.get_extra_info("socket"), selectors.EVENT_READ)
@@ -142,7 +146,8 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close at once."""
-        self._transport.abort()
+        with suppress(RuntimeError):  # its event loop is closed
+            self._transport.abort()
 
 
 class Connections:
@@ -152,17 +157,22 @@ class Connections:
         """Make one for the HTTP library that the client stands on."""
         self._http = http
         self._idle: defaultdict[tuple[str, str, int], list[Connection]] = defaultdict(list)
+        self._busy: set[Connection] = set()
+        self._is_closed = False
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request and return its whole answer, or raise an error of the HTTP library."""
         await request.aread()
         connection = self._free(request.url) or await self._opened(request)
+        self._busy.add(connection)
         try:
             answer = await connection.ask(request)
         except BaseException:
             connection.close()
             raise
-        if connection.rest():
+        finally:
+            self._busy.remove(connection)
+        if not self._is_closed and connection.rest():
             self._idle[_server(request.url)].append(connection)
         else:
             connection.close()
@@ -191,7 +201,7 @@ class Connections:
                 )
         except TimeoutError as exc:
             raise self._http.ConnectTimeout(str(exc)) from exc
-        except OSError as exc:
+        except (OSError, UnicodeError) as exc:  # no name of a host is one of the latter
             raise self._http.ConnectError(str(exc)) from exc
         return connection
 
@@ -203,7 +213,10 @@ class Connections:
         return context
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections; a request that waits for its answer fails."""
+        self._is_closed = True
+        for connection in self._busy:
+            connection.close()
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()

@@ -175,6 +175,40 @@ async def test_a_request_that_was_given_up_leaves_its_answer_to_nobody() -> None
     assert served.connections == [1, 2]
 
 
+async def test_a_request_fails_when_its_connections_are_closed() -> None:
+    async with answering(b"") as served, asking() as client:
+        waiting = asyncio.create_task(client.post(served.url, content=b"1"))
+        await served.came.wait()
+        await client.aclose()
+        with pytest.raises(http.ReadError):
+            await waiting
+
+
+async def test_a_connection_of_another_event_loop_is_not_used_again() -> None:
+    async with answering(whole("one"), whole("two")) as served:
+        client = http.AsyncClient(transport=Connections(http), timeout=4.0)
+
+        async def ask() -> str:
+            async with asyncio.timeout(20):
+                return str((await client.post(served.url, content=b"x")).text)
+
+        def in_two_loops() -> tuple[str, str]:
+            with asyncio.Runner() as one, asyncio.Runner() as two:
+                texts = one.run(ask()), two.run(ask())
+                two.run(client.aclose())
+                one.run(asyncio.sleep(0))
+                return texts
+
+        assert await asyncio.to_thread(in_two_loops) == ("one", "two")
+    assert served.connections == [1, 2]
+
+
+async def test_a_host_that_cannot_be_a_name_is_not_reached() -> None:
+    async with asking() as client:
+        with pytest.raises(http.ConnectError):
+            await client.post(f"http://{'a' * 64}.invalid/v1", content=b"x")
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
