@@ -39,7 +39,6 @@ LEAST_CHARACTERS = 1000
 """What a document counts for at least, as its names take room too."""
 HELD_SEGMENTS = 256
 """New documents are written together until they have so many segments."""
-
 BREATH = 16
 """Documents that are cut while those wait who read what was cut before."""
 

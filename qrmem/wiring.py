@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -203,8 +203,8 @@ class Tools:
         from qrmem.apart import Apart, MadeWith
 
         made_with = MadeWith(self.settings.questions, self.settings.tokenizer)
-        async with Apart(self.settings.processes, made_with, run.account.check) as apart:
-            yield apart
+        async with AsyncExitStack() as stack:
+            yield Apart(stack, self.settings.processes, made_with, run.account.check)
 
     def run(
         self,

@@ -6,8 +6,6 @@ read here. Nothing that they don't need is imported: each of them has to.
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from types import TracebackType
-from typing import Self
 
 from qrmem.apart.ahead import Ahead
 from qrmem.apart.work import Given, Made, MadeWith, Whole, Work, extract, supplement
@@ -30,10 +28,17 @@ class Apart:
     has one phase after the other made: of long documents, and of those that were begun before.
     """
 
-    def __init__(self, wanted: int | None, made_with: MadeWith, check: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        stack: AsyncExitStack,
+        wanted: int | None,
+        made_with: MadeWith,
+        check: Callable[[], None],
+    ) -> None:
         """Start none yet.
 
         Args:
+            stack: ends them when it is closed.
             wanted: see `qrmem.processes.started`.
             made_with: what the reasoner of this run is made with.
             check: asked before each batch is given back; raises where the run is to stop.
@@ -41,23 +46,12 @@ class Apart:
         self._wanted = wanted
         self._made_with = made_with
         self._check = check
-        self._stack = AsyncExitStack()
+        self._stack = stack
         self._processes: Processes | None = None
         self._ahead: Ahead | None = None
         self._offered: list[Sequence[Job]] = []
         self._count = 0
         self._is_over = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
 
     @property
     def count(self) -> int:
