@@ -24,6 +24,7 @@ async def merge_view(
         decide=deciding(deps),
         similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
         made=made,
+        resolving=deps.apart.resolved if deps.apart and deps.apart.count else None,
     )
 
 

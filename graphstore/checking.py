@@ -20,9 +20,9 @@ def check_change(
         ValueError: it does not; the caller computed it wrongly.
     """
     new_entities = {row.key for row in change.entities}
-    _check("segment", written_segments(change), segments)
-    _check("name", used_names(change), {*names, *change.names})
-    _check("entity", change.names.values(), {*entities, *new_entities})
+    check_known("segment", written_segments(change), segments)
+    check_known("name", used_names(change), {*names, *change.names})
+    check_known("entity", change.names.values(), {*entities, *new_entities})
 
 
 def written_segments(change: Change) -> set[str]:
@@ -80,7 +80,12 @@ def lost_import(ns: str) -> StoreConflict:
     return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")
 
 
-def _check(what: str, wanted: Iterable[str], known: Collection[str]) -> None:
+def check_known(what: str, wanted: Iterable[str], known: Collection[str]) -> None:
+    """See that all wanted keys are known.
+
+    Raises:
+        ValueError: one is not; the caller computed a change wrongly.
+    """
     missing = sorted(key for key in set(wanted) if key not in known)
     if missing:
         raise ValueError(f"a change speaks of a {what} that is not there: {missing[0]!r}")

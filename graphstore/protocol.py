@@ -12,8 +12,8 @@ the result. Reads of a namespace that is not there find nothing; writes to it ra
 what deletes is harmless.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from qrmem.ports import CallRecord
@@ -144,6 +144,18 @@ class Change:
     names: Mapping[str, str] = field(default_factory=dict)
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, naming: "Naming") -> "Change":
+        """Return the change with these names and entities."""
+        return replace(self, names=naming.names, entities=naming.entities)
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a change does to the names; see `Change`."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    entities: Sequence[EntityRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,8 +438,14 @@ class GraphStore(Protocol):
 
     # --- the view -------------------------------------------------------------------------------
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(
+        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
+    ) -> int:
         """Apply a change; return the new revision.
+
+        Args:
+            naming: the change's names and entities, where they are still being found out: a store
+                may write the rest meanwhile. It must not wait for this store.
 
         Raises:
             StoreConflict: the namespace's revision is not `revision`.

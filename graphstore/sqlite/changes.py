@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from qrmem.errors import StoreConflict
-from qrmem.graphstore.checking import check_change, used_names, written_segments
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow
+from qrmem.graphstore.checking import check_known, used_names, written_segments
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow, Naming
 from qrmem.graphstore.sqlite import words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -41,62 +41,51 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
-    """Numbers of everything that a change speaks of; new names and entities have theirs already.
+class _Names:
+    """Numbers of the names that rows speak of.
 
     Attributes:
-        moved: names that get another entity, and the one that they had.
+        known: of those that are there, by key.
+        new: of those that the change brings.
     """
 
-    segments: Mapping[str, int]
-    names: Mapping[str, int]
-    entities: Mapping[str, int]
-    moved: Mapping[int, int]
+    known: Mapping[str, int]
+    new: Mapping[str, int]
 
     @classmethod
-    def of(cls, db: sqlite3.Connection, ns: int, change: Change) -> Self:
-        """Look all of them up; a change that speaks of anything unknown is refused."""
-        new_entities = {row.key for row in change.entities}
-        segments = segment_numbers(db, ns, written_segments(change).union(change.clear))
-        names = name_numbers(db, ns, used_names(change).union(change.names))
-        entities = entity_numbers(db, ns, new_entities.union(change.names.values()))
-        check_change(change, segments=segments, names=names, entities=entities)
-        sql = "SELECT n.num, n.entity, n.key FROM name n WHERE n.num IN ({})"
-        owned = list(rows_in(db, sql, [names[key] for key in change.names if key in names]))
-        entities |= _new(db, "entity", new_entities - entities.keys())
-        names |= _new(db, "name", change.names.keys() - names.keys())
-        targets = {key: entities[entity] for key, entity in change.names.items()}
-        moved = {num: entity for num, entity, key in owned if entity != targets[key]}
-        return cls(segments, names, entities, moved)
+    def of(cls, db: sqlite3.Connection, ns: int, keys: set[str]) -> Self:
+        """Look them up; new ones get the next numbers."""
+        known = name_numbers(db, ns, keys)
+        return cls(known, _numbered(keys - known.keys(), next_number(db, "name")))
 
 
-def _new(db: sqlite3.Connection, table: str, keys: Iterable[str]) -> dict[str, int]:
-    ordered = sorted(keys)
-    first = next_number(db, table)
-    return dict(zip(ordered, range(first, first + len(ordered)), strict=True))
+def _numbered(keys: Iterable[str], first: int) -> dict[str, int]:
+    return {key: number for number, key in enumerate(sorted(keys), first)}
 
 
-def apply(db: sqlite3.Connection, ns: str, revision: int, change: Change) -> int:
-    """Apply a change if nobody else did since; return the new revision."""
+def apply(
+    db: sqlite3.Connection,
+    ns: str,
+    revision: int,
+    change: Change,
+    named: Callable[[], Naming] | None = None,
+) -> int:
+    """Apply a change if nobody else did since; return the new revision.
+
+    Args:
+        named: waits for the change's names and entities, where they are still being found out.
+    """
     number = required_namespace(db, ns)
     (found,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
     if found != revision:
         raise StoreConflict(
             f"namespace {ns!r} is at revision {found}, not {revision}: somebody else changed it"
         )
-    numbers = _Numbers.of(db, number, change)
     touched = Touched()
-    clear(db, number, {numbers.segments[i] for i in change.clear if i in numbers.segments}, touched)
-    _put_entities(db, number, change, numbers, touched)
-    _put_names(db, number, change, numbers, touched)
-    _put_mentions(db, change.mentions, numbers, touched)
-    _put_facts(db, change.facts, numbers)
-    _put_questions(db, change.questions, numbers)
-    words.add(db, number, [(numbers.segments[row.segment_id], row) for row in change.index])
-    db.executemany(
-        "INSERT OR REPLACE INTO merged VALUES (?, ?)",
-        ((numbers.segments[id_], digest) for id_, digest in change.merged.items()),
-    )
+    names = _put_rows(db, number, change, touched)
+    _count_forms(db, touched)
+    naming = named() if named else Naming(change.names, change.entities)
+    _put_naming(db, number, naming, names, touched)
     settle(db, touched)
     return raise_revision(db, number)
 
@@ -138,30 +127,65 @@ def settle(db: sqlite3.Connection, touched: Touched) -> list[tuple[str, str]]:
     return [(key, name) for _, key, name in gone]
 
 
-def _put_entities(
-    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    segments: Mapping[str, int]
+    names: Mapping[str, int]
+
+
+def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched) -> _Names:
+    """Write all but names and entities; return the numbers that names have or will have."""
+    written = written_segments(change)
+    segments = segment_numbers(db, ns, written.union(change.clear))
+    check_known("segment", written, segments)
+    names = _Names.of(db, ns, used_names(change))
+    clear(db, ns, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
+    numbers = _Numbers(segments, {**names.known, **names.new})
+    _put_mentions(db, change.mentions, numbers, touched)
+    _put_facts(db, change.facts, numbers)
+    _put_questions(db, change.questions, segments)
+    words.add(db, ns, [(segments[row.segment_id], row) for row in change.index])
     db.executemany(
-        "INSERT INTO entity (num, ns, key, name, type) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (num) DO UPDATE SET name = excluded.name, type = excluded.type",
-        ((numbers.entities[row.key], ns, row.key, row.name, row.type) for row in change.entities),
+        "INSERT OR REPLACE INTO merged VALUES (?, ?)",
+        ((segments[id_], digest) for id_, digest in change.merged.items()),
     )
-    touched.entities.update(numbers.entities.values())
+    return names
 
 
-def _put_names(
-    db: sqlite3.Connection, ns: int, change: Change, numbers: _Numbers, touched: Touched
+def _put_naming(
+    db: sqlite3.Connection, ns: int, naming: Naming, names: _Names, touched: Touched
 ) -> None:
-    touched.entities.update(numbers.moved.values())
-    touched.names.update(numbers.names[key] for key in change.names)
+    """Write names and entities; `names` are those that the rows beside them speak of."""
+    check_known("name", names.new, naming.names)
+    known = name_numbers(db, ns, naming.names)
+    first = next_number(db, "name") + len(names.new)
+    numbers = {**known, **names.new}
+    numbers |= _numbered(naming.names.keys() - numbers.keys(), first)
+    entities = _put_entities(db, ns, naming)
+    touched.entities.update(entities.values())
+    touched.names.update(numbers[key] for key in naming.names)
+    rows = [(numbers[key], ns, key, entities[entity]) for key, entity in naming.names.items()]
+    moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", list(known.values()))
+    touched.entities.update(entity for (entity,) in moved)
     db.executemany(
         "INSERT INTO name (num, ns, key, entity) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (num) DO UPDATE SET entity = excluded.entity",
-        (
-            (numbers.names[key], ns, key, numbers.entities[entity])
-            for key, entity in change.names.items()
-        ),
+        rows,
     )
+
+
+def _put_entities(db: sqlite3.Connection, ns: int, naming: Naming) -> dict[str, int]:
+    """Write entities; return the numbers of these, and of those that names get."""
+    new = {row.key for row in naming.entities}
+    numbers = entity_numbers(db, ns, new.union(naming.names.values()))
+    check_known("entity", naming.names.values(), numbers.keys() | new)
+    numbers |= _numbered(new - numbers.keys(), next_number(db, "entity"))
+    db.executemany(
+        "INSERT INTO entity (num, ns, key, name, type) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (num) DO UPDATE SET name = excluded.name, type = excluded.type",
+        ((numbers[row.key], ns, row.key, row.name, row.type) for row in naming.entities),
+    )
+    return numbers
 
 
 def _put_mentions(
@@ -220,8 +244,9 @@ def _put_facts(db: sqlite3.Connection, rows: Sequence[FactRow], numbers: _Number
     )
 
 
-def _put_questions(db: sqlite3.Connection, rows: Sequence[Question], numbers: _Numbers) -> None:
-    segments = numbers.segments
+def _put_questions(
+    db: sqlite3.Connection, rows: Sequence[Question], segments: Mapping[str, int]
+) -> None:
     taken: dict[int, dict[str, int]] = {segments[q.segment_id]: {} for q in rows}
     sql = "SELECT segment, n, text FROM question WHERE segment IN ({})"
     for segment, n, text in sorted(rows_in(db, sql, taken)):
@@ -236,6 +261,7 @@ def _put_questions(db: sqlite3.Connection, rows: Sequence[Question], numbers: _N
 
 def _count_forms(db: sqlite3.Connection, touched: Touched) -> None:
     changed = [(name, form, n) for (name, form), n in touched.forms.items() if n]
+    touched.forms.clear()
     db.executemany(
         "INSERT INTO form VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET count = count + excluded.count",

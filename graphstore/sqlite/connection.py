@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -145,6 +146,20 @@ class Worker:
                 db.execute("ROLLBACK")
             raise
         return result
+
+
+@contextmanager
+def heard(awaited: Awaitable[R]) -> Iterator[Callable[[], R]]:
+    """Let work on the thread wait for what the event loop finds out meanwhile."""
+
+    async def result() -> R:
+        return await awaited
+
+    later = asyncio.run_coroutine_threadsafe(result(), asyncio.get_running_loop())
+    try:
+        yield later.result
+    finally:
+        later.cancel()  # whoever waits for it on the thread is not left there
 
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:

@@ -5,13 +5,14 @@ read here. Nothing that they don't need is imported: each of them has to.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 
 from qrmem.apart.ahead import Ahead
-from qrmem.apart.work import Given, Made, MadeWith, Whole, Work, extract, supplement
+from qrmem.apart.work import Given, Made, MadeWith, Names, Whole, Work, extract, name, supplement
+from qrmem.memory.disambiguation import NameUse, Resolution, resolve
 from qrmem.ports import Job, Reading
 from qrmem.processes import Lost, Processes, started
-from qrmem.records import Segment
+from qrmem.records import MergeDecision, Segment
 
 __all__ = ["Apart", "Made", "MadeWith", "Work", "extract", "supplement"]
 
@@ -93,6 +94,18 @@ class Apart:
         """Return the summary of the document that a segment is of, if it was read whole."""
         found = await self._ahead.made([segment_id]) if self._ahead else {}
         return found[segment_id].summary if found else None
+
+    async def resolved(
+        self,
+        uses: Sequence[NameUse],
+        decisions: Sequence[MergeDecision],
+        similar: Sequence[tuple[str, str, float]],
+    ) -> Resolution:
+        """Return what the names of a memory stand for; another process finds out."""
+        if self._processes and not self._is_over:
+            with suppress(Lost):
+                return await self._processes.call(name, Names(uses, decisions, similar))
+        return resolve(uses, decisions, similar)
 
     async def made(
         self, work: Work, batches: Sequence[Sequence[Job]]

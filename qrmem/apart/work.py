@@ -6,10 +6,11 @@ from functools import cache
 from itertools import groupby
 
 from qrmem.language.local import LocalReasoner
+from qrmem.memory.disambiguation import NameUse, Resolution, resolve
 from qrmem.memory.view import Read, Rows, decided, rows_of
 from qrmem.models.tokenizers import open_tokenizer
 from qrmem.ports import Job
-from qrmem.records import Contribution, Segment
+from qrmem.records import Contribution, MergeDecision, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,20 @@ async def read(given: Given) -> Mapping[str, Whole]:
             rows = _rows(job.segment, first, again, asked)
             found[job.segment.id] = Whole(summary, first, asked, again, rows)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names to resolve; see `qrmem.memory.disambiguation.resolve`."""
+
+    uses: Sequence[NameUse]
+    decisions: Sequence[MergeDecision]
+    similar: Sequence[tuple[str, str, float]]
+
+
+async def name(given: Names) -> Resolution:
+    """Resolve names."""
+    return resolve(given.uses, given.decisions, given.similar)
 
 
 async def _again(

@@ -3,25 +3,33 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from qrmem.errors import StoreConflict
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
-from qrmem.memory.disambiguation import Resolution, resolve
+from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow, Naming
+from qrmem.memory.disambiguation import NameUse, Resolution, resolve
 from qrmem.memory.view import (
     Decide,
     Rows,
-    change_for,
+    change_of,
     decided,
+    naming_for,
     readings,
     resolved,
     respelled,
     rows_of,
     uses_after,
 )
-from qrmem.records import Merge
+from qrmem.records import Merge, MergeDecision
 
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
 """From names to pairs of name keys that count as one, with their cosine."""
+
+Resolving = Callable[
+    [Sequence[NameUse], Sequence[MergeDecision], Sequence[tuple[str, str, float]]],
+    Awaitable[Resolution],
+]
+"""From all names, the user's decisions and pairs of `Similar` to what `resolve` makes of them."""
 
 _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0
@@ -54,6 +62,7 @@ async def merge_documents(
     decide: Decide = decided,
     similar: Similar | None = None,
     made: Made | None = None,
+    resolving: Resolving | None = None,
 ) -> int:
     """Make the view say what the contributions of some documents say.
 
@@ -64,6 +73,7 @@ async def merge_documents(
         decide: which generated questions count; the same as when the documents were read.
         similar: names that an embedder finds alike; the same in every call on a namespace.
         made: rows that were made when the documents were read.
+        resolving: resolves names elsewhere, while what does not depend on them is written.
 
     Returns:
         How many segments' rows were made.
@@ -73,7 +83,7 @@ async def merge_documents(
     """
     for attempt in range(_ATTEMPTS):
         try:
-            return await _merged_once(store, ns, document_ids, decide, similar, made)
+            return await _merged_once(store, ns, document_ids, decide, similar, made, resolving)
         except StoreConflict:
             await _pause(attempt)
     raise StoreConflict(f"namespace {ns!r} is changed by others all the time; try again later")
@@ -145,6 +155,7 @@ async def _merged_once(
     decide: Decide,
     similar: Similar | None,
     made: Made | None,
+    resolving: Resolving | None,
 ) -> int:
     revision = await _revision(store, ns)
     names = await store.names(ns)
@@ -155,13 +166,39 @@ async def _merged_once(
     if rows.merged:
         uses = uses_after(names, rows.mentions)
         expected = [NameRow(use.key, use.surface, use.count, "") for use in uses]
-        alike = await similar(expected) if similar else ()
-        resolution = resolve(uses, await store.decisions(ns), alike)
-        change = change_for(names, await _entities(store, ns), rows, resolution, clear)
-        await store.apply(ns, revision, change)
+        alike = list(await similar(expected)) if similar else []
+        decisions = await store.decisions(ns)
+        named = partial(naming_for, names=names, entities=await _entities(store, ns))
+        change = change_of(rows, clear)
+        if resolving is None:
+            resolution = resolve(uses, decisions, alike)
+            await store.apply(ns, revision, change.named(named(resolution)))
+        else:
+            coming = asyncio.ensure_future(resolving(uses, decisions, alike))
+            resolution = await _apply_meanwhile(store, ns, revision, change, coming, named)
         foreseen = _Foreseen(expected, resolution)
     await refresh_names(store, ns, similar=similar, foreseen=foreseen)
     return len(rows.merged)
+
+
+async def _apply_meanwhile(
+    store: GraphStore,
+    ns: str,
+    revision: int,
+    change: Change,
+    coming: asyncio.Future[Resolution],
+    named: Callable[[Resolution], Naming],
+) -> Resolution:
+    """Write a change while its names are being resolved; return what they were resolved to."""
+
+    async def naming() -> Naming:
+        return named(await coming)
+
+    try:
+        await store.apply(ns, revision, change, naming())
+        return coming.result()
+    finally:
+        coming.cancel()
 
 
 async def _unmerged(
@@ -202,9 +239,9 @@ async def _refreshed_once(
     else:
         alike = await similar(names) if similar else ()
         resolution = resolved(names, await store.decisions(ns), alike)
-        change = change_for(names, await _entities(store, ns), Rows(), resolution)
-        if change.names or change.entities:
-            revision = await store.apply(ns, revision, change)
+        naming = naming_for(resolution, names, await _entities(store, ns))
+        if naming.names or naming.entities:
+            revision = await store.apply(ns, revision, Change().named(naming))
     spelled = respelled(await store.entities(ns, sorted(resolution.unspelled)))
     if spelled:
         await store.apply(ns, revision, Change(entities=spelled))

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import Change, Naming
 from qrmem.graphstore.testing.samples import INFO, contents, text
 from qrmem.memory.merging import current_merges, merge_document, merge_documents, refresh_names
 from qrmem.memory.view import decided
@@ -201,11 +201,13 @@ class Contested(MemoryStore):
         super().__init__()
         self.times = times
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(
+        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
+    ) -> int:
         if self.times:
             self.times -= 1
             await super().apply(ns, revision, Change())
-        return await super().apply(ns, revision, change)
+        return await super().apply(ns, revision, change, naming)
 
 
 async def test_a_conflict_is_met_by_computing_again() -> None:
