@@ -267,6 +267,8 @@ class _Merging:
     def _are_short(self, norm: str, fuller: str, how: Kind) -> bool:
         """Whether a name of one form may be short for one of another, by all but their words."""
         keys, others = self._by_norm[norm], self._by_norm[fuller]
+        if len(keys) == len(others) == 1:  # nearly always, and this is asked about every pair
+            return self._may_be_short(keys[0], others[0], how)
         return any(self._may_be_short(key, other, how) for key in keys for other in others)
 
     def _may_be_short(self, key: str, other: str, how: Kind) -> bool:

@@ -1,7 +1,7 @@
 """Where names stand in a segment: the check that what was read out of it is in it (Q04)."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from qrmem.text.scripts import UNSPACED
 
@@ -29,8 +29,8 @@ class Occurrences:
         name = " ".join(name.split())
         for text, wanted in ((self._text, name), (self._lower, name.lower())):
             for is_whole in (True, False):
-                at = next(_places(wanted, text, is_whole), None)
-                if at is not None:
+                at = _place(wanted, text, 0, is_whole)
+                if at >= 0:
                     return self._text[at : at + len(wanted)]
         return None
 
@@ -42,7 +42,7 @@ class Occurrences:
         counts: dict[str, int] = {}
         taken = bytearray(len(self._text))
         for form in sorted(set(forms), key=lambda form: (-len(form), form)):
-            places = list(_places(form, self._text, True)) or list(_places(form, self._text, False))
+            places = _places(form, self._text, True) or _places(form, self._text, False)
             free = [at for at in places if not taken[at]]
             for at in free:
                 taken[at : at + len(form)] = b"\x01" * len(form)
@@ -50,21 +50,30 @@ class Occurrences:
         return counts
 
 
-def _places(name: str, text: str, is_whole: bool) -> Iterator[int]:
-    """Yield where a name stands: as a whole, or opening a longer word."""
+def _places(name: str, text: str, is_whole: bool) -> list[int]:
+    """Return where a name stands, as `_place` has it; one does not begin in another."""
+    places = []
+    at = _place(name, text, 0, is_whole)
+    while at >= 0:
+        places.append(at)
+        at = _place(name, text, at + len(name), is_whole)
+    return places
+
+
+def _place(name: str, text: str, start: int, is_whole: bool) -> int:
+    """Return where a name stands from `start` on, as a whole or opening a longer word; or -1."""
     if not name or not (is_whole or len(name) >= _LEAST_STEM or not name.isascii()):
-        return
-    at = text.find(name)
+        return -1
+    at = text.find(name, start)
     while at >= 0:
         end = at + len(name)
         if _is_border(text, at) and (
             _is_border(text, end)
             or (not is_whole and any(_is_border(text, end + n) for n in _ENDINGS))
         ):
-            yield at
-            at = text.find(name, end)
-        else:
-            at = text.find(name, at + 1)
+            return at
+        at = text.find(name, at + 1)
+    return -1
 
 
 def _is_border(text: str, at: int) -> bool:

@@ -63,8 +63,7 @@ def terms(text: str, language: str = "english") -> list[str]:
         text = _CLITIC.sub("", text)
     if "," in text:
         text = _THOUSANDS.sub("", text)
-    term = _term(language)
-    return [found for word in _words(text) if (found := term(word))]
+    return list(filter(None, map(_term(language), _words(text))))
 
 
 def tokens(text: str) -> list[str]:
