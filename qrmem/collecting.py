@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-LEAST_THRESHOLD = 50_000
+LEAST_THRESHOLD = 250_000
 """New objects after which the collector looks, meanwhile."""
 LEAST_OLDER = 1000
 """Looks at new objects after which it looks at those, too, that it has seen once."""

@@ -32,9 +32,13 @@ class Touched:
     """What a write has touched and `settle` looks at.
 
     Attributes:
+        mentioned: names that have a mention for certain.
+        names: others that may have lost their last one.
+        entities: those that may have lost their last name.
         forms: how much more or less often a (name, surface form) occurs now.
     """
 
+    mentioned: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
     entities: set[int] = field(default_factory=set)
     forms: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -84,8 +88,11 @@ def apply(
     touched = Touched()
     names = _put_rows(db, number, change, touched)
     _count_forms(db, touched)
+    surfaces = _surfaces(db, touched.mentioned)
     naming = named() if named else Naming(change.names, change.entities)
     _put_naming(db, number, naming, names, touched)
+    _set_surfaces(db, surfaces)
+    touched.names -= touched.mentioned
     settle(db, touched)
     return raise_revision(db, number)
 
@@ -117,7 +124,7 @@ def settle(db: sqlite3.Connection, touched: Touched) -> list[tuple[str, str]]:
     """
     _count_forms(db, touched)
     _drop_names(db, touched)
-    _set_surfaces(db, touched.names)
+    _set_surfaces(db, _surfaces(db, touched.names))
     pick(db, touched.entities)
     gone = db.execute(
         "SELECT entity.num, entity.key, entity.name FROM picked CROSS JOIN entity USING (num)"
@@ -162,9 +169,10 @@ def _put_naming(
     numbers = {**known, **names.new}
     numbers |= _numbered(naming.names.keys() - numbers.keys(), first)
     entities = _put_entities(db, ns, naming)
-    touched.entities.update(entities.values())
-    touched.names.update(numbers[key] for key in naming.names)
     rows = [(numbers[key], ns, key, entities[entity]) for key, entity in naming.names.items()]
+    touched.names.update(number for number, *_ in rows)
+    lasting = {entity for number, _, _, entity in rows if number in touched.mentioned}
+    touched.entities.update(set(entities.values()) - lasting)
     moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", list(known.values()))
     touched.entities.update(entity for (entity,) in moved)
     db.executemany(
@@ -197,7 +205,7 @@ def _put_mentions(
     segments, names = numbers.segments, numbers.names
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
-    touched.names.update(name for _, name in by_place)
+    touched.mentioned.update(name for _, name in by_place)
     forms = touched.forms
     texts: dict[tuple[tuple[str, int], ...], str] = {}
     ready = []
@@ -291,7 +299,8 @@ def _drop_names(db: sqlite3.Connection, touched: Touched) -> None:
         execute_in(db, sql, gone)
 
 
-def _set_surfaces(db: sqlite3.Connection, names: Collection[int]) -> None:
+def _surfaces(db: sqlite3.Connection, names: Collection[int]) -> list[tuple[str, int, int]]:
+    """Return names' most frequent forms and how often all of theirs occur, with their numbers."""
     pick(db, names)
     best: dict[int, tuple[int, int, str]] = {}
     totals: Counter[int] = Counter()
@@ -301,7 +310,8 @@ def _set_surfaces(db: sqlite3.Connection, names: Collection[int]) -> None:
         rank = (-count, -len(form), form)
         if name not in best or rank < best[name]:
             best[name] = rank
-    db.executemany(
-        "UPDATE name SET surface = ?, count = ? WHERE num = ?",
-        ((best[n][2] if n in best else "", totals[n], n) for n in names),
-    )
+    return [(best[n][2] if n in best else "", totals[n], n) for n in names]
+
+
+def _set_surfaces(db: sqlite3.Connection, surfaces: Iterable[tuple[str, int, int]]) -> None:
+    db.executemany("UPDATE name SET surface = ?, count = ? WHERE num = ?", surfaces)

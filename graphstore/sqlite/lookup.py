@@ -53,30 +53,35 @@ def execute_in(db: sqlite3.Connection, sql: str, values: Collection[Any], *befor
 
 def segment_numbers(db: sqlite3.Connection, ns: int, ids: Iterable[str]) -> dict[str, int]:
     """Return id to number; unknown ids are left out."""
-    return _numbers(db, "SELECT id, num FROM segment WHERE ns = ? AND id IN ({})", ns, ids)
+    return _numbers(db, "segment", "id", ns, ids)
 
 
 def entity_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
     """Return key to number; unknown keys are left out."""
-    return _numbers(db, "SELECT key, num FROM entity WHERE ns = ? AND key IN ({})", ns, keys)
+    return _numbers(db, "entity", "key", ns, keys)
 
 
 def name_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
     """Return key to number; unknown keys are left out."""
-    return _numbers(db, "SELECT key, num FROM name WHERE ns = ? AND key IN ({})", ns, keys)
+    return _numbers(db, "name", "key", ns, keys)
 
 
 def term_numbers(db: sqlite3.Connection, ns: int, terms: Iterable[str]) -> dict[str, int]:
     """Return term to number; unknown terms are left out."""
-    return _numbers(db, "SELECT text, num FROM term WHERE ns = ? AND text IN ({})", ns, terms)
+    return _numbers(db, "term", "text", ns, terms)
 
 
 def relation_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
     """Return the numbers of the relations that have vectors, by key."""
-    return _numbers(db, "SELECT key, num FROM relation WHERE ns = ? AND key IN ({})", ns, keys)
+    return _numbers(db, "relation", "key", ns, keys)
 
 
-def _numbers(db: sqlite3.Connection, sql: str, ns: int, texts: Iterable[str]) -> dict[str, int]:
+def _numbers(
+    db: sqlite3.Connection, table: str, column: str, ns: int, texts: Iterable[str]
+) -> dict[str, int]:
+    if not db.execute(f"SELECT 1 FROM {table} WHERE ns = ? LIMIT 1", (ns,)).fetchone():
+        return {}  # a first build asks for everything that it is going to write
+    sql = f"SELECT {column}, num FROM {table} WHERE ns = ? AND {column} IN ({{}})"
     return dict(rows_in(db, sql, set(texts), ns))
 
 

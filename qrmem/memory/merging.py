@@ -96,10 +96,15 @@ async def merge_document(store: GraphStore, ns: str, document_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Foreseen:
-    """What names were resolved to before they were written, as it would be found again."""
+    """What names were resolved to before they were written, as it would be found again.
+
+    Attributes:
+        revision: at which it holds for certain: all names were new, so none had a surface before.
+    """
 
     names: Sequence[NameRow]
     resolution: Resolution
+    revision: int | None
 
     def holds_for(self, names: Sequence[NameRow]) -> bool:
         """Whether the names came out as expected: a surface is the store's to choose."""
@@ -172,11 +177,11 @@ async def _merged_once(
         change = change_of(rows, clear)
         if resolving is None:
             resolution = resolve(uses, decisions, alike)
-            await store.apply(ns, revision, change.named(named(resolution)))
+            after = await store.apply(ns, revision, change.named(named(resolution)))
         else:
             coming = asyncio.ensure_future(resolving(uses, decisions, alike))
-            resolution = await _apply_meanwhile(store, ns, revision, change, coming, named)
-        foreseen = _Foreseen(expected, resolution)
+            after, resolution = await _apply_meanwhile(store, ns, revision, change, coming, named)
+        foreseen = _Foreseen(expected, resolution, None if names else after)
     await refresh_names(store, ns, similar=similar, foreseen=foreseen)
     return len(rows.merged)
 
@@ -188,15 +193,14 @@ async def _apply_meanwhile(
     change: Change,
     coming: asyncio.Future[Resolution],
     named: Callable[[Resolution], Naming],
-) -> Resolution:
-    """Write a change while its names are being resolved; return what they were resolved to."""
+) -> tuple[int, Resolution]:
+    """Write a change while its names are being resolved; return the new revision and these."""
 
     async def naming() -> Naming:
         return named(await coming)
 
     try:
-        await store.apply(ns, revision, change, naming())
-        return coming.result()
+        return await store.apply(ns, revision, change, naming()), coming.result()
     finally:
         coming.cancel()
 
@@ -233,18 +237,31 @@ async def _refreshed_once(
     store: GraphStore, ns: str, similar: Similar | None, foreseen: "_Foreseen | None"
 ) -> None:
     revision = await _revision(store, ns)
-    names = await store.names(ns)
-    if foreseen is not None and foreseen.holds_for(names):
+    if foreseen is not None and foreseen.revision == revision:
         resolution = foreseen.resolution
     else:
-        alike = await similar(names) if similar else ()
-        resolution = resolved(names, await store.decisions(ns), alike)
-        naming = naming_for(resolution, names, await _entities(store, ns))
-        if naming.names or naming.entities:
-            revision = await store.apply(ns, revision, Change().named(naming))
+        revision, resolution = await _resolved_again(store, ns, revision, similar, foreseen)
     spelled = respelled(await store.entities(ns, sorted(resolution.unspelled)))
     if spelled:
         await store.apply(ns, revision, Change(entities=spelled))
+
+
+async def _resolved_again(
+    store: GraphStore,
+    ns: str,
+    revision: int,
+    similar: Similar | None,
+    foreseen: "_Foreseen | None",
+) -> tuple[int, Resolution]:
+    names = await store.names(ns)
+    if foreseen is not None and foreseen.holds_for(names):
+        return revision, foreseen.resolution
+    alike = await similar(names) if similar else ()
+    resolution = resolved(names, await store.decisions(ns), alike)
+    naming = naming_for(resolution, names, await _entities(store, ns))
+    if naming.names or naming.entities:
+        revision = await store.apply(ns, revision, Change().named(naming))
+    return revision, resolution
 
 
 async def _entities(store: GraphStore, ns: str) -> dict[str, EntityRow]:
