@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ R = TypeVar("R")
 
 PAGE_SIZE = 8192
 """A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
+
+LOOK = 1.0
+"""Seconds after which work that waits for the event loop looks whether that still runs."""
 
 _PRAGMAS: Mapping[str, int | str] = {
     "foreign_keys": "ON",
@@ -151,15 +154,25 @@ class Worker:
 @contextmanager
 def heard(awaited: Awaitable[R]) -> Iterator[Callable[[], R]]:
     """Let work on the thread wait for what the event loop finds out meanwhile."""
+    loop = asyncio.get_running_loop()
+    coming = asyncio.ensure_future(awaited)
 
     async def result() -> R:
-        return await awaited
+        return await coming
 
-    later = asyncio.run_coroutine_threadsafe(result(), asyncio.get_running_loop())
+    later = asyncio.run_coroutine_threadsafe(result(), loop)
+
+    def waited() -> R:
+        while not wait([later], LOOK).done:
+            if not loop.is_running():  # Ctrl-C ended it: nobody finds out anything
+                raise CancelledError
+        return later.result()
+
     try:
-        yield later.result
+        yield waited
     finally:
         later.cancel()  # whoever waits for it on the thread is not left there
+        coming.cancel()  # it may never have been waited for
 
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
