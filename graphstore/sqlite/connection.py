@@ -172,7 +172,6 @@ def heard(awaited: Awaitable[R]) -> Iterator[Callable[[], R]]:
         yield waited
     finally:
         later.cancel()  # whoever waits for it on the thread is not left there
-        coming.cancel()  # it may never have been waited for
 
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
