@@ -3,7 +3,10 @@
 import asyncio
 import os
 import sys
+import threading
 import time
+
+from qrmem.apart import halves
 
 
 async def doubled(number: int) -> int:
@@ -42,3 +45,15 @@ async def slept(seconds: float) -> float:
     time.sleep(seconds)  # noqa: ASYNC251
     await asyncio.sleep(0)
     return seconds
+
+
+async def may_be_forked(threads: int) -> bool:
+    """Whether a process with so many other threads may be forked."""
+    done = threading.Event()
+    others = [threading.Thread(target=done.wait) for _ in range(threads)]
+    for other in others:
+        other.start()
+    try:
+        return halves.is_safe()
+    finally:
+        done.set()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
 
+from qrmem.apart import halves
 from qrmem.language.local import LocalReasoner
 from qrmem.memory.disambiguation import NameUse, Resolution, resolve
 from qrmem.memory.view import Read, Rows, decided, rows_of
@@ -114,7 +115,7 @@ class Names:
 
 async def name(given: Names) -> Resolution:
     """Resolve names."""
-    return resolve(given.uses, given.decisions, given.similar)
+    return resolve(given.uses, given.decisions, given.similar, mapped=halves.mapped)
 
 
 async def _again(

@@ -14,11 +14,11 @@ Names that differ in a number never meet by 3 or 4.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from qrmem.graphstore.protocol import EntityRow
 from qrmem.memory.aliases import (
@@ -33,6 +33,8 @@ from qrmem.memory.aliases import (
 from qrmem.records import Merge, MergeDecision
 from qrmem.text.names import differ_in_number, normalise_name, split_key
 
+T = TypeVar("T")
+R = TypeVar("R")
 Reason = Literal["exact", "alias", "similar", "user"]
 
 NUMERIC = frozenset(
@@ -77,16 +79,27 @@ class Resolution:
     unspelled: frozenset[str]
 
 
+class Mapped(Protocol):
+    """Applies a function to each of many things, as `map` does."""
+
+    def __call__(self, function: Callable[[T], R], things: Sequence[T], /) -> Iterable[R]:
+        """Return what the function makes of each, in order."""
+        ...
+
+
 def resolve(
     names: Iterable[NameUse],
     decisions: Sequence[MergeDecision] = (),
     similar: Iterable[tuple[str, str, float]] = (),
+    *,
+    mapped: Mapped = map,
 ) -> Resolution:
     """Return the entities of a namespace.
 
     Args:
         names: in any order; uses of one key are summed up.
         similar: pairs of name keys that an embedder finds close enough, with the cosine.
+        mapped: may share the work on single names out.
 
     Returns:
         The same for the same set of names, whatever their order. An entity's key is the key of
@@ -94,7 +107,7 @@ def resolve(
         most frequent.
     """
     uses = _summed(names)
-    merging = _Merging(uses)
+    merging = _Merging(uses, mapped)
     merging.follow(decisions)
     merging.unite_equal()
     merging.unite_aliases()
@@ -105,8 +118,9 @@ def resolve(
 class _Merging:
     """Names being united; every name starts as an entity of its own."""
 
-    def __init__(self, uses: dict[str, NameUse]) -> None:
+    def __init__(self, uses: dict[str, NameUse], mapped: Mapped) -> None:
         self._uses = uses
+        self._mapped = mapped
         self._split = {key: split_key(key) for key in uses}
         self._spelled = {
             key: " ".join(use.surface.split())
@@ -208,17 +222,22 @@ class _Merging:
         aliases = Aliases(written)
         fuller: dict[str, list[str]] = {}
         rivals: dict[str, list[str]] = defaultdict(list)
-        for norm in written:
-            found = aliases.fuller(norm, partial(self._are_short, norm))
-            others = [(key, f.kind) for f in found for key in self._by_norm[f.name]]
-            for key in self._by_norm[norm] if others else ():
-                fitting = self._fitting(key, others)
-                if fitting:
-                    fuller[key] = fitting
-                    people = (f"{name}|PERSON" for name in aliases.rivals(norm))
-                    rivals[key] = [person for person in people if person in self._uses]
+        for found in self._mapped(partial(self._fuller_of, aliases), list(written)):
+            for key, fitting, people in found:
+                fuller[key], rivals[key] = fitting, people
         self._leave_contested(fuller, rivals)
         return fuller, rivals
+
+    def _fuller_of(self, aliases: Aliases, norm: str) -> list[tuple[str, list[str], list[str]]]:
+        """Return what one normalised form adds to `_fuller_names`, by key."""
+        found = aliases.fuller(norm, partial(self._are_short, norm))
+        others = [(key, f.kind) for f in found for key in self._by_norm[f.name]]
+        added = []
+        for key in self._by_norm[norm] if others else ():
+            if fitting := self._fitting(key, others):
+                people = (f"{name}|PERSON" for name in aliases.rivals(norm))
+                added.append((key, fitting, [one for one in people if one in self._uses]))
+        return added
 
     def _leave_contested(self, fuller: dict[str, list[str]], rivals: dict[str, list[str]]) -> None:
         """Turn what two kinds of names claim into a rival of theirs: neither kind joins it.

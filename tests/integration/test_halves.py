@@ -1,0 +1,104 @@
+"""A long list in two processes: the same comes out, whatever becomes of the fork."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+import pytest
+import sent_work
+
+from qrmem.apart import halves
+from qrmem.memory.disambiguation import NameUse, resolve
+from qrmem.processes import started, usable
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+HERE = os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def forking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "LEAST", 10)
+    monkeypatch.setattr(halves, "is_safe", lambda: True)  # other tests may have left threads here
+
+
+def pids(things: Sequence[object]) -> list[int]:
+    return list(halves.mapped(lambda _: os.getpid(), things))
+
+
+def test_a_fork_does_the_second_half() -> None:
+    found = pids(range(21))
+    assert found[:10] == [HERE] * 10
+    assert len(found) == 21
+    assert len(set(found[10:])) == 1
+    assert found[10] != HERE
+
+
+def test_what_is_made_comes_in_order_and_what_it_is_made_with_is_not_sent() -> None:
+    unsendable = threading.Lock()
+
+    def square(n: int) -> int:
+        assert not unsendable.locked()
+        return n * n
+
+    assert halves.mapped(square, range(2001)) == [n * n for n in range(2001)]
+
+
+def test_few_things_are_done_here() -> None:
+    assert pids(range(9)) == [HERE] * 9
+    assert pids([]) == []
+
+
+def test_a_process_that_may_not_be_forked_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "is_safe", lambda: False)
+    assert set(pids(range(20))) == {HERE}
+
+
+@pytest.mark.skipif(usable() < 2, reason="one core")
+async def test_processes_that_read_may_be_forked_and_one_with_threads_may_not() -> None:
+    async with started(1) as processes:
+        assert processes is not None
+        assert await processes.call(sent_work.may_be_forked, 0)
+        assert not await processes.call(sent_work.may_be_forked, 1)
+
+
+def test_what_a_killed_fork_leaves_is_done_here() -> None:
+    def deadly(n: int) -> int:
+        if os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    assert halves.mapped(deadly, range(20)) == list(range(20))
+
+
+def test_an_error_in_the_second_half_is_met_here(capfd: pytest.CaptureFixture[str]) -> None:
+    def failing(n: int) -> int:
+        if n == 15:
+            raise ValueError("of 15")
+        return n
+
+    with pytest.raises(ValueError, match="of 15"):
+        halves.mapped(failing, range(20))
+    capfd.readouterr()  # the fork has its say too
+
+
+def test_a_fork_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = os.getppid()
+    seen = iter([began, began, 1])
+    monkeypatch.setattr("os.getppid", lambda: next(seen))
+    done: list[int] = []
+    halves._work(_Unused(), done.append, range(2 * halves._BREATH))  # type: ignore[arg-type]
+    assert len(done) == halves._BREATH
+
+
+class _Unused:
+    def send(self, made: object) -> None:
+        raise AssertionError("sent to nobody")
+
+
+def test_names_are_resolved_as_by_one_process() -> None:
+    people = [f"{given} {last}" for given in ("Ann", "Ben", "Cleo") for last in ("Poe", "Rau")]
+    names = [*people, "Poe", "Rau", "Ann", "B. Poe", "BBC", "British Broadcasting Corporation"]
+    uses = [NameUse(f"{name.lower()}|", name, n) for n, name in enumerate(names, 1)]
+    assert resolve(uses, mapped=halves.mapped) == resolve(uses)
