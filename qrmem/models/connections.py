@@ -10,6 +10,7 @@ import selectors
 import ssl
 from collections import defaultdict, deque
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address
 from types import ModuleType
@@ -24,7 +25,31 @@ LARGEST_HEAD = 100 * 1024
 NEXT_ADDRESS_SECONDS = 0.25
 """Wait before a server's next address is tried beside the one that does not answer yet."""
 
+Headers = list[tuple[bytes, bytes]]
+Server = tuple[str, str, int]
+"""Scheme, host and port."""
+
+_Selector: type[selectors.BaseSelector] = getattr(
+    selectors, "PollSelector", selectors.SelectSelector
+)
+"""Looks once without what the default would have to open for it."""
 _PARTS = (h11.InformationalResponse, h11.Response, h11.Data, h11.EndOfMessage)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request without its body and the length of that.
+
+    Attributes:
+        target: path and query.
+        connect: seconds to get a connection.
+    """
+
+    method: str
+    server: Server
+    target: bytes
+    headers: Headers
+    connect: float | None
 
 
 class Connection(asyncio.Protocol):
@@ -78,29 +103,31 @@ class Connection(asyncio.Protocol):
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def ask(self, request: Any) -> Any:
-        """Send a request and return its whole answer."""
-        self._send(request)
-        while isinstance(head := await self._part(), h11.InformationalResponse):
+    async def ask(self, head: Head, headers: Headers, content: bytes) -> Any:
+        """Send a request and return its whole answer.
+
+        Args:
+            headers: those of the head, and what the content needs.
+        """
+        self._send(head, headers, content)
+        while isinstance(said := await self._part(), h11.InformationalResponse):
             pass
-        assert isinstance(head, h11.Response)
+        assert isinstance(said, h11.Response)
         body = bytearray()
         while isinstance(part := await self._part(), h11.Data):
             body += part.data
         return self._http.Response(
-            head.status_code,
-            headers=head.headers.raw_items(),
+            said.status_code,
+            headers=said.headers.raw_items(),
             content=bytes(body),
-            extensions={"http_version": b"HTTP/" + head.http_version, "reason_phrase": head.reason},
+            extensions={"http_version": b"HTTP/" + said.http_version, "reason_phrase": said.reason},
         )
 
-    def _send(self, request: Any) -> None:
+    def _send(self, head: Head, headers: Headers, content: bytes) -> None:
         """Send a request, in one piece."""
         try:
-            head = h11.Request(
-                method=request.method, target=request.url.raw_path, headers=request.headers.raw
-            )
-            parts = (head, h11.Data(request.content), h11.EndOfMessage())
+            begin = h11.Request(method=head.method, target=head.target, headers=headers)
+            parts = (begin, h11.Data(content), h11.EndOfMessage())
             self._transport.write(b"".join(self._state.send(part) or b"" for part in parts))
         except h11.LocalProtocolError as exc:
             raise self._http.LocalProtocolError(str(exc)) from exc
@@ -140,7 +167,7 @@ class Connection(asyncio.Protocol):
         if self._loop is not asyncio.get_running_loop():
             return False  # an answer would be heard by nobody
         # The event loop may not have come to look yet.
-        with selectors.DefaultSelector() as selector:
+        with _Selector() as selector:
             selector.register(self._transport.get_extra_info("socket"), selectors.EVENT_READ)
             return not selector.select(0)
 
@@ -151,35 +178,60 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """A transport for the client: its connections are kept, and opened where none is free."""
+    """A transport for the client: its connections are kept, and opened where none is free.
+
+    Of thousands of requests all that changes is the body. What the client has made twice in a row
+    it need not make again: `repeat` sends another body under the same head.
+    """
 
     def __init__(self, http: ModuleType) -> None:
         """Make one for the HTTP library that the client stands on."""
         self._http = http
-        self._idle: defaultdict[tuple[str, str, int], list[Connection]] = defaultdict(list)
+        self._idle: defaultdict[Server, list[Connection]] = defaultdict(list)
         self._busy: set[Connection] = set()
         self._is_closed = False
+        self._last: Head | None = None
+        self._usual: Head | None = None
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request and return its whole answer, or raise an error of the HTTP library."""
-        await request.aread()
-        connection = self._free(request.url) or await self._opened(request)
+        content = await request.aread()
+        head = _head(request)
+        self._usual = head if head == self._last else None
+        self._last = head
+        return await self._answer(head, request.headers.raw, content)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the client's last two requests had one head, and no cookie was set since."""
+        return self._usual is not None
+
+    async def repeat(self, content: bytes) -> Any:
+        """Send another body under the last request's head, if that may be repeated."""
+        assert self._usual is not None
+        length = b"content-length", str(len(content)).encode()
+        return await self._answer(self._usual, [*self._usual.headers, length], content)
+
+    async def _answer(self, head: Head, headers: Headers, content: bytes) -> Any:
+        connection = self._free(head.server) or await self._opened(head)
         self._busy.add(connection)
         try:
-            answer = await connection.ask(request)
+            answer = await connection.ask(head, headers, content)
         except BaseException:
             connection.close()
             raise
         finally:
             self._busy.remove(connection)
         if not self._is_closed and connection.rest():
-            self._idle[_server(request.url)].append(connection)
+            self._idle[head.server].append(connection)
         else:
             connection.close()
+        if "set-cookie" in answer.headers:
+            self._last = self._usual = None
         return answer
 
-    def _free(self, url: Any) -> Connection | None:
-        idle = self._idle[_server(url)]
+    def _free(self, server: Server) -> Connection | None:
+        idle = self._idle[server]
         now = asyncio.get_running_loop().time()
         while idle:
             connection = idle.pop()
@@ -188,10 +240,10 @@ class Connections:
             connection.close()
         return None
 
-    async def _opened(self, request: Any) -> Connection:
-        scheme, host, port = _server(request.url)
+    async def _opened(self, head: Head) -> Connection:
+        scheme, host, port = head.server
         try:
-            async with asyncio.timeout(request.extensions["timeout"]["connect"]):
+            async with asyncio.timeout(head.connect):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: Connection(self._http),
                     host,
@@ -229,8 +281,16 @@ class Connections:
         await self.aclose()
 
 
-def _server(url: Any) -> tuple[str, str, int]:
-    return url.scheme, url.raw_host.decode(), url.port or (443 if url.scheme == "https" else 80)
+def _head(request: Any) -> Head:
+    url = request.url
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return Head(
+        request.method,
+        (url.scheme, url.raw_host.decode(), port),
+        url.raw_path,
+        [pair for pair in request.headers.raw if pair[0].lower() != b"content-length"],
+        request.extensions["timeout"]["connect"],
+    )
 
 
 def _is_address(host: str) -> bool:

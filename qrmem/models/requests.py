@@ -1,6 +1,8 @@
 """One request to an OpenAI-compatible server: the whole answer in time, or one of our errors."""
 
 import asyncio
+import json
+import logging
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -18,6 +20,8 @@ from qrmem.models.streaming import joined
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+    from qrmem.models.connections import Connections
 
 Hear = Callable[[Mapping[str, str]], None]
 
@@ -40,16 +44,27 @@ class Client:
         self,
         client: "AsyncOpenAI",
         streaming: "AsyncOpenAI",
+        connections: "Connections | None",
+        http: ModuleType,
         url: str,
-        answer: type[Any],
         endpoint: Endpoint,
         model: str,
         seconds: float,
     ) -> None:
+        """Make one.
+
+        Args:
+            client: for whole answers.
+            connections: which that client goes over, if it does.
+            http: the library below the client.
+            endpoint: named in errors, as the model.
+        """
         self._client = client
+        self._connections = connections
+        self._logs = [logging.getLogger(name) for name in ("openai", http.__name__)]
         self._streaming = streaming
         self._url = url
-        self._answer = answer
+        self._answer = http.Response
         self._endpoint = endpoint
         self._model = model
         self._seconds = seconds
@@ -61,9 +76,25 @@ class Client:
             hear: takes the headers.
         """
         async with self._translated(), asyncio.timeout(self._seconds):
-            answer = await self._client.post(self._url, cast_to=self._answer, body=body)
+            answer = await self._repeated(body)
+            if answer is None:
+                answer = await self._client.post(self._url, cast_to=self._answer, body=body)
             hear(answer.headers)
             return str(answer.text)
+
+    async def _repeated(self, body: Mapping[str, Any]) -> Any:
+        """Send a request as the client made it before; `None` where the client has to make it.
+
+        Whoever has the client log its requests sees all of them.
+        """
+        direct = self._connections
+        if direct is None or not direct.may_repeat or any(map(_is_heard, self._logs)):
+            return None
+        written = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        answer = await direct.repeat(written.encode())
+        if answer.is_error:
+            raise self._refused(answer)
+        return None if answer.has_redirect_location else answer
 
     async def stream(
         self,
@@ -124,10 +155,7 @@ class Client:
         try:
             yield
         except openai.APIStatusError as exc:
-            answer = exc.response
-            raise from_status(
-                answer.status_code, answer.text, answer.headers, self._endpoint, self._model
-            ) from exc
+            raise self._refused(exc.response) from exc
         except (openai.APIConnectionError, TimeoutError) as exc:
             if "Illegal header" in str(exc.__cause__):
                 raise self._unsendable() from exc
@@ -142,6 +170,10 @@ class Client:
             if isinstance(exc, QrmemError) or not type(exc).__module__.startswith("http"):
                 raise
             raise from_connection(exc, self._endpoint, self._seconds) from exc
+
+    def _refused(self, answer: Any) -> QrmemError:
+        status, headers = answer.status_code, answer.headers
+        return from_status(status, answer.text, headers, self._endpoint, self._model)
 
     def _unsendable(self) -> UsageError:
         """Return the error for what no retry makes sendable; a variable's value is not shown."""
@@ -182,20 +214,28 @@ async def open_client(endpoint: Endpoint, path: str, model: str, seconds: float)
     base = urlsplit(endpoint.url)
     # Whole, so that the client need not put it together for each request.
     url = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}{path}"))
-    return Client(_direct(client, http), client, url, http.Response, endpoint, model, seconds)
+    connections = _direct(http)
+    over_them = _over(connections, client) if connections else client
+    return Client(over_them, client, connections, http, url, endpoint, model, seconds)
 
 
-def _direct(client: "AsyncOpenAI", http: ModuleType) -> "AsyncOpenAI":
-    """Return the client over connections of our own, unless the environment names a proxy."""
-    import openai
-
+def _direct(http: ModuleType) -> "Connections | None":
+    """Return connections of our own, unless the environment names a proxy."""
     from qrmem.models.connections import Connections
 
-    if not getproxies().keys().isdisjoint(("http", "https", "all")):
-        return client
-    transport: Any = Connections(http)  # what its type should be depends on the library
-    over_it = openai.DefaultAsyncHttpxClient(transport=transport)
-    return client.with_options(http_client=over_it)
+    is_direct = getproxies().keys().isdisjoint(("http", "https", "all"))
+    return Connections(http) if is_direct else None
+
+
+def _over(connections: Any, client: "AsyncOpenAI") -> "AsyncOpenAI":
+    """Return the client over connections, whose type depends on the library."""
+    import openai
+
+    return client.with_options(http_client=openai.DefaultAsyncHttpxClient(transport=connections))
+
+
+def _is_heard(log: logging.Logger) -> bool:
+    return log.isEnabledFor(logging.INFO)
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:

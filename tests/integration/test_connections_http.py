@@ -5,7 +5,7 @@ import re
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,14 +19,15 @@ from qrmem.config import Settings
 from qrmem.models import connections
 from qrmem.models.connections import Connections
 from qrmem.models.endpoint import endpoint
-from qrmem.models.requests import open_client
+from qrmem.models.exchange import Transient
+from qrmem.models.requests import Client, open_client
 
 http = import_module(type(openai.AsyncOpenAI(api_key="none").base_url).__module__)
 
 
 @dataclass
 class Served:
-    """What a server was asked: the number of the connection of each request, and the bodies.
+    """What a server was asked: the number of the connection of each request, heads and bodies.
 
     Attributes:
         came: set with the first request.
@@ -34,6 +35,7 @@ class Served:
 
     url: str = ""
     connections: list[int] = field(default_factory=list)
+    heads: list[bytes] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     opened: int = 0
     came: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,6 +64,7 @@ async def answering(
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
+                served.heads.append(head)
                 length = re.search(rb"content-length: (\d+)", head.lower())
                 served.bodies.append(await reader.readexactly(int(length[1]) if length else 0))
                 served.connections.append(number)
@@ -230,6 +233,98 @@ async def test_a_connection_that_is_refused_is_told_as_that() -> None:
     async with asking() as client:
         with pytest.raises(http.ConnectError):
             await client.post(gone, content=b"x")
+
+
+def client_of(served: Served) -> Awaitable[Client]:
+    """Return a client of the model layer, above connections of our own."""
+    given = endpoint(Settings(model="m", base_url=served.url.partition("/x")[0]))
+    return open_client(given, "/chat/completions", "m", 5.0)
+
+
+async def test_every_request_has_the_head_that_the_client_gives_it() -> None:
+    async with answering(*[whole("same")] * 4) as served, await client_of(served) as client:
+        for n in range(4):
+            assert await client.post({"a": f"wörd {n}"}) == "same"
+    assert [lines_of(head) for head in served.heads] == [lines_of(served.heads[0])] * 4
+    assert served.bodies == [f'{{"a":"wörd {n}"}}'.encode() for n in range(4)]
+
+
+def lines_of(head: bytes) -> list[bytes]:
+    return sorted(head.lower().split(b"\r\n"))
+
+
+async def test_the_client_makes_what_never_changes_twice_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    real = openai.AsyncOpenAI.post
+
+    async def post(self: Any, path: str, **options: Any) -> Any:
+        made.append(path)
+        return await real(self, path, **options)
+
+    monkeypatch.setattr(openai.AsyncOpenAI, "post", post)
+    async with answering(*[whole("same")] * 5) as served, await client_of(served) as client:
+        for _ in range(5):
+            await client.post({})
+    assert len(made) == 2
+
+
+async def test_a_cookie_is_sent_with_whatever_follows() -> None:
+    answers = [whole("same")] * 3 + [whole("same", "Set-Cookie: place=7")] * 2 + [whole("same")] * 4
+    async with answering(*answers) as served, await client_of(served) as client:
+        for _ in range(9):
+            await client.post({})
+    cookies = [b"place=7" in head for head in served.heads]
+    assert cookies == [False] * 5 + [True] * 4
+
+
+async def test_a_request_that_is_sent_elsewhere_goes_there_each_time() -> None:
+    elsewhere = b"HTTP/1.1 307 There\r\nLocation: /v1/there\r\nContent-Length: 0\r\n\r\n"
+    answers = [whole("here")] * 3 + [
+        elsewhere,
+        elsewhere,
+        whole("there"),
+        elsewhere,
+        whole("there"),
+    ]
+    async with answering(*answers) as served, await client_of(served) as client:
+        texts = [await client.post({"n": n}) for n in range(5)]
+    assert texts == ["here", "here", "here", "there", "there"]
+    assert served.bodies[-1] == b'{"n":4}'
+    assert served.heads[-1].startswith(b"POST /v1/there ")
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["made by the client", "repeated"])
+async def test_a_refusal_is_told_whoever_made_the_request(before: int) -> None:
+    refusal = b"HTTP/1.1 429 Slow down\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nwhy?"
+    answers = [whole("same")] * before + [refusal]
+    async with answering(*answers) as served, await client_of(served) as client:
+        for _ in range(before):
+            await client.post({})
+        with pytest.raises(Transient, match=r"answers 429: why\?$") as caught:
+            await client.post({})
+    assert (caught.value.cause, caught.value.retry_after) == ("busy", 3.0)
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["made by the client", "repeated"])
+async def test_a_broken_answer_is_told_whoever_made_the_request(before: int) -> None:
+    answers = [whole("same")] * before + [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nonly"]
+    async with answering(*answers, closes=True) as served, await client_of(served) as client:
+        for _ in range(before):
+            await client.post({})
+        with pytest.raises(Transient, match=r"broke the connection.*without sending complete"):
+            await client.post({})
+
+
+async def test_whoever_logs_what_the_client_sends_sees_every_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO", http.__name__):
+        async with answering(*[whole("same")] * 4) as served, await client_of(served) as client:
+            for _ in range(4):
+                await client.post({})
+    assert sum("HTTP Request: POST" in line for line in caplog.messages) == 4
 
 
 async def test_a_proxy_that_the_environment_names_is_asked(
