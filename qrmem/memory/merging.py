@@ -178,6 +178,9 @@ async def _merged_once(
         if resolving is None:
             resolution = resolve(uses, decisions, alike)
             after = await store.apply(ns, revision, change.named(named(resolution)))
+        elif len(uses) > len(rows.mentions):  # others could not write for as long as that takes
+            resolution = await resolving(uses, decisions, alike)
+            after = await store.apply(ns, revision, change.named(named(resolution)))
         else:
             coming = asyncio.ensure_future(resolving(uses, decisions, alike))
             after, resolution = await _apply_meanwhile(store, ns, revision, change, coming, named)

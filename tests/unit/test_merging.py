@@ -14,6 +14,7 @@ from qrmem.errors import StoreConflict
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, Naming
 from qrmem.graphstore.testing.samples import INFO, contents, text
+from qrmem.memory.disambiguation import Resolution, resolve
 from qrmem.memory.merging import current_merges, merge_document, merge_documents, refresh_names
 from qrmem.memory.view import decided
 from qrmem.records import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
@@ -208,6 +209,34 @@ class Contested(MemoryStore):
             self.times -= 1
             await super().apply(ns, revision, Change())
         return await super().apply(ns, revision, change, naming)
+
+
+class Noting(MemoryStore):
+    """Notes whether names came with a change or later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came_later: list[bool] = []
+
+    async def apply(
+        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
+    ) -> int:
+        self.came_later.append(naming is not None)
+        return await super().apply(ns, revision, change, naming)
+
+
+async def test_a_write_waits_for_no_more_names_than_it_has_rows() -> None:
+    async def elsewhere(*given: Any) -> Resolution:
+        await asyncio.sleep(0)
+        return resolve(*given)
+
+    store = Noting()
+    await store.create_namespace("n", INFO)
+    for id_, pieces in {"a": PIECES, "b": PIECES[3:4]}.items():
+        await put(store, id_, pieces)
+        await merge_documents(store, "n", [id_], resolving=elsewhere)
+    assert store.came_later == [True, False]
+    assert await view(store) == await built({"a": PIECES, "b": PIECES[3:4]})
 
 
 async def test_a_conflict_is_met_by_computing_again() -> None:
