@@ -57,3 +57,16 @@ async def may_be_forked(threads: int) -> bool:
         return halves.is_safe()
     finally:
         done.set()
+
+
+async def forked_and_slow(seconds: float) -> int:
+    """Take so long over the first half; the fork has more to send at once than a pipe holds."""
+    here = os.getpid()
+
+    def made(number: int) -> str:
+        if os.getpid() == here and number == 0:
+            time.sleep(seconds)
+        return "x" * 100
+
+    halves.is_safe = lambda: True
+    return len(halves.mapped(made, range(halves.LEAST)))

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from qrmem.processes import usable
@@ -35,7 +36,8 @@ def mapped(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     half = len(items) // 2
     context = multiprocessing.get_context("fork")
     incoming, outgoing = context.Pipe(duplex=False)
-    fork = context.Process(target=_work, args=(outgoing, function, items[half:]), daemon=True)
+    given = (incoming, outgoing, function, items[half:])
+    fork = context.Process(target=_work, args=given, daemon=True)
     fork.start()
     outgoing.close()
     first = [function(item) for item in items[:half]]
@@ -52,7 +54,13 @@ def is_safe() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and usable() > 1
 
 
-def _work(outgoing: "Connection", function: Callable[[T], R], items: Sequence[T]) -> None:
+def _work(
+    incoming: "Connection",
+    outgoing: "Connection",
+    function: Callable[[T], R],
+    items: Sequence[T],
+) -> None:
+    incoming.close()  # held here too, it would let the fork wait for a reader that was killed
     gc.disable()  # it would write to every object that the fork shares
     waiting = os.getppid()
     made: list[R] = []
@@ -60,4 +68,5 @@ def _work(outgoing: "Connection", function: Callable[[T], R], items: Sequence[T]
         if os.getppid() != waiting:
             return
         made += [function(item) for item in items[start : start + _BREATH]]
-    outgoing.send(made)
+    with suppress(BrokenPipeError):
+        outgoing.send(made)

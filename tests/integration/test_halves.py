@@ -1,17 +1,22 @@
 """A long list in two processes: the same comes out, whatever becomes of the fork."""
 
+import asyncio
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sent_work
 
 from qrmem.apart import halves
 from qrmem.memory.disambiguation import NameUse, resolve
-from qrmem.processes import started, usable
+from qrmem.processes import Lost, started, usable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 HERE = os.getpid()
@@ -72,6 +77,31 @@ def test_what_a_killed_fork_leaves_is_done_here() -> None:
     assert halves.mapped(deadly, range(20)) == list(range(20))
 
 
+def forks_of(process: int) -> list[int]:
+    """Wait for the forks of a process, and return them."""
+    children = Path(f"/proc/{process}/task/{process}/children")
+    while not (found := children.read_text().split()):
+        time.sleep(0.01)
+    return [int(fork) for fork in found]
+
+
+async def test_a_fork_ends_with_its_process_even_while_it_sends() -> None:
+    async with started(1) as processes:
+        assert processes is not None
+        calling = asyncio.create_task(processes.call(sent_work.forked_and_slow, 60))
+        served = processes._all[0]._process
+        (fork,) = await asyncio.to_thread(forks_of, served.pid)
+        await asyncio.sleep(0.1)
+        served.kill()
+        try:
+            async with asyncio.timeout(5):
+                with pytest.raises(Lost):
+                    await calling  # it hears of the end when the fork has let go of the pipe, too
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(fork, signal.SIGKILL)
+
+
 def test_an_error_in_the_second_half_is_met_here(capfd: pytest.CaptureFixture[str]) -> None:
     def failing(n: int) -> int:
         if n == 15:
@@ -88,11 +118,15 @@ def test_a_fork_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> N
     seen = iter([began, began, 1])
     monkeypatch.setattr("os.getppid", lambda: next(seen))
     done: list[int] = []
-    halves._work(_Unused(), done.append, range(2 * halves._BREATH))  # type: ignore[arg-type]
+    unused: Any = _Unused()
+    halves._work(unused, unused, done.append, range(2 * halves._BREATH))
     assert len(done) == halves._BREATH
 
 
 class _Unused:
+    def close(self) -> None:
+        """Do nothing."""
+
     def send(self, made: object) -> None:
         raise AssertionError("sent to nobody")
 
