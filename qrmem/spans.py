@@ -34,10 +34,13 @@ def run(operation: str, **attributes: str) -> Iterator[None]:
 
 def record(event: Event) -> None:
     """Take one event: calls and steps become spans that have ended just now."""
+    if (trace := _trace()) is None:
+        return
     if event.kind == "call" and event.data["outcome"] != _NOT_SENT:
         data = event.data
         operation = "embeddings" if data["stage"] == EMBEDDING else "chat"
-        _end(f"{operation} {data['model']}", _of_call(operation, data), data["seconds"], "CLIENT")
+        name = f"{operation} {data['model']}"
+        _end(trace, name, _of_call(operation, data), data["seconds"], "CLIENT")
     elif event.kind == "step":
         step = event.data["step"]
         attributes = {
@@ -48,7 +51,7 @@ def record(event: Event) -> None:
             "qrmem.segments.dropped": len(step.dropped),
             "gen_ai.usage.input_tokens": step.tokens,
         }
-        _end(f"qrmem.step {step.action}", attributes, step.seconds, "INTERNAL")
+        _end(trace, f"qrmem.step {step.action}", attributes, step.seconds, "INTERNAL")
 
 
 def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,10 +72,7 @@ def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _end(name: str, attributes: Mapping[str, Any], seconds: float, kind: str) -> None:
-    trace = _trace()
-    if trace is None:
-        return
+def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, kind: str) -> None:
     now = time.time_ns()
     given = {key: value for key, value in attributes.items() if value not in ("", None)}
     span = trace.get_tracer("qrmem").start_span(

@@ -19,6 +19,8 @@ Put = Callable[
 ]
 """Takes key, value, the ids of the segments that the reply goes with, and what it cost."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
 
 class CachedChat:
     """A chat model that never pays twice for one reply.
@@ -101,8 +103,7 @@ def cache_keys(
     }
     if request.log_probs:
         shaping["log_probs"] = True
-    text = json.dumps(shaping, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    common = hashlib.sha256(text.encode())
+    common = hashlib.sha256(_ENCODER.encode(shaping).encode())
     found = []
     for form in forms:
         one = common.copy()

@@ -9,6 +9,7 @@ import asyncio
 import selectors
 import ssl
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +51,31 @@ class Head:
     target: bytes
     headers: Headers
     connect: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer as it came.
+
+    Attributes:
+        headers: by their names in lower case; of several the last.
+    """
+
+    said: h11.Response
+    content: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a success whose content is its text, in UTF-8."""
+        kind = self.headers.get("content-type", "").lower()
+        is_utf8 = "charset" not in kind or "utf-8" in kind
+        return self.said.status_code == 200 and "content-encoding" not in self.headers and is_utf8
+
+    @property
+    def text(self) -> str:
+        """The text of a plain one."""
+        return self.content.decode("utf-8", "replace")
 
 
 class Connection(asyncio.Protocol):
@@ -103,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def ask(self, head: Head, headers: Headers, content: bytes) -> Any:
+    async def ask(self, head: Head, headers: Headers, content: bytes) -> Answer:
         """Send a request and return its whole answer.
 
         Args:
@@ -116,12 +142,8 @@ class Connection(asyncio.Protocol):
         body = bytearray()
         while isinstance(part := await self._part(), h11.Data):
             body += part.data
-        return self._http.Response(
-            said.status_code,
-            headers=said.headers.raw_items(),
-            content=bytes(body),
-            extensions={"http_version": b"HTTP/" + said.http_version, "reason_phrase": said.reason},
-        )
+        named = {key.decode("latin-1"): value.decode("latin-1") for key, value in said.headers}
+        return Answer(said, bytes(body), named)
 
     def _send(self, head: Head, headers: Headers, content: bytes) -> None:
         """Send a request, in one piece."""
@@ -199,20 +221,30 @@ class Connections:
         head = _head(request)
         self._usual = head if head == self._last else None
         self._last = head
-        return await self._answer(head, request.headers.raw, content)
+        return self.response(await self._answer(head, request.headers.raw, content))
 
     @property
     def may_repeat(self) -> bool:
         """Whether the client's last two requests had one head, and no cookie was set since."""
         return self._usual is not None
 
-    async def repeat(self, content: bytes) -> Any:
+    async def repeat(self, content: bytes) -> Answer:
         """Send another body under the last request's head, if that may be repeated."""
         assert self._usual is not None
         length = b"content-length", str(len(content)).encode()
         return await self._answer(self._usual, [*self._usual.headers, length], content)
 
-    async def _answer(self, head: Head, headers: Headers, content: bytes) -> Any:
+    def response(self, answer: Answer) -> Any:
+        """Return an answer as the HTTP library has it."""
+        said = answer.said
+        return self._http.Response(
+            said.status_code,
+            headers=said.headers.raw_items(),
+            content=answer.content,
+            extensions={"http_version": b"HTTP/" + said.http_version, "reason_phrase": said.reason},
+        )
+
+    async def _answer(self, head: Head, headers: Headers, content: bytes) -> Answer:
         connection = self._free(head.server) or await self._opened(head)
         self._busy.add(connection)
         try:

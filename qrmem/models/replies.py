@@ -171,7 +171,6 @@ def _embedded(text: str) -> tuple[list[Any], list[Any]]:
 
     What comes after a bracket that opens no JSON may be a part of what was meant.
     """
-    decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
     whole: list[Any] = []
     inner: list[Any] = []
     position, is_broken = 0, False
@@ -180,7 +179,7 @@ def _embedded(text: str) -> tuple[list[Any], list[Any]]:
         if match is None:
             break
         try:
-            value, position = decoder.raw_decode(text, match.start())
+            value, position = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             position, is_broken = match.end(), True
             continue
@@ -216,9 +215,12 @@ def _openings(text: str) -> int:
 _NOTHING = object()
 
 
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text, strict=False, parse_constant=lambda _: None)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return _NOTHING
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Hear = Callable[[Mapping[str, str]], None]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+"""Writes a body as the client does."""
 CONNECT_SECONDS = 4.0
 """Time to get a connection; a command with no route to its server ends within 5 seconds."""
 
@@ -90,11 +92,13 @@ class Client:
         direct = self._connections
         if direct is None or not direct.may_repeat or any(map(_is_heard, self._logs)):
             return None
-        written = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        answer = await direct.repeat(written.encode())
-        if answer.is_error:
-            raise self._refused(answer)
-        return None if answer.has_redirect_location else answer
+        answer = await direct.repeat(_ENCODER.encode(body).encode())
+        if answer.is_plain:
+            return answer
+        response = direct.response(answer)
+        if response.is_error:
+            raise self._refused(response)
+        return None if response.has_redirect_location else response
 
     async def stream(
         self,

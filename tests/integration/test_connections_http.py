@@ -1,6 +1,7 @@
 """Connections of our own under the client, against servers that answer in every way HTTP allows."""
 
 import asyncio
+import gzip
 import re
 import shutil
 import ssl
@@ -293,6 +294,25 @@ async def test_a_request_that_is_sent_elsewhere_goes_there_each_time() -> None:
     assert texts == ["here", "here", "here", "there", "there"]
     assert served.bodies[-1] == b'{"n":4}'
     assert served.heads[-1].startswith(b"POST /v1/there ")
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["made by the client", "repeated"])
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("Content-Type: application/json", "wörd".encode()),
+        ("Content-Type: application/json; charset=latin-1", "wörd".encode("latin-1")),
+        ("Content-Encoding: gzip", gzip.compress("wörd".encode())),
+    ],
+    ids=["plain", "another character set", "compressed"],
+)
+async def test_an_answer_is_decoded_as_it_says(before: int, kind: str, content: bytes) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n{kind}\r\n\r\n"
+    answers = [whole("same")] * before + [head.encode() + content]
+    async with answering(*answers) as served, await client_of(served) as client:
+        for _ in range(before):
+            await client.post({})
+        assert await client.post({}) == "wörd"
 
 
 @pytest.mark.parametrize("before", [0, 2], ids=["made by the client", "repeated"])

@@ -192,8 +192,7 @@ class Answerer:
         )
 
     def _tokens(self, context: AskContext, passages: Sequence[Passage], force: bool) -> int:
-        made = self._draft(context, passages, force, self._reply(context))
-        return self.caller.ruler.request(made.request)
+        return self._draft(context, passages, force, self._reply(context)).tokens
 
 
 def block(passage: Passage) -> str:

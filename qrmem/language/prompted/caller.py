@@ -110,10 +110,9 @@ class Caller:
         """
 
         async def sent(made: Draft) -> Called[str]:
-            tokens = self.ruler.request(made.request)
             replied = await self._chat.complete(made.request)
-            self._learn(made.request, tokens, replied.tokens_in)
-            return Called(replied.text.strip(), tokens, made.kept)
+            self._learn(made, replied.tokens_in)
+            return Called(replied.text.strip(), made.tokens, made.kept)
 
         return await self._packed(prompt, render, groups, window, reply, sent)
 
@@ -149,7 +148,6 @@ class Caller:
         self, prompt: "Prompt[Any, Out]", made: Draft, window: int, retries: int
     ) -> Called[Out]:
         assert prompt.output is not None
-        tokens = self.ruler.request(made.request)
         answered = await ask(
             self._chat,
             made.request,
@@ -157,12 +155,15 @@ class Caller:
             retries=retries,
             fits=lambda request: self.ruler.fits(request, window),
         )
-        self._learn(made.request, tokens, max(reply.tokens_in for reply in answered.replies[:1]))
-        return Called(answered.value, tokens, made.kept, _losses(made.request, answered))
+        self._learn(made, max(reply.tokens_in for reply in answered.replies[:1]))
+        return Called(answered.value, made.tokens, made.kept, _losses(made.request, answered))
 
-    def _learn(self, request: ChatRequest, tokens: int, counted: int) -> None:
-        if self.ruler.learn(request, counted):
-            self._warn(f"the server counts {counted} tokens where we count {tokens}; corrected")
+    def _learn(self, made: Draft, counted: int) -> None:
+        # By now others may have corrected the scale: it rises only.
+        if counted > made.tokens and self.ruler.learn(made.request, counted):
+            self._warn(
+                f"the server counts {counted} tokens where we count {made.tokens}; corrected"
+            )
 
     def _warn(self, message: str) -> None:
         if self._listener is not None:

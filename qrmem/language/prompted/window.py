@@ -46,7 +46,7 @@ class Ruler:
         return self.request(request) + request.max_tokens <= window
 
     def learn(self, request: ChatRequest, counted: int) -> bool:
-        """Correct the scale if a server counted more than we did; say whether it was corrected."""
+        """Correct the scale if a server counted more than we do; say whether it was corrected."""
         ours = self.request(request)
         if counted <= ours:
             return False
@@ -60,9 +60,10 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A request that fits, and what was kept of each group to make it fit."""
+    """A request that fits, its tokens, and what was kept of each group to make it fit."""
 
     request: ChatRequest
+    tokens: int
     kept: tuple[Sequence[str], ...]
 
 
@@ -100,16 +101,18 @@ def draft(
 
     kept: Sequence[Sequence[str]] = groups
     made = request(kept)
-    if not ruler.fits(made, window):
+    tokens = ruler.request(made)
+    if tokens + reply > window:
         kept = _shortened(groups, lambda k: ruler.fits(request(k), window))
         made = request(kept)
-        if not ruler.fits(made, window):
-            needed = ruler.request(made) + reply
+        tokens = ruler.request(made)
+        if tokens + reply > window:
+            needed = tokens + reply
             raise WindowTooSmall(
                 f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
                 f"{reply} for the reply included; widen the window or shorten the question"
             )
-    return Draft(made, tuple(kept))
+    return Draft(made, tokens, tuple(kept))
 
 
 def _shortened(
