@@ -40,13 +40,16 @@ def mapped(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     fork = context.Process(target=_work, args=given, daemon=True)
     fork.start()
     outgoing.close()
-    first = [function(item) for item in items[:half]]
     try:
-        second: list[R] = incoming.recv()
-    except EOFError:  # it was killed
-        second = [function(item) for item in items[half:]]
-    fork.join()
-    return first + second
+        first = [function(item) for item in items[:half]]
+        second: list[R] | None = None
+        with suppress(EOFError):  # it was killed
+            second = incoming.recv()
+    finally:
+        fork.kill()
+        fork.join()
+        incoming.close()
+    return first + ([function(item) for item in items[half:]] if second is None else second)
 
 
 def is_safe() -> bool:
