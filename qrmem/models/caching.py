@@ -66,7 +66,8 @@ class CachedChat:
         about = (request.segment_id, *request.shared_with) if request.segment_id else ()
         calls, exchange.unwritten = exchange.unwritten, []
         try:
-            await _finished(self._put(key, _kept(reply), about, calls))
+            # Even where the run is given up meanwhile: the reply is paid for.
+            await _Unbroken(self._put(key, _kept(reply), about, calls))
         except QrmemError:
             exchange.unwritten = calls
             raise
@@ -112,14 +113,12 @@ def cache_keys(
     return found
 
 
-async def _finished(work: Coroutine[Any, Any, None]) -> None:
-    """Do some work to its end, even where the run is given up meanwhile: the reply is paid for."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        raise
+class _Unbroken(asyncio.Task[None]):
+    """Work that is done to its end: whoever waits for it and is cancelled is so once it is done."""
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Go on."""
+        return False
 
 
 def is_reply_key(key: str) -> bool:

@@ -359,6 +359,18 @@ async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_m
     assert [record.outcome for record in (*kept.calls, *sunk)] == ["ok"]
 
 
+async def test_a_reply_is_kept_however_often_its_run_is_given_up_meanwhile() -> None:
+    kept = Kept(seconds=0.05)
+    meter = metered(CachedChat(ScriptedModel("fine"), kept.get, kept.put))
+    run = asyncio.create_task(meter.complete(request()))
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+        run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert len(kept.values) == len(kept.calls) == 1
+
+
 # --- replies that cannot be read -----------------------------------------------------------------
 
 

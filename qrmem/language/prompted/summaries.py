@@ -132,7 +132,7 @@ def telling(segments: Sequence[Segment], room: int, count: Callable[[str], int])
 def _score(text: str, words: Sequence[str], frequency: Counter[str]) -> float:
     if not words:
         return 0.0
-    names = {term for word in text.split()[1:] if word[:1].isupper() for term in terms(word)}
+    names = set(terms(" ".join(word for word in text.split()[1:] if word[:1].isupper())))
     total = sum(math.log1p(frequency[word]) * (2 if word in names else 1) for word in set(words))
     # Very short sentences would win by one frequent word, very long ones by their length.
     return total / (len(words) + 5)
