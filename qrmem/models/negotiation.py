@@ -104,7 +104,9 @@ class Negotiation:
             known.options = used
         if refusal is not None:
             self._tell(exchange, refusal)
-        if exchange.request.schema is not None and reply.finish_reason == "stop" and reply.text:
+        if exchange.request.schema is None or used.form in known.confirmed:
+            return  # nothing to learn
+        if reply.finish_reason == "stop" and reply.text:
             known.observe(used.form, is_kept=is_clean(reply.text))
 
     def _tell(self, exchange: Exchange, refusal: Rejected) -> None:
