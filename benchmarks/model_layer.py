@@ -4,9 +4,10 @@
 
 For each concurrency a document is built into a memory by `add`, with two calls a segment and one
 for its summary; printed are wall time over calls x latency / concurrency, and processor time per
-call, all of `add` included. Processor time depends on how long a process has slept before: how much
-so is measured on segments read without a model, each after a pause of the latency, and at once.
-Then processor time of the model layer alone, and what stays allocated after so many calls. The
+call, all of `add` included: of each build, and of all together. At concurrency 1 a few
+calls bear all that is done for the first time. Processor time depends on how long a process has
+slept before: how much so is measured on segments read without a model, each after a pause of the
+latency, and at once. Then processor time of the model layer alone, and what stays allocated after so many calls. The
 model is the test server in a process of its own.
 """
 
@@ -73,8 +74,8 @@ def story(segments: int) -> qrmem.Document:
         chapters.pop()
 
 
-async def build(url: str, latency: float, concurrency: int, rounds: int) -> None:
-    """Print ratio and processor time of a build."""
+async def build(url: str, latency: float, concurrency: int, rounds: int) -> tuple[float, int]:
+    """Print ratio and processor time of a build; return processor seconds and calls."""
     settings = qrmem.Settings(
         model="test", base_url=url, concurrency=concurrency, embedder="none", shared_tokens=0
     )
@@ -94,6 +95,7 @@ async def build(url: str, latency: float, concurrency: int, rounds: int) -> None
         f"{1000 * busy / calls:.2f} ms of processor a call",
         flush=True,
     )
+    return busy, calls
 
 
 async def waking(pause: float, rounds: int = 20) -> float:
@@ -160,8 +162,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="calls of each worker")
     options = parser.parse_args()
     with server(options.latency) as url:
-        for concurrency in options.concurrency:
+        builds = [
             asyncio.run(build(url, options.latency, concurrency, options.rounds))
+            for concurrency in options.concurrency
+        ]
+    busy, calls = (sum(each) for each in zip(*builds, strict=True))
+    print(f"all {calls} calls of these builds: {1000 * busy / calls:.2f} ms of processor a call")
     print(
         f"other work after a pause of {options.latency:g} s: "
         f"{asyncio.run(waking(options.latency)):.2f} times its processor time at once",
