@@ -7,8 +7,8 @@ for its summary; printed are wall time over calls x latency / concurrency, and p
 call, all of `add` included: of each build, and of all together. At concurrency 1 a few
 calls bear all that is done for the first time. Processor time depends on how long a process has
 slept before: how much so is measured on segments read without a model, each after a pause of the
-latency, and at once. Then processor time of the model layer alone, and what stays allocated after so many calls. The
-model is the test server in a process of its own.
+latency, and at once. Then processor time of the model layer alone, and what stays allocated after
+so many calls. The model is the test server in a process of its own.
 """
 
 import argparse
