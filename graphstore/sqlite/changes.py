@@ -134,12 +134,6 @@ def settle(db: sqlite3.Connection, touched: Touched) -> list[tuple[str, str]]:
     return [(key, name) for _, key, name in gone]
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    segments: Mapping[str, int]
-    names: Mapping[str, int]
-
-
 def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched) -> _Names:
     """Write all but names and entities; return the numbers that names have or will have."""
     written = written_segments(change)
@@ -147,9 +141,9 @@ def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched)
     check_known("segment", written, segments)
     names = _Names.of(db, ns, used_names(change))
     clear(db, ns, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
-    numbers = _Numbers(segments, {**names.known, **names.new})
-    _put_mentions(db, change.mentions, numbers, touched)
-    _put_facts(db, change.facts, numbers)
+    numbers = {**names.known, **names.new}
+    _put_mentions(db, change.mentions, segments, numbers, touched)
+    _put_facts(db, change.facts, segments, numbers)
     _put_questions(db, change.questions, segments)
     words.add(db, ns, [(segments[row.segment_id], row) for row in change.index])
     db.executemany(
@@ -164,16 +158,18 @@ def _put_naming(
 ) -> None:
     """Write names and entities; `names` are those that the rows beside them speak of."""
     check_known("name", names.new, naming.names)
-    known = name_numbers(db, ns, naming.names)
-    first = next_number(db, "name") + len(names.new)
+    others = naming.names.keys() - names.known.keys() - names.new.keys()
+    known = {**names.known, **name_numbers(db, ns, others)}
     numbers = {**known, **names.new}
+    first = next_number(db, "name") + len(names.new)
     numbers |= _numbered(naming.names.keys() - numbers.keys(), first)
     entities = _put_entities(db, ns, naming)
     rows = [(numbers[key], ns, key, entities[entity]) for key, entity in naming.names.items()]
     touched.names.update(number for number, *_ in rows)
     lasting = {entity for number, _, _, entity in rows if number in touched.mentioned}
     touched.entities.update(set(entities.values()) - lasting)
-    moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", list(known.values()))
+    given = [known[key] for key in naming.names if key in known]
+    moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", given)
     touched.entities.update(entity for (entity,) in moved)
     db.executemany(
         "INSERT INTO name (num, ns, key, entity) VALUES (?, ?, ?, ?)"
@@ -199,10 +195,10 @@ def _put_entities(db: sqlite3.Connection, ns: int, naming: Naming) -> dict[str, 
 def _put_mentions(
     db: sqlite3.Connection,
     rows: Sequence[MentionRow],
-    numbers: _Numbers,
+    segments: Mapping[str, int],
+    names: Mapping[str, int],
     touched: Touched,
 ) -> None:
-    segments, names = numbers.segments, numbers.names
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
     touched.mentioned.update(name for _, name in by_place)
@@ -241,8 +237,12 @@ def _uncount(rows: Iterable[tuple[int, str]], touched: Touched) -> None:
             touched.forms[name, form] -= count
 
 
-def _put_facts(db: sqlite3.Connection, rows: Sequence[FactRow], numbers: _Numbers) -> None:
-    segments, names = numbers.segments, numbers.names
+def _put_facts(
+    db: sqlite3.Connection,
+    rows: Sequence[FactRow],
+    segments: Mapping[str, int],
+    names: Mapping[str, int],
+) -> None:
     db.executemany(
         "INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)",
         (

@@ -107,10 +107,10 @@ def resolve(
         most frequent.
     """
     uses = _summed(names)
-    merging = _Merging(uses, mapped)
+    merging = _Merging(uses)
     merging.follow(decisions)
     merging.unite_equal()
-    merging.unite_aliases()
+    merging.unite_aliases(mapped)
     merging.unite_similar(similar)
     return merging.resolution()
 
@@ -118,9 +118,8 @@ def resolve(
 class _Merging:
     """Names being united; every name starts as an entity of its own."""
 
-    def __init__(self, uses: dict[str, NameUse], mapped: Mapped) -> None:
+    def __init__(self, uses: dict[str, NameUse]) -> None:
         self._uses = uses
-        self._mapped = mapped
         self._split = {key: split_key(key) for key in uses}
         self._spelled = {
             key: " ".join(use.surface.split())
@@ -162,8 +161,8 @@ class _Merging:
                     if self._may_meet(self._entity[key], target):
                         self._unite(key, target, "exact")
 
-    def unite_aliases(self) -> None:
-        fuller, rivals = self._fuller_names()
+    def unite_aliases(self, mapped: Mapped) -> None:
+        fuller, rivals = self._fuller_names(mapped)
         touched = {self._entity[key] for key in fuller}
         for entity in sorted(touched, key=self._fullest, reverse=True):
             fits = {self._entity[k]: False for key in self._members[entity] for k in rivals[key]}
@@ -216,13 +215,13 @@ class _Merging:
         keys = self._by_norm.get(normalise_name(name), ())
         return sorted(keys, key=lambda key: (-self._uses[key].count, key))
 
-    def _fuller_names(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    def _fuller_names(self, mapped: Mapped) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         """Return for each name the names that it may join, and the people it could mean too."""
         written = self._as_written()
         aliases = Aliases(written)
         fuller: dict[str, list[str]] = {}
         rivals: dict[str, list[str]] = defaultdict(list)
-        for found in self._mapped(partial(self._fuller_of, aliases), list(written)):
+        for found in mapped(partial(self._fuller_of, aliases), list(written)):
             for key, fitting, people in found:
                 fuller[key], rivals[key] = fitting, people
         self._leave_contested(fuller, rivals)
