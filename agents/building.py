@@ -27,9 +27,8 @@ from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.memory.merging import Made
-from qrmem.ports import Event, Reading, Sharer
-from qrmem.records import Contribution, DocumentInfo, Segment, SegmentState
+from qrmem.graph.merging import Made
+from qrmem.types import Contribution, DocumentInfo, Event, Reading, Segment, SegmentState, Sharer
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qrmem.ports import Reading
-from qrmem.records import Contribution, Segment
+from qrmem.types import Contribution, Reading, Segment
 
 MOST = 8
 """Segments that share a call at most, however short they are."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from qrmem.agents.state import silent
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.ports import Embedder, Event, Listener
 from qrmem.retrieval import dense
+from qrmem.types import Embedder, Event, Listener
 
 BATCH = 128
 """Segments that are embedded, and committed, together."""

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 from qrmem.agents.pool import each
 from qrmem.agents.state import BuildDeps
+from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.memory.folding import fold
-from qrmem.ports import Event
-from qrmem.records import Fact, Relation, Segment
+from qrmem.types import Event, Fact, Relation, Segment
 
 
 @dataclass(frozen=True, slots=True)

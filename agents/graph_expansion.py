@@ -11,9 +11,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.nodes import AskRun, SearchState, after_answering, begin, conclude, read
-from qrmem.memory import expansion
-from qrmem.memory.expansion import Walk
-from qrmem.records import Relation
+from qrmem.graph import expansion
+from qrmem.graph.expansion import Walk
+from qrmem.types import Relation
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

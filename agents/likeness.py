@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.graph.disambiguation import NUMERIC
+from qrmem.graph.merging import Similar
 from qrmem.graphstore.protocol import GraphStore, NameRow
-from qrmem.memory.disambiguation import NUMERIC
-from qrmem.memory.merging import Similar
 from qrmem.retrieval import dense
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.names import split_key
@@ -16,7 +16,7 @@ from qrmem.text.names import split_key
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.ports import Embedder
+    from qrmem.types import Embedder
 
 MOST_NAMES = 5000
 """Names of a type that are compared, the most frequent ones: every pair of them is."""

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.agents.state import AskDeps
+from qrmem.graph.folding import fold
+from qrmem.graph.overlay import Overlay
 from qrmem.graphstore.protocol import Around
-from qrmem.memory.folding import fold
-from qrmem.memory.overlay import Overlay
-from qrmem.ports import Passage
-from qrmem.records import Fact, Relation, Segment
 from qrmem.text.names import split_key
+from qrmem.types import Fact, Passage, Relation, Segment
 
 
 @dataclass(slots=True)

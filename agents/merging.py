@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from qrmem.agents.likeness import alike_by
 from qrmem.agents.state import BuildDeps
-from qrmem.memory.merging import Made, merge_documents
-from qrmem.memory.view import Decide, decided
-from qrmem.records import Contribution
+from qrmem.graph.merging import Made, merge_documents
+from qrmem.graph.view import Decide, decided
+from qrmem.types import Contribution
 
 
 async def merge_view(

@@ -11,12 +11,21 @@ from qrmem.agents.orienting import orient
 from qrmem.agents.start import start
 from qrmem.agents.state import AskDeps, AskOptions, Outcome
 from qrmem.agents.trail import Recorder, scored
+from qrmem.graph import expansion
+from qrmem.graph.budget import Packed, Weighed, pack
 from qrmem.language import quotes
-from qrmem.memory import expansion
-from qrmem.memory.budget import Packed, Weighed, pack
-from qrmem.ports import AskContext, Event, Passage, Verdict
-from qrmem.records import Citation, Hit, Relation, Segment, Status
 from qrmem.retrieval.fragments.settings import Order
+from qrmem.types import (
+    AskContext,
+    Citation,
+    Event,
+    Hit,
+    Passage,
+    Relation,
+    Segment,
+    Status,
+    Verdict,
+)
 
 BELOW = 1e6
 """What puts a score below all others of a ranking."""

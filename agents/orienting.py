@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 from qrmem.agents.pool import each
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
+from qrmem.graph.overlay import Overlay, overlaid
 from qrmem.graphstore.aside import Aside
-from qrmem.memory.overlay import Overlay, overlaid
-from qrmem.ports import Event, Reading
-from qrmem.records import Contribution, LedgerRow, Segment
+from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
 
 if TYPE_CHECKING:
     from qrmem.agents.nodes import AskRun

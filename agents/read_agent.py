@@ -15,9 +15,8 @@ from langgraph.runtime import Runtime
 
 from qrmem.errors import ModelOutputError
 from qrmem.language.prompted.caller import Caller
-from qrmem.ports import AskContext, Passage, Reasoner, Verdict
 from qrmem.prompts import catalogue, fenced
-from qrmem.records import ScoredSegment, Segment, Step
+from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

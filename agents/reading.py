@@ -21,9 +21,8 @@ from qrmem.agents.pool import each
 from qrmem.agents.state import BuildDeps
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
-from qrmem.memory.view import Rows
-from qrmem.ports import CallRecord, Event, Job, Sharer
-from qrmem.records import Contribution, LedgerRow, Loss, SegmentState
+from qrmem.graph.view import Rows
+from qrmem.types import CallRecord, Contribution, Event, Job, LedgerRow, Loss, SegmentState, Sharer
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from qrmem.agents.nodes import (
     conclude,
     read,
 )
-from qrmem.memory import expansion
-from qrmem.memory.expansion import Walk
-from qrmem.records import Relation
+from qrmem.graph import expansion
+from qrmem.graph.expansion import Walk
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Relation
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Literal
 
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.ports import CallRecord, Embedder, EntityTagger, Event, Listener, Reasoner
-from qrmem.records import Citation, Status, Step
+from qrmem.types import (
+    CallRecord,
+    Citation,
+    Embedder,
+    EntityTagger,
+    Event,
+    Listener,
+    Reasoner,
+    Status,
+    Step,
+)
 
 if TYPE_CHECKING:
     from qrmem.apart import Apart

@@ -9,7 +9,7 @@ from qrmem.agents.nodes import AskRun, SearchState
 from qrmem.agents.state import AskDeps, AskOptions, Outcome
 from qrmem.agents.trail import Recorder
 from qrmem.errors import UsageError
-from qrmem.ports import AskContext
+from qrmem.types import AskContext
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from qrmem.language.rules import RulesTagger
-from qrmem.ports import EntityTagger
-from qrmem.records import Contribution, Loss, Mention
 from qrmem.text.names import normalise_name
+from qrmem.types import Contribution, EntityTagger, Loss, Mention
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
-from qrmem.memory.budget import Weighed
-from qrmem.ports import Event, Listener
-from qrmem.records import Hit, ScoredEdge, ScoredSegment, Step
+from qrmem.graph.budget import Weighed
+from qrmem.types import Event, Hit, Listener, ScoredEdge, ScoredSegment, Step
 
 
 @dataclass(slots=True)

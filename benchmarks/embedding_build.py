@@ -14,10 +14,10 @@ from pathlib import Path
 
 import qrmem
 from qrmem.config import Settings
-from qrmem.memory.segmenting import cut
-from qrmem.models.embedders import open_embedder
-from qrmem.models.encoder import BATCH, SentenceEncoder
-from qrmem.models.tokenizers import open_tokenizer
+from qrmem.graph.segmenting import cut
+from qrmem.llm.embedders import open_embedder
+from qrmem.llm.encoder import BATCH, SentenceEncoder
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.files import read
 
 LEAST = 0.9

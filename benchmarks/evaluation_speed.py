@@ -20,8 +20,8 @@ from qrmem.eval.memories import NAMESPACE
 from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.eval.systems.retrieved import DEPTH
 from qrmem.graphstore import open_store
-from qrmem.ports import Event
 from qrmem.retrieval.searcher import Searcher
+from qrmem.types import Event
 
 SETS = ("hotpotqa", "2wikimultihopqa")
 

@@ -27,7 +27,7 @@ from qrmem.language.local.brief.following import anchors, asked_relations, follo
 from qrmem.language.local.brief.told import told
 from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
-from qrmem.ports import Passage
+from qrmem.types import Passage
 
 FITTED = ("musique-fit", "hotpotqa", "2wikimultihopqa", "xquad")
 PASSAGES = 5

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from qrmem.config import Settings
 from qrmem.errors import QrmemError
+from qrmem.graph.source_code import cut_code
 from qrmem.graphstore import open_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.memory.source_code import cut_code
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.relations import Blend, Links, Relation, Semantic, Structure
 from qrmem.retrieval.fragments.scoring import best, environment, relation_aware

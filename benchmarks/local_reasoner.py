@@ -10,12 +10,11 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from qrmem.graph.segmenting import cut
 from qrmem.language.local import LocalReasoner
-from qrmem.memory.segmenting import cut
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import Reading
-from qrmem.records import Contribution, Segment
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.files import read
+from qrmem.types import Contribution, Reading, Segment
 
 
 async def measure(path: Path) -> dict[str, float]:

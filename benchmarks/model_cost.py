@@ -29,9 +29,9 @@ import qrmem
 from benchmarks.multihop import folder
 from benchmarks.replies_of_size import Found, Notes, Replies, noted
 from qrmem.agents.strategies import STRATEGIES
-from qrmem.memory.segmenting import cut
-from qrmem.records import BuildMode, Document, Segment
+from qrmem.graph.segmenting import cut
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import BuildMode, Document, Segment
 
 Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")

@@ -25,14 +25,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import qrmem
+from qrmem.graph.segmenting import cut
 from qrmem.language.local import LocalReasoner
-from qrmem.memory.segmenting import cut
-from qrmem.models.chat import open_chat
-from qrmem.models.meter import Meter
-from qrmem.models.structured import ask
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import CallRecord, ChatRequest, Message, Reading
+from qrmem.llm.chat import open_chat
+from qrmem.llm.meter import Meter
+from qrmem.llm.structured import ask
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.prompts.replies import EntitiesReply
+from qrmem.types import CallRecord, ChatRequest, Message, Reading
 
 ROOT = Path(__file__).resolve().parent.parent
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'

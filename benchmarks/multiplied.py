@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from qrmem.graphstore import Change, EntityRow, GraphStore, IndexRow, MentionRow, NamespaceInfo
-from qrmem.records import Document, Segment
 from qrmem.text.names import name_key
 from qrmem.text.words import terms
+from qrmem.types import Document, Segment
 
 _CAPITALISED = re.compile("[A-Z][a-z]{3,}")
 _ENDINGS = ["a", "o", "er", "en", "in", "ow", "ia", "ley", "ton", "sen", "berg", "man"]

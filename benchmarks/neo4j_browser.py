@@ -20,7 +20,7 @@ from benchmarks.neo4j_writes import Graph, make
 from qrmem.config import Settings
 from qrmem.graphstore import Change, GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j import browser_queries
-from qrmem.records import Document, Question, ScoredEdge, ScoredSegment, Step, Trail, Usage
+from qrmem.types import Document, Question, ScoredEdge, ScoredSegment, Step, Trail, Usage
 
 NS = "benchmark browser"
 TRAILS = 50

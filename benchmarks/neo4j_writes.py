@@ -34,7 +34,7 @@ from qrmem.graphstore import (
     NamespaceInfo,
     open_store,
 )
-from qrmem.records import Document, Segment
+from qrmem.types import Document, Segment
 
 ROWS = 5_000
 STEP_ENTITIES = 20

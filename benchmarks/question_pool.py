@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
-from qrmem.memory.questions import QuestionPool, least_overlap
+from qrmem.graph.questions import QuestionPool, least_overlap
 
 _OPENINGS = ("who did", "what is", "where was", "when did the", "why does the", "how many of the")
 _VOCABULARY = 60_000

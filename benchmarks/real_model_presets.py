@@ -36,7 +36,7 @@ from qrmem.eval.rundir import RunFolder
 from qrmem.eval.running import about
 from qrmem.eval.running_presets import folder_of
 from qrmem.graphstore import open_store
-from qrmem.models.embedders import default_embedder
+from qrmem.llm.embedders import default_embedder
 
 SETTINGS = {
     "QRMEM_SEGMENT_TOKENS": "80",

@@ -16,9 +16,8 @@ from typing import Any
 from servers import answering
 
 from qrmem.language.local import LocalReasoner
-from qrmem.ports import Reading
-from qrmem.records import Segment, Statement
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Reading, Segment, Statement
 
 Json = Any
 _MARKED = re.compile(r"\[\[(.*?)\]\]")

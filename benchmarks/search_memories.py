@@ -15,10 +15,10 @@ import qrmem
 from benchmarks.multihop import Asked, Corpus
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.models.embedders import open_embedder
-from qrmem.ports import Embedder
+from qrmem.llm.embedders import open_embedder
 from qrmem.retrieval import Searcher, SearchSettings, embed_segments
 from qrmem.retrieval.searcher import Findings
+from qrmem.types import Embedder
 
 NAMESPACE = "passages"
 _BATCH = 64

@@ -30,7 +30,7 @@ from qrmem.graphstore import (
     NamespaceInfo,
     open_store,
 )
-from qrmem.records import Document, Segment
+from qrmem.types import Document, Segment
 
 T = TypeVar("T")
 

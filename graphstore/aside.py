@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.ports import Event, Listener
+from qrmem.types import Event, Listener
 
 
 class Aside:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from qrmem.errors import StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change
-from qrmem.records import Document, Segment
+from qrmem.types import Document, Segment
 
 
 def check_change(

@@ -36,8 +36,8 @@ from qrmem.graphstore.protocol import (
     VectorKind,
     Vectors,
 )
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Contribution,
     Document,
     DocumentInfo,

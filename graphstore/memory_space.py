@@ -20,8 +20,8 @@ from qrmem.graphstore.protocol import (
     relation_key,
 )
 from qrmem.graphstore.redaction import Removal, blanked
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Contribution,
     Document,
     Entity,

@@ -3,7 +3,7 @@
 A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived
 from them (names, entities, mentions, facts, postings, vectors) and what runs leave behind (trails,
 calls, cached replies). It decides nothing: names are resolved and changes computed in
-`qrmem.memory`, applied here in one transaction by compare-and-set on the namespace's revision
+`qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision
 (DESIGN, section 8).
 
 Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Contribution,
     Document,
     DocumentInfo,

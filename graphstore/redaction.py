@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from qrmem.records import Citation, ScoredEdge, ScoredSegment, Step, Trail
+from qrmem.types import Citation, ScoredEdge, ScoredSegment, Step, Trail
 
 REMOVED = "[removed]"
 """What stands in a trail for the words of a deleted document."""

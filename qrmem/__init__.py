@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import QrmemError
-from qrmem.records import (
+from qrmem.types import (
     AddReport,
     Answer,
     Citation,
@@ -23,9 +23,9 @@ from qrmem.records import (
 )
 
 if TYPE_CHECKING:
-    from qrmem.app import Memory, open
+    from qrmem.integrations.langchain import tools
+    from qrmem.memory import Memory, open
     from qrmem.planning.figures import Plan
-    from qrmem.toolkit import tools
 
 __all__ = [
     "AddReport",
@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Memory": "qrmem.app",
+    "Memory": "qrmem.memory",
     "Plan": "qrmem.planning.figures",
-    "open": "qrmem.app",
-    "tools": "qrmem.toolkit",
+    "open": "qrmem.memory",
+    "tools": "qrmem.integrations.langchain",
 }
 
 

@@ -12,15 +12,14 @@ from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
 from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.models.caps import Caps
-from qrmem.ports import AskContext, Event, Listener
-from qrmem.records import Answer, Orientation, Step, Trail, Words
+from qrmem.llm.caps import Caps
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.types import Answer, AskContext, Event, Listener, Orientation, Step, Trail, Words
 from qrmem.wiring import Run, Tools
 
 if TYPE_CHECKING:
-    from qrmem.app import Memory
+    from qrmem.memory import Memory
     from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 
 

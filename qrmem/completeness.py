@@ -1,7 +1,7 @@
 """Which documents are done: every segment read, merged, and embedded if it is to be."""
 
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.records import DocumentInfo
+from qrmem.types import DocumentInfo
 
 
 class Completeness:

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from qrmem.errors import UsageError
-from qrmem.records import BuildMode, Orientation
+from qrmem.types import BuildMode, Orientation
 
 SETTINGS_FILE = "qrmem.toml"
 """Read from the working directory, else from the user's configuration folder."""
@@ -100,7 +100,7 @@ class Settings:
         max_tokens: prompt and reply tokens of one run.
         max_cost: money of one run, in the currency of the prices.
         max_seconds: wall time of one run.
-        prices: a file of prices over those that the package knows (see `qrmem.models.prices`).
+        prices: a file of prices over those that the package knows (see `qrmem.llm.prices`).
         cache: whether replies are kept and used again.
         record: a cassette that all exchanges with the chat model are written to.
         replay: a cassette that answers in the place of the chat model.

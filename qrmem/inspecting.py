@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from qrmem.errors import NotFound, StoreUnavailable
+from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore, NameRow, NamespaceInfo
-from qrmem.memory.folding import fold
-from qrmem.models.account import usage
-from qrmem.records import DocumentInfo, Entity, EntityView, MemoryStatus, Relation
+from qrmem.llm.account import usage
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import normalise_name, split_key
+from qrmem.types import DocumentInfo, Entity, EntityView, MemoryStatus, Relation
 
 FEW = 0.25
 """Relations in 1,000 characters that are too few.

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from qrmem.ports import Event
+from qrmem.types import Event
 
 logger = logging.getLogger("qrmem")
 # A library says nothing by itself: without this, warnings would go to standard error.

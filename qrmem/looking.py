@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.inspecting import describe, view_entity
-from qrmem.models.sums import By, usage_by
-from qrmem.opened import Opened, has_metadata
-from qrmem.records import (
+from qrmem.llm.sums import By, usage_by
+from qrmem.session import Opened, has_metadata
+from qrmem.types import (
     Archived,
     Document,
     DocumentInfo,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Looking:
-    """The methods of a memory that look; `qrmem.app.Memory` adds those that change and answer."""
+    """The methods of a memory that look; `qrmem.memory.Memory` adds the others."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -82,7 +82,7 @@ class Looking:
 
     async def merges(self) -> Sequence[Merge]:
         """Return which names count as one entity, and why."""
-        from qrmem.memory.merging import current_merges
+        from qrmem.graph.merging import current_merges
 
         opened = self._opened
         await opened.info()
@@ -142,7 +142,7 @@ class Looking:
             NotFound: there is no such namespace.
             StoreConflict: somebody changed it meanwhile; nothing is written.
         """
-        from qrmem.archive import export_archive
+        from qrmem.io.archive import export_archive
 
         await self._opened.info()
         return await export_archive(self._opened.store, self._opened.ns, path, runs=runs)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
-from qrmem.records import Document, Scalar
 from qrmem.text import files
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.normalise import normalise
+from qrmem.types import Document, Scalar
 
 Source = (
     str

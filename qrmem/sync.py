@@ -1,7 +1,7 @@
 """The same memory for scripts without `await`: a thin proxy over one event-loop thread.
 
 There is no second implementation: every method runs the coroutine of the same name on the loop of
-its own thread. A test compares the signatures with `qrmem.app.Memory`.
+its own thread. A test compares the signatures with `qrmem.memory.Memory`.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
-from qrmem import app
+from qrmem import memory as facade
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.models.caps import CapOptions
-from qrmem.models.sums import By
-from qrmem.opened import CLOSED
-from qrmem.ports import Listener
-from qrmem.records import (
+from qrmem.llm.caps import CapOptions
+from qrmem.llm.sums import By
+from qrmem.session import CLOSED
+from qrmem.sources import Source
+from qrmem.types import (
     AddReport,
     Answer,
     Archived,
@@ -28,6 +28,7 @@ from qrmem.records import (
     EntityView,
     ExtractionReport,
     Hit,
+    Listener,
     MemoryStatus,
     Merge,
     Orientation,
@@ -39,7 +40,6 @@ from qrmem.records import (
     UsageRow,
     Words,
 )
-from qrmem.sources import Source
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -278,7 +278,7 @@ class Memory:
         """See `qrmem.Memory.document`."""
         return self._loop.run(self._memory.document(document_id))
 
-    def entities(self, limit: int = 100) -> Sequence[app.EntityCount]:
+    def entities(self, limit: int = 100) -> Sequence[facade.EntityCount]:
         """See `qrmem.Memory.entities`."""
         return self._loop.run(self._memory.entities(limit))
 
@@ -343,8 +343,8 @@ class Memory:
         return self._loop.run(self._memory.graphml(path))
 
 
-async def _opened(*args: Any, **kwargs: Any) -> app.Memory:
-    return await app.open(*args, **kwargs)
+async def _opened(*args: Any, **kwargs: Any) -> facade.Memory:
+    return await facade.open(*args, **kwargs)
 
 
 async def _next(steps: Any) -> Step | Words | Answer | None:

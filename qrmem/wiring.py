@@ -11,12 +11,12 @@ from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.models.account import Account, Phase
-from qrmem.models.caps import CapOptions, Caps
-from qrmem.models.embedders import default_embedder, open_embedder
-from qrmem.models.prices import prices_of
-from qrmem.models.tokenizers import Remembering, open_tokenizer
-from qrmem.ports import (
+from qrmem.llm.account import Account, Phase
+from qrmem.llm.caps import CapOptions, Caps
+from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.prices import prices_of
+from qrmem.llm.tokenizers import Remembering, open_tokenizer
+from qrmem.types import (
     CallRecord,
     ChatModel,
     Embedder,
@@ -24,13 +24,13 @@ from qrmem.ports import (
     Listener,
     Reasoner,
     Tokenizer,
+    Usage,
 )
-from qrmem.records import Usage
 
 if TYPE_CHECKING:
     from qrmem.apart import Apart
-    from qrmem.models.meter import Meter
-    from qrmem.models.opening import OpenedChat
+    from qrmem.llm.meter import Meter
+    from qrmem.llm.opening import OpenedChat
 
 
 def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
@@ -149,7 +149,7 @@ class Tools:
         Args:
             chat: what the settings name; or a chat model that somebody else opened, and closes.
         """
-        from qrmem.models.opening import OpenedChat
+        from qrmem.llm.opening import OpenedChat
 
         self.settings = settings
         self.info = info
@@ -164,7 +164,7 @@ class Tools:
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
         """Open what the settings name; a model is not called yet."""
-        from qrmem.models.opening import open_models
+        from qrmem.llm.opening import open_models
 
         chat = open_models(settings, stage_names())
         embedder = recorded_embedder(info, settings)
@@ -238,7 +238,7 @@ class Tools:
             account = Account(price_of=self._prices.of, **books)
             return Run(self._local(account), None, calls, account, self._counted(account))
         from qrmem.language.prompted import PromptedReasoner
-        from qrmem.models.meter import Meter
+        from qrmem.llm.meter import Meter
 
         chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
         meter = Meter(chat, tokenizer=self.counter, price=self._prices.of, **books)
@@ -270,7 +270,7 @@ class Tools:
 
     def _cached(self, aside: Aside | None) -> Callable[[ChatModel], ChatModel]:
         """Return what keeps the replies of a chat model in the store."""
-        from qrmem.models.caching import CachedChat
+        from qrmem.llm.caching import CachedChat
 
         async def keep(
             key: str,
@@ -296,7 +296,7 @@ def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -
     Raises:
         UsageError: money is capped, and its price is not known.
     """
-    from qrmem.models.counted_embedder import CountedEmbedder
+    from qrmem.llm.counted_embedder import CountedEmbedder
 
     kind, _, model = embedder.name.partition(":")
     if kind == "openai":

@@ -7,8 +7,8 @@ from fakes import HashEmbedder
 
 from qrmem.graphstore import GraphStore
 from qrmem.graphstore.testing.operations import NAMESPACES, Operation, play
-from qrmem.records import Hit
 from qrmem.retrieval import Searcher
+from qrmem.types import Hit
 
 QUESTIONS = ("Why did Ann meet Bob?", "éa ran", 'Cy (AND) ann~ "bob" OR -ran')
 WITHIN = 1e-4

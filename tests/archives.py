@@ -11,12 +11,14 @@ import numpy as np
 from fakes import HashEmbedder, ScriptedReasoner
 
 from qrmem.agents import BuildDeps, build_documents
+from qrmem.graph.merging import refresh_names
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, NamespaceInfo
 from qrmem.graphstore.testing.runs import TRAIL
-from qrmem.memory.merging import refresh_names
-from qrmem.memory.segmenting import cut
-from qrmem.ports import CallRecord, ChatReply
-from qrmem.records import (
+from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import (
+    CallRecord,
+    ChatReply,
     Contribution,
     Document,
     LedgerRow,
@@ -25,7 +27,6 @@ from qrmem.records import (
     Part,
     Statement,
 )
-from qrmem.text.tokens import BuiltinTokenizer
 
 INFO = NamespaceInfo("", "builtin-v1", 16, "hash", 8)
 TEXTS = {

@@ -9,8 +9,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import WindowTooSmall
-from qrmem.ports import AskContext, ChatReply, ChatRequest, Passage, Reading, Verdict
-from qrmem.records import Contribution, Fact, Mention, Segment, Statement
+from qrmem.types import (
+    AskContext,
+    ChatReply,
+    ChatRequest,
+    Contribution,
+    Fact,
+    Mention,
+    Passage,
+    Reading,
+    Segment,
+    Statement,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     import numpy as np

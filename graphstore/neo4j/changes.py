@@ -15,7 +15,7 @@ from qrmem.graphstore.neo4j.planning import Plan, planned, planned_clearing
 from qrmem.graphstore.neo4j.recounting import LeftHalfWay, recount
 from qrmem.graphstore.neo4j.tallies import packed
 from qrmem.graphstore.protocol import EntityRow, FactRow
-from qrmem.records import Question
+from qrmem.types import Question
 
 
 async def apply(

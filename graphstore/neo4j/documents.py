@@ -13,7 +13,7 @@ from qrmem.graphstore.neo4j import removal
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.records import Document, DocumentInfo, Part, Segment
+from qrmem.types import Document, DocumentInfo, Part, Segment
 
 
 async def namespaces(work: Work) -> list[str]:

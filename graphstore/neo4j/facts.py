@@ -9,8 +9,7 @@ from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
-from qrmem.ports import CallRecord
-from qrmem.records import Contribution, LedgerRow, MergeDecision
+from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
 
 async def record(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.neo4j.tallies import Tallies, counted
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, IndexRow, MentionRow
-from qrmem.records import Question
+from qrmem.types import Question
 
 PART_ROWS = 5_000
 """Mentions, facts and questions of a part, about; some 15 MB of the server's memory. Parts twice as

@@ -12,8 +12,7 @@ from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import full, in_order, joined, short
 from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.redaction import Removal, blanked
-from qrmem.ports import CallRecord
-from qrmem.records import Step, Trail
+from qrmem.types import CallRecord, Step, Trail
 
 _FIELD = 4_000
 """Characters of a drawn step's or trail's text; `body` has all of it."""

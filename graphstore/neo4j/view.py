@@ -7,7 +7,7 @@ from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, numbered, short
 from qrmem.graphstore.neo4j.tallies import ranked, unpacked
 from qrmem.graphstore.protocol import Around, EntityCount, NameRow
-from qrmem.records import Entity, Fact, Question, Segment
+from qrmem.types import Entity, Fact, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 

@@ -21,7 +21,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     segment_numbers,
 )
-from qrmem.records import Question
+from qrmem.types import Question
 
 _ENCODED = json.JSONEncoder(separators=(",", ":")).encode
 _VIEW_TABLES = ("mention", "fact", "question", "merged")

@@ -18,7 +18,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     rows_of_documents,
 )
-from qrmem.records import Document, DocumentInfo, Part, Segment
+from qrmem.types import Document, DocumentInfo, Part, Segment
 
 _SEGMENT = """
     SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part

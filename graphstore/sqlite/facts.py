@@ -16,8 +16,7 @@ from qrmem.graphstore.sqlite.lookup import (
     segment_numbers,
 )
 from qrmem.graphstore.sqlite.runs import add_calls
-from qrmem.ports import CallRecord
-from qrmem.records import Contribution, LedgerRow, MergeDecision
+from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
 _LEDGER = """
     SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''), coalesce(l.reasoner, '')

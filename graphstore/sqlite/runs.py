@@ -15,8 +15,7 @@ from qrmem.graphstore.sqlite.lookup import (
     required_namespace,
     rows_in,
 )
-from qrmem.ports import CallRecord
-from qrmem.records import Trail
+from qrmem.types import CallRecord, Trail
 
 
 def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:

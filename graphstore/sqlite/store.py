@@ -36,8 +36,8 @@ from qrmem.graphstore.sqlite import (
 from qrmem.graphstore.sqlite.around import around
 from qrmem.graphstore.sqlite.connection import Opening, Worker, heard
 from qrmem.graphstore.sqlite.errors import refused_write
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Contribution,
     Document,
     DocumentInfo,

@@ -12,7 +12,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_of_documents,
     segment_numbers,
 )
-from qrmem.records import Entity, Fact, Question
+from qrmem.types import Entity, Fact, Question
 
 # CROSS JOIN fixes the order of the joins: from the few picked rows outwards, whatever ANALYZE saw.
 _OF_ENTITIES = """

@@ -9,8 +9,8 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Contribution,
     Document,
     LedgerRow,

@@ -11,8 +11,8 @@ from qrmem.errors import QrmemError
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, change, contents, later, parted, text
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Citation,
     Contribution,
     ContributionKind,

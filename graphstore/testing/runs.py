@@ -6,8 +6,16 @@ from qrmem.graphstore.protocol import GraphStore, Kept, relation_key
 from qrmem.graphstore.redaction import REMOVED
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, text
-from qrmem.ports import CallRecord
-from qrmem.records import Citation, ScoredEdge, ScoredSegment, StageUsage, Step, Trail, Usage
+from qrmem.types import (
+    CallRecord,
+    Citation,
+    ScoredEdge,
+    ScoredSegment,
+    StageUsage,
+    Step,
+    Trail,
+    Usage,
+)
 
 TRAIL = Trail(
     id="t",

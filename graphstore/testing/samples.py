@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import (
     NamespaceInfo,
     Naming,
 )
-from qrmem.records import Document, Question, Scalar, Segment
+from qrmem.types import Document, Question, Scalar, Segment
 
 INFO = NamespaceInfo(name="", tokenizer="builtin-v1", segment_tokens=600, embedder="e", dimension=3)
 

@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, Text, add, apply, change, contents, text
-from qrmem.records import Entity, Fact, Question
+from qrmem.types import Entity, Fact, Question
 
 
 class ViewContract(Contract):

@@ -18,8 +18,7 @@ from qrmem.graphstore.protocol import (
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, add, apply, contents, text
-from qrmem.ports import CallRecord
-from qrmem.records import Contribution, LedgerRow, MergeDecision, Question
+from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Question
 
 ODD_NAMES = (
     "n",

@@ -9,10 +9,9 @@ from contextlib import AsyncExitStack, aclosing, suppress
 
 from qrmem.apart.ahead import Ahead
 from qrmem.apart.work import Given, Made, MadeWith, Names, Whole, Work, extract, name, supplement
-from qrmem.memory.disambiguation import NameUse, Resolution, resolve
-from qrmem.ports import Job, Reading
+from qrmem.graph.disambiguation import NameUse, Resolution, resolve
 from qrmem.processes import Lost, Processes, started
-from qrmem.records import MergeDecision, Segment
+from qrmem.types import Job, MergeDecision, Reading, Segment
 
 __all__ = ["Apart", "Made", "MadeWith", "Work", "extract", "supplement"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from qrmem.apart.work import Given, MadeWith, Whole, read
-from qrmem.ports import Job
 from qrmem.processes import Lost, Processes
+from qrmem.types import Job
 
 BATCH = 64
 """Segments that a process is given together, or some more: documents stay whole."""

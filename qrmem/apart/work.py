@@ -6,12 +6,11 @@ from functools import cache
 from itertools import groupby
 
 from qrmem.apart import halves
+from qrmem.graph.disambiguation import NameUse, Resolution, resolve
+from qrmem.graph.view import Read, Rows, decided, rows_of
 from qrmem.language.local import LocalReasoner
-from qrmem.memory.disambiguation import NameUse, Resolution, resolve
-from qrmem.memory.view import Read, Rows, decided, rows_of
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import Job
-from qrmem.records import Contribution, MergeDecision, Segment
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import Contribution, Job, MergeDecision, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ async def read(given: Given) -> Mapping[str, Whole]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names to resolve; see `qrmem.memory.disambiguation.resolve`."""
+    """Names to resolve; see `qrmem.graph.disambiguation.resolve`."""
 
     uses: Sequence[NameUse]
     decisions: Sequence[MergeDecision]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qrmem.app import open
 from qrmem.cli import output
 from qrmem.config import Settings
 from qrmem.errors import BadDocument, UsageError
-from qrmem.records import Recalled, Turn
+from qrmem.memory import open
+from qrmem.types import Recalled, Turn
 
 _INDENT = " " * 4
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import qrmem
-from qrmem.app import Memory, open
 from qrmem.cli import costing, output
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
@@ -19,8 +18,8 @@ from qrmem.cli.warnings import Warnings
 from qrmem.cli.writing import Writing
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
-from qrmem.ports import Listener
-from qrmem.records import Answer, Document, Step, Words
+from qrmem.memory import Memory, open
+from qrmem.types import Answer, Document, Listener, Step, Words
 
 DONE, PARTLY, BAD_INPUT = 0, 1, 2
 

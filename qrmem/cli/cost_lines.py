@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from qrmem.cli.output import safe, shortened
 from qrmem.planning.figures import Plan, Range, StagePlan
-from qrmem.records import UsageRow
+from qrmem.types import UsageRow
 
 AGAIN = "run the same command again"
 AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would begin anew"

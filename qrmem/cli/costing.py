@@ -31,7 +31,7 @@ async def plan(arguments: Namespace) -> int:
 
 async def _memory(settings: Any, *, may_be_new: bool) -> Any:
     """Open the memory; where there is none yet, an empty one that is never written."""
-    from qrmem.app import open
+    from qrmem.memory import open
 
     try:
         return await open(settings=settings, create=False)
@@ -43,8 +43,8 @@ async def _memory(settings: Any, *, may_be_new: bool) -> Any:
 
 async def usage(arguments: Namespace) -> int:
     """Sum up what all runs used."""
-    from qrmem.app import open
     from qrmem.cli.commands import settings_of
+    from qrmem.memory import open
 
     async with open(settings=settings_of(arguments), create=False) as memory:
         rows = await memory.usage(arguments.by)
@@ -55,8 +55,8 @@ async def usage(arguments: Namespace) -> int:
 
 async def prune(arguments: Namespace) -> int:
     """Forget the replies that are kept."""
-    from qrmem.app import open
     from qrmem.cli.commands import settings_of
+    from qrmem.memory import open
 
     async with open(settings=settings_of(arguments), create=False) as memory:
         count = await memory.prune()

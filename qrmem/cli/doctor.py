@@ -95,8 +95,8 @@ async def _store(settings: Settings) -> Finding:
 async def _model(settings: Settings) -> Finding:
     if not settings.model:
         return Finding("chat model", True, "none set: the local reasoner reads and answers")
-    from qrmem.models.chat import open_chat
-    from qrmem.ports import ChatRequest, Message
+    from qrmem.llm.chat import open_chat
+    from qrmem.types import ChatRequest, Message
 
     try:
         chat = open_chat(settings)
@@ -111,9 +111,9 @@ async def _probed(settings: Settings) -> list[Finding]:
     """Say what works with a chat model, and at what yield."""
     if not settings.model:
         return [Finding("chat model", False, "none named: qrmem doctor --model M", 2)]
-    from qrmem.models.chat import open_chat
-    from qrmem.models.negotiation import forget
-    from qrmem.models.probe import probe
+    from qrmem.llm.chat import open_chat
+    from qrmem.llm.negotiation import forget
+    from qrmem.llm.probe import probe
 
     forget()
     try:
@@ -138,7 +138,7 @@ async def _probed(settings: Settings) -> list[Finding]:
 
 
 async def _embedder(settings: Settings) -> Finding:
-    from qrmem.models.embedders import default_embedder, open_embedder
+    from qrmem.llm.embedders import default_embedder, open_embedder
 
     name = settings.embedder or default_embedder()
     try:

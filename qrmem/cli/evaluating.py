@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qrmem.eval.progress import Progress
     from qrmem.eval.running import Means, Wanted
     from qrmem.eval.running_presets import Chosen
-    from qrmem.ports import ChatModel
+    from qrmem.types import ChatModel
 
 
 def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -191,7 +191,7 @@ def _means(
     arguments: Namespace, settings: "Settings", progress: "Progress", chat: "ChatModel | None"
 ) -> "Means":
     from qrmem.eval.running import Means
-    from qrmem.models.caps import Caps
+    from qrmem.llm.caps import Caps
 
     together = settings.concurrency if settings.model else 1
     return Means(
@@ -213,12 +213,12 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
     """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
     replay, record = arguments.replay or settings.replay, arguments.record or settings.record
     if replay:
-        from qrmem.models.cassette import Player
+        from qrmem.llm.cassette import Player
 
         yield Player(Path(replay))
     elif record:
-        from qrmem.models.cassette import Tape
-        from qrmem.models.chat import open_chat
+        from qrmem.llm.cassette import Tape
+        from qrmem.llm.chat import open_chat
 
         async with open_chat(settings) as chat:
             with Tape(Path(record), chat) as tape:

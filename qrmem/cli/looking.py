@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.records import DocumentInfo, EntityView, MemoryStatus, Merge, Usage
+from qrmem.types import DocumentInfo, EntityView, MemoryStatus, Merge, Usage
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery

@@ -1,7 +1,7 @@
 """Lines for `export` and `import`."""
 
 from qrmem.cli.output import safe
-from qrmem.records import Archived, ExtractionReport
+from qrmem.types import Archived, ExtractionReport
 
 
 def archived_lines(archived: Archived, what: str) -> list[str]:

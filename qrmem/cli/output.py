@@ -13,7 +13,7 @@ from typing import Any
 
 from qrmem.config import Secret
 from qrmem.errors import OutputFailed
-from qrmem.records import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
+from qrmem.types import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
 
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from qrmem.cli.output import note
 from qrmem.cli.warnings import Warnings
-from qrmem.ports import Event
+from qrmem.types import Event
 
 
 class Progress:

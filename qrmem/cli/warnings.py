@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from qrmem.cli import output
-from qrmem.ports import Event
+from qrmem.types import Event
 
 PAUSE = 5.0
 """Seconds between two lines about retries: a storm of refusals has hundreds."""

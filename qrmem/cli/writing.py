@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from qrmem.records import Words
+from qrmem.types import Words
 
 
 class Writing:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
+from qrmem.types import Document
 
 Place = Literal["head", "middle", "tail", "apart"]
 

@@ -13,20 +13,31 @@ from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
 from qrmem.eval.memories import IDLE, Build, Memories, Shelf
 from qrmem.eval.records import Context, Item
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.memory.segmenting import cut
-from qrmem.models.caps import Caps, Price
-from qrmem.models.embedders import default_embedder, open_embedder
-from qrmem.models.exchange import Exchange, Form
-from qrmem.models.meter import Meter
-from qrmem.models.prices import load_prices
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import AskContext, ChatModel, ChatReply, Embedder, Event, Listener, Passage
-from qrmem.records import Document, Segment, StageUsage, Usage
+from qrmem.llm.caps import Caps, Price
+from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.exchange import Exchange, Form
+from qrmem.llm.meter import Meter
+from qrmem.llm.prices import load_prices
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import (
+    AskContext,
+    ChatModel,
+    ChatReply,
+    Document,
+    Embedder,
+    Event,
+    Listener,
+    Passage,
+    Segment,
+    StageUsage,
+    Usage,
+)
 from qrmem.wiring import Run, Tools, new_namespace
 
 if TYPE_CHECKING:
-    from qrmem.models.chat import Chat
+    from qrmem.llm.chat import Chat
 
 T = TypeVar("T")
 
@@ -245,7 +256,7 @@ def resolved(settings: Settings) -> Settings:
 
 
 def _opened(settings: Settings, stack: AsyncExitStack) -> ChatModel:
-    from qrmem.models.chat import open_chat
+    from qrmem.llm.chat import open_chat
 
     chat = open_chat(settings)
     stack.push_async_callback(chat.aclose)

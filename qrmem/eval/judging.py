@@ -21,9 +21,9 @@ from qrmem.eval.running import Means
 from qrmem.eval.running_presets import rest_of
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
-from qrmem.models.caps import Amount
-from qrmem.ports import Event
+from qrmem.llm.caps import Amount
 from qrmem.prompts import catalogue, fenced
+from qrmem.types import Event
 
 if TYPE_CHECKING:
     from qrmem.prompts.replies import RatingReply

@@ -10,20 +10,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qrmem.adding import Adder
 from qrmem.config import Settings
 from qrmem.eval.records import Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.models.meter import usage
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import Embedder, Event, Listener
-from qrmem.records import AddReport
+from qrmem.ingest import Adder
+from qrmem.llm.meter import usage
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
+from qrmem.types import AddReport, Embedder, Event, Listener
 from qrmem.wiring import Tools
 
 if TYPE_CHECKING:
-    from qrmem.models.chat import Chat
+    from qrmem.llm.chat import Chat
 
 NAMESPACE = "eval"
 IDLE = 8

@@ -20,7 +20,7 @@ from qrmem.eval.report.tables import number
 from qrmem.eval.running import Means, Prepared, run_made
 from qrmem.eval.shortening import SHORT_ENOUGH
 from qrmem.language.rules import tagged
-from qrmem.ports import ChatReply, ChatRequest
+from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3
 """Items that are rehearsed."""

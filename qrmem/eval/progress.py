@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from qrmem.ports import Event
+from qrmem.types import Event
 
 EVERY = 5.0
 """Seconds between two lines."""

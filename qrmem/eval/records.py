@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qrmem.records import Document, Status, Step, Usage
+from qrmem.types import Document, Status, Step, Usage
 
 WHOLE = "whole"
 """Label `answers` of a question whose answer is compared as it is, such as a summary."""

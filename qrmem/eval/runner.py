@@ -12,8 +12,8 @@ from qrmem.eval.records import Dataset, Item, Row
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.shortening import shortened
 from qrmem.eval.systems import System
-from qrmem.models.caps import Amount
-from qrmem.ports import Event
+from qrmem.llm.caps import Amount
+from qrmem.types import Event
 
 FATAL = (AccessRefused, CapReached, MissingError, OutOfReach)
 """What would fail for every other item too: the run stops, and what is done is kept."""

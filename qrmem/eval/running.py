@@ -19,8 +19,8 @@ from qrmem.eval.runner import Ran, run
 from qrmem.eval.sampling import sample, sample_digest
 from qrmem.eval.systems import System, parse, ranks
 from qrmem.eval.tasks import Corpus, load
-from qrmem.models.caps import Caps
-from qrmem.ports import ChatModel, Embedder, Listener
+from qrmem.llm.caps import Caps
+from qrmem.types import ChatModel, Embedder, Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

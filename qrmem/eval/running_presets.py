@@ -15,7 +15,7 @@ from qrmem.eval.runner import Ran
 from qrmem.eval.running import Means, Prepared, Wanted, prepared, run_made
 from qrmem.eval.systems import parse
 from qrmem.eval.tasks import Corpus, data_file, task_named
-from qrmem.models.caps import Amount, Caps
+from qrmem.llm.caps import Amount, Caps
 
 
 @dataclass(frozen=True, slots=True)

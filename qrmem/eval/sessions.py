@@ -4,15 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from qrmem.adding import Adder
 from qrmem.eval.bench import Bench
 from qrmem.eval.records import Round
+from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.memory import dialog
-from qrmem.ports import Listener
-from qrmem.records import Turn
+from qrmem.ingest import Adder
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
+from qrmem.types import Listener, Turn
 from qrmem.wiring import Tools
 
 NAMESPACE = "session"

@@ -12,7 +12,7 @@ from qrmem.eval.records import WHOLE, Found, Item
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
 from qrmem.prompts import catalogue, fenced
-from qrmem.records import Usage
+from qrmem.types import Usage
 
 SHORT_ENOUGH = 5
 """Words up to which an answer is short already."""

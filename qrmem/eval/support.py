@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from qrmem.eval.records import Context
-from qrmem.records import Citation
 from qrmem.text.normalise import normalise
+from qrmem.types import Citation
 
 
 def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tuple[str, int], ...]:

@@ -14,7 +14,7 @@ from qrmem.config import Settings
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.runner import Ran
 from qrmem.eval.running import Means, Prepared, Wanted, prepared, run_prepared
-from qrmem.ports import Event
+from qrmem.types import Event
 
 POLL = 0.5
 """Seconds between two looks at how far the workers are."""

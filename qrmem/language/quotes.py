@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from rapidfuzz import fuzz
 
-from qrmem.ports import Passage, Quote
-from qrmem.records import Citation
 from qrmem.text.code.lines import label_within
 from qrmem.text.words import terms
+from qrmem.types import Citation, Passage, Quote
 
 ALIKE = 90.0
 """Least alignment, of 100, for a quotation that is not verbatim (DESIGN, section 8)."""

@@ -14,8 +14,8 @@ from qrmem.language import vocabulary as voc
 from qrmem.language.capitals import Run, runs, vocabulary_of
 from qrmem.language.figures import dates, numbers
 from qrmem.language.quoted import titles, uncased
-from qrmem.records import Mention
 from qrmem.text.names import differ_in_number
+from qrmem.types import Mention
 
 MOST_NAMES = 80
 """Entities kept of one segment; a telephone book would give hundreds."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from qrmem.adding import Adder
 from qrmem.config import Settings
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.models.prices import prices_of
+from qrmem.ingest import Adder
+from qrmem.llm.prices import prices_of
 from qrmem.planning.figures import Plan
 from qrmem.planning.forecast import Rehearsed, stage_plans, wall_time
 from qrmem.planning.stage import RehearsalTools, info_on_stage, on_stage, silent, stand_ins

@@ -5,16 +5,16 @@ from typing import get_args
 from qrmem.asking import Asker, Asking
 from qrmem.config import Settings
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.models.counted_embedder import STAGE as EMBED
-from qrmem.models.prices import Prices, prices_of
-from qrmem.models.remote_embedder import BATCH
+from qrmem.llm.counted_embedder import STAGE as EMBED
+from qrmem.llm.prices import Prices, prices_of
+from qrmem.llm.remote_embedder import BATCH
 from qrmem.planning.figures import Plan, Range, StagePlan
 from qrmem.planning.forecast import Rehearsed, cost_of, stage_plans, wall_time
 from qrmem.planning.rehearsal import Course
 from qrmem.planning.stage import RehearsalTools, forgetful, on_stage, silent, stand_ins
-from qrmem.ports import Embedder
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
+from qrmem.types import Embedder
 
 QUERY_TOKENS = 60
 """Tokens of a query as it is embedded: the question, a reason, names."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from qrmem.config import Settings
-from qrmem.models.caps import Price
+from qrmem.llm.caps import Price
 from qrmem.planning.figures import Range, StagePlan, total
-from qrmem.ports import CallRecord
+from qrmem.types import CallRecord
 
 COUNTER = 0.93
 """Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours, and ours is

@@ -12,16 +12,20 @@ from typing import Any, Literal
 
 from qrmem.language.local import LocalReasoner
 from qrmem.language.prompted import PromptedReasoner
-from qrmem.ports import (
+from qrmem.types import (
     AskContext,
     ChatReply,
     ChatRequest,
+    Contribution,
+    Fact,
     Job,
+    Mention,
     Passage,
     Reading,
+    Segment,
+    Statement,
     Verdict,
 )
-from qrmem.records import Contribution, Fact, Mention, Segment, Statement
 
 Course = Literal["likely", "shortest", "longest"]
 """How a question goes: as the local reasoner judges, answered at once, or never."""

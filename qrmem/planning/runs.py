@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from qrmem.opened import Opened
 from qrmem.planning.figures import Plan
+from qrmem.session import Opened
 from qrmem.wiring import recorded_embedder, sketched
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from qrmem.config import Settings, stages
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.language.local import LocalReasoner
 from qrmem.language.prompted import PromptedReasoner
-from qrmem.models.account import Account, Phase
-from qrmem.models.counted_embedder import STAGE
-from qrmem.models.remote_embedder import BATCH, RemoteEmbedder
-from qrmem.models.staged import StagedChat, named_stages
+from qrmem.llm.account import Account, Phase
+from qrmem.llm.counted_embedder import STAGE
+from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder
+from qrmem.llm.staged import StagedChat, named_stages
 from qrmem.planning.rehearsal import Course, Rehearsing, StandIn
-from qrmem.ports import CallRecord, ChatModel, Embedder, Event, Reasoner, Tokenizer
+from qrmem.types import CallRecord, ChatModel, Embedder, Event, Reasoner, Tokenizer
 from qrmem.wiring import Run, Tools, stage_names
 
 if TYPE_CHECKING:

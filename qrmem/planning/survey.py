@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qrmem.adding import Adder
 from qrmem.completeness import Completeness
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.ingest import Adder
 from qrmem.planning.stage import silent
-from qrmem.records import AddReport, Document, Segment
 from qrmem.sources import Source
+from qrmem.types import AddReport, Document, Segment
 
 SAMPLE = 48_000
 """Tokens of segments that are rehearsed at most; of a larger text so many represent the whole."""

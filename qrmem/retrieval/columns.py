@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-    from qrmem.records import Scalar
+    from qrmem.types import Scalar
 
 
 class Described(Protocol):

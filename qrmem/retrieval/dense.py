@@ -10,8 +10,7 @@ from qrmem.errors import EmbedderMismatch, ModelUnavailable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.ports import Embedder
-    from qrmem.records import Segment
+    from qrmem.types import Embedder, Segment
 
 
 def cosines(

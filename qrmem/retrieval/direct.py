@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore
-    from qrmem.ports import Embedder
     from qrmem.retrieval.bm25 import Occurrences
     from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.graph import Graph
     from qrmem.retrieval.settings import SearchSettings
+    from qrmem.types import Embedder
 
 _MARKS = ".,;:!?\"'()[]{}«»“”‘’"
 _APART = re.compile(r"(?:->|[\s()\[\]{}<>=;:\"])+")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import EmbedderMismatch, UsageError
-from qrmem.records import Hit, Scalar
 from qrmem.retrieval import definitions, fusion
 from qrmem.retrieval import direct as direct_of
 from qrmem.retrieval.exploring import Memory, explore
@@ -18,14 +17,15 @@ from qrmem.retrieval.keeping import Keeper
 from qrmem.retrieval.reasons import reason
 from qrmem.retrieval.settings import SearchSettings
 from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
+from qrmem.types import Hit, Scalar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-    from qrmem.ports import Embedder
     from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.direct import Direct
+    from qrmem.types import Embedder
 
 
 _TIE = 1e-4

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore
-    from qrmem.ports import Embedder
     from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.settings import SearchSettings
+    from qrmem.types import Embedder
 
 
 def vector_owner(text: str) -> str:

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from qrmem.errors import BadDocument
-from qrmem.records import Document, Part
 from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.code.passing_over import Sieve
 from qrmem.text.decoding import decode
@@ -17,6 +16,7 @@ from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
 from qrmem.text.hypertext import read_html
 from qrmem.text.normalise import normalise
+from qrmem.types import Document, Part
 
 KINDS = {
     ".txt": "text",

@@ -4,8 +4,8 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 
-from qrmem.records import Part
 from qrmem.text.numbers import WORDS
+from qrmem.types import Part
 
 _KIND = "chapter|letter|book|part|volume|vol\\.|canto|act|scene|section|stave"
 _COUNT = rf"\d{{1,4}}|[ivxlc]{{1,8}}|(?:the )?(?:{'|'.join(WORDS)}|last)(?:-[a-z]{{3,7}})?"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Set
 from html.parser import HTMLParser
 
-from qrmem.records import Part
 from qrmem.text.normalise import normalise
+from qrmem.types import Part
 
 _SKIPPED = frozenset(
     ["script", "style", "template", "noscript", "svg", "iframe", "object", "select"]

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from qrmem.errors import BadDocument, MissingError, QrmemError
-from qrmem.records import Part
 from qrmem.text.decoding import decode
 from qrmem.text.epub import open_book
 from qrmem.text.hypertext import read_html
 from qrmem.text.normalise import normalise
+from qrmem.types import Part
 
 Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
 """Text, title, parts, metadata."""

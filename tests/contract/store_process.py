@@ -9,7 +9,7 @@ from qrmem.config import Settings
 from qrmem.errors import QrmemError, StoreConflict
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.testing.samples import INFO, change, series, text
-from qrmem.records import Contribution, LedgerRow
+from qrmem.types import Contribution, LedgerRow
 
 
 async def add(store: GraphStore, writer: str) -> None:

@@ -18,7 +18,7 @@ from qrmem.graphstore import SCHEMA_VERSION, Change, GraphStore, open_store
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.schema import MIGRATIONS, migrate
 from qrmem.graphstore.testing.samples import INFO, add, contents, series, text
-from qrmem.records import LedgerRow
+from qrmem.types import LedgerRow
 
 PROCESS = Path(__file__).with_name("store_process.py")
 NOBODY = 65534

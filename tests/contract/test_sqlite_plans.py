@@ -12,7 +12,7 @@ from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.sqlite import changes, documents, facts, runs, vectors, view, words
 from qrmem.graphstore.sqlite.connection import Opening, connect
 from qrmem.graphstore.testing.samples import INFO, change, text
-from qrmem.records import LedgerRow
+from qrmem.types import LedgerRow
 
 SMALL = ("picked", "namespace", "k", "(subquery-1)")
 """What may be walked through: what was picked, the list of namespaces, what was just computed."""

@@ -9,9 +9,8 @@ from qrmem.config import Settings
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.reasoner import PromptedReasoner
 from qrmem.language.prompted.window import Ruler
-from qrmem.ports import AskContext, ChatRequest, Passage
-from qrmem.records import Segment
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import AskContext, ChatRequest, Passage, Segment
 
 COUNTER = BuiltinTokenizer()
 ASKED = AskContext("Where was Strake born?", window=2000)

@@ -19,8 +19,8 @@ from qrmem.eval.report.results import read_results
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.language.prompted.window import Ruler
-from qrmem.ports import ChatReply, ChatRequest
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import ChatReply, ChatRequest
 
 Says = Callable[[ChatRequest], str]
 

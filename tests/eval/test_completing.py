@@ -12,7 +12,7 @@ from qrmem.config import Settings
 from qrmem.eval.report.results import read_results
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.running import Means, Wanted, run_task
-from qrmem.ports import ChatReply, ChatRequest
+from qrmem.types import ChatReply, ChatRequest
 
 DATA = Path(__file__).parent / "data"
 CART = "def total(items):\n    count = 0\n    for item in items:\n        count += item.price\n"

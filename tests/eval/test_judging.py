@@ -15,8 +15,8 @@ from qrmem.eval.judging import judge
 from qrmem.eval.ratings import RATINGS, ratings
 from qrmem.eval.report.results import read_results
 from qrmem.eval.running import Means
-from qrmem.models.caps import Caps
-from qrmem.ports import ChatReply, ChatRequest
+from qrmem.llm.caps import Caps
+from qrmem.types import ChatReply, ChatRequest
 
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 SETTINGS = Settings(model="a-judge", embedder="none")

@@ -19,8 +19,8 @@ from qrmem.eval.presetting import preset_named, preset_names
 from qrmem.eval.report.results import read_results
 from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.eval.tasks import Corpus, data_file, load, task_named
-from qrmem.models.chat import open_chat
-from qrmem.ports import ChatRequest, Message
+from qrmem.llm.chat import open_chat
+from qrmem.types import ChatRequest, Message
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from qrmem.eval.progress import Progress
-from qrmem.ports import Event
+from qrmem.types import Event
 
 
 def item(error: str = "") -> Event:

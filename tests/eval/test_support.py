@@ -6,7 +6,7 @@ import pytest
 
 from qrmem.eval.support import cited_sentences
 from qrmem.eval.tasks import Corpus, load
-from qrmem.records import Citation
+from qrmem.types import Citation
 
 DATASET = load("hotpotqa", Path(__file__).parent / "data" / "hotpot.json", Corpus())
 CONTEXT = DATASET.contexts["h1"]

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
 from qrmem.config import Settings
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.opening import open_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.language.prompted import PromptedReasoner
-from qrmem.memory.segmenting import cut
-from qrmem.ports import ChatReply, ChatRequest
-from qrmem.records import BuildMode, Document
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import BuildMode, ChatReply, ChatRequest, Document
 
 TOKENIZER = BuiltinTokenizer()
 TEXTS = {

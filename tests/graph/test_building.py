@@ -19,8 +19,7 @@ from qrmem.errors import (
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.language.rules import RulesTagger
-from qrmem.ports import Event, Reading
-from qrmem.records import Contribution, Document, Loss, Mention, Segment
+from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
 

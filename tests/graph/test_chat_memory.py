@@ -16,14 +16,14 @@ from langchain_core.messages import (
 import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
+from qrmem.graph import dialog
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.memory import dialog
-from qrmem.records import Segment, Turn
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.words import terms
+from qrmem.types import Segment, Turn
 
 
-def opened() -> "qrmem.app.Opening":
+def opened() -> "qrmem.memory.Opening":
     return qrmem.open("memory://", embedder="none")
 
 

@@ -11,9 +11,22 @@ from qrmem.config import Settings
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
 from qrmem.language.prompted import PromptedReasoner
 from qrmem.language.prompted.window import MESSAGE_TOKENS, REQUEST_TOKENS
-from qrmem.ports import AskContext, ChatReply, ChatRequest, Passage, Quote, Reading, Verdict
-from qrmem.records import BuildMode, Contribution, Fact, Mention, Segment, Statement
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import (
+    AskContext,
+    BuildMode,
+    ChatReply,
+    ChatRequest,
+    Contribution,
+    Fact,
+    Mention,
+    Passage,
+    Quote,
+    Reading,
+    Segment,
+    Statement,
+    Verdict,
+)
 
 TOKENIZER = BuiltinTokenizer()
 TEXT = "Ann Lee left Rome in May. The ferry sank near Ostia, and Bob Hale swam ashore."

@@ -15,13 +15,22 @@ from graph.test_building import dump
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, ModelUnavailable, WindowTooSmall
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.language.prompted import PromptedReasoner
-from qrmem.memory.segmenting import cut
-from qrmem.ports import ChatReply, ChatRequest, Job, Reading
-from qrmem.records import Contribution, Document, Mention, Segment, Statement
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import (
+    ChatReply,
+    ChatRequest,
+    Contribution,
+    Document,
+    Job,
+    Mention,
+    Reading,
+    Segment,
+    Statement,
+)
 
 TOKENIZER = BuiltinTokenizer()
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from qrmem.agents import STRATEGIES
 from qrmem.errors import ModelOutputError, UsageError, WindowTooSmall
-from qrmem.ports import Event, Verdict
-from qrmem.records import Step
+from qrmem.types import Event, Step, Verdict
 
 CHAIN = (
     Part("Ahab hunts the whale.", (("Ahab", "hunts", "whale"),)),

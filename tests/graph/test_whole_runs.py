@@ -21,17 +21,16 @@ from qrmem.agents import (
 )
 from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.language.prompted import PromptedReasoner
 from qrmem.language.prompted.window import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.language.rules import RulesTagger
-from qrmem.memory.segmenting import cut
-from qrmem.ports import AskContext, ChatReply, ChatRequest
-from qrmem.records import BuildMode, Document
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import AskContext, BuildMode, ChatReply, ChatRequest, Document
 
 TOKENIZER = BuiltinTokenizer()
 

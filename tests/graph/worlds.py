@@ -17,12 +17,11 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NamespaceInfo,
 )
-from qrmem.ports import AskContext, Event, Passage, Quote, Verdict
-from qrmem.records import Document, LedgerRow, Segment
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.names import name_key
 from qrmem.text.words import terms
+from qrmem.types import AskContext, Document, Event, LedgerRow, Passage, Quote, Segment, Verdict
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 import qrmem
-from qrmem.app import Memory
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, EntityRow, MentionRow, Naming
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.errors import error
-from qrmem.ports import Event
-from qrmem.records import Document, Segment
+from qrmem.memory import Memory
+from qrmem.types import Document, Event, Segment
 
 TEXT = "Captain Ahab lost his leg to a white whale. Starbuck doubted Ahab in Nantucket."
 SETTINGS = Settings(embedder="none")

@@ -9,8 +9,8 @@ from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.models.negotiation import forget
-from qrmem.records import AddReport
+from qrmem.llm.negotiation import forget
+from qrmem.types import AddReport
 
 TEXT = "Ilse Brandt met Jonas Vey in Lund. Mara Holt of Port Ellen had written to both of them."
 PIECES = [

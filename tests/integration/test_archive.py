@@ -14,13 +14,12 @@ from archives import fill, fill_runs, names_in, read, rewritten, sealed, write
 
 import qrmem
 from qrmem.agents.folding import current_keys
-from qrmem.archive import export_archive, import_archive
 from qrmem.config import Settings
 from qrmem.errors import BadImport, MissingError, QrmemError, StoreConflict, UsageError
 from qrmem.graphstore import GraphStore, Kept, NamespaceInfo, open_store
 from qrmem.graphstore.testing.samples import add, contents, text
-from qrmem.ports import Event
-from qrmem.records import Archived, Contribution, Document, LedgerRow
+from qrmem.io.archive import export_archive, import_archive
+from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 

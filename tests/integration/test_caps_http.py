@@ -11,7 +11,7 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.errors import CapReached, UsageError
-from qrmem.models.negotiation import forget
+from qrmem.llm.negotiation import forget
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 TEXT = "## ".join(SAMPLE.read_text().split("## ")[:6])

@@ -13,12 +13,12 @@ from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
-from qrmem.models.chat import Chat, open_chat
-from qrmem.models.exchange import FORMS
-from qrmem.models.negotiation import forget
-from qrmem.models.schemas import strict_schema
-from qrmem.models.structured import ask
-from qrmem.ports import ChatRequest, Event, Message
+from qrmem.llm.chat import Chat, open_chat
+from qrmem.llm.exchange import FORMS
+from qrmem.llm.negotiation import forget
+from qrmem.llm.schemas import strict_schema
+from qrmem.llm.structured import ask
+from qrmem.types import ChatRequest, Event, Message
 
 PASSAGE = "Ahab hunted Moby Dick. Ishmael sailed with Queequeg from Nantucket."
 

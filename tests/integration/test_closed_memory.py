@@ -9,7 +9,7 @@ import qrmem
 import qrmem.sync
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.ports import Event
+from qrmem.types import Event
 
 SETTINGS = Settings(embedder="none")
 METHODS = sorted(

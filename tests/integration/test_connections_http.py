@@ -17,11 +17,11 @@ import openai
 import pytest
 
 from qrmem.config import Settings
-from qrmem.models import connections
-from qrmem.models.connections import Connections
-from qrmem.models.endpoint import endpoint
-from qrmem.models.exchange import Transient
-from qrmem.models.requests import Client, open_client
+from qrmem.llm import connections
+from qrmem.llm.connections import Connections
+from qrmem.llm.endpoint import endpoint
+from qrmem.llm.exchange import Transient
+from qrmem.llm.requests import Client, open_client
 
 http = import_module(type(openai.AsyncOpenAI(api_key="none").base_url).__module__)
 

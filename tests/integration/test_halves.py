@@ -15,7 +15,7 @@ import pytest
 import sent_work
 
 from qrmem.apart import halves
-from qrmem.memory.disambiguation import NameUse, resolve
+from qrmem.graph.disambiguation import NameUse, resolve
 from qrmem.processes import Lost, started, usable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")

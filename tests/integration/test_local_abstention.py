@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from qrmem.language.local import LocalReasoner
-from qrmem.ports import AskContext, Passage
-from qrmem.records import Segment
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import AskContext, Passage, Segment
 
 pytestmark = pytest.mark.data
 

@@ -9,8 +9,8 @@ import pytest
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError
-from qrmem.models.embedders import open_embedder
-from qrmem.models.encoder import SentenceEncoder
+from qrmem.llm.embedders import open_embedder
+from qrmem.llm.encoder import SentenceEncoder
 
 pytestmark = [
     pytest.mark.local_embedder,

@@ -18,16 +18,16 @@ from servers.openai_server import OpenAIServer, main, serving
 
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
-from qrmem.models.caching import CachedChat
-from qrmem.models.caps import Caps
-from qrmem.models.cassette import Player, Tape
-from qrmem.models.chat import Chat, open_chat
-from qrmem.models.meter import Meter
-from qrmem.models.negotiation import forget
-from qrmem.models.probe import probe
-from qrmem.models.structured import ask
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import CallRecord, ChatModel, ChatRequest, Event, Message
+from qrmem.llm.caching import CachedChat
+from qrmem.llm.caps import Caps
+from qrmem.llm.cassette import Player, Tape
+from qrmem.llm.chat import Chat, open_chat
+from qrmem.llm.meter import Meter
+from qrmem.llm.negotiation import forget
+from qrmem.llm.probe import probe
+from qrmem.llm.structured import ask
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import CallRecord, ChatModel, ChatRequest, Event, Message
 
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
 TESTS = Path(__file__).parent.parent

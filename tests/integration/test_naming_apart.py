@@ -18,11 +18,11 @@ from qrmem.apart import Apart
 from qrmem.apart.work import name
 from qrmem.config import Settings
 from qrmem.errors import StoreUnavailable, UsageError
+from qrmem.graph.merging import merge_documents
 from qrmem.graphstore import open_store
 from qrmem.graphstore.sqlite import Opening, SqliteStore
-from qrmem.memory.merging import merge_documents
 from qrmem.processes import Processes
-from qrmem.records import Contribution, LedgerRow, Mention
+from qrmem.types import Contribution, LedgerRow, Mention
 
 FEW = DOCUMENTS[:41]
 SETTINGS = Settings(segment_tokens=60, embedder="none", processes=2)

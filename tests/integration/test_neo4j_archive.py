@@ -6,11 +6,11 @@ import pytest
 from archives import fill, fill_runs, read
 from servers.neo4j_server import Server
 
-from qrmem.archive import export_archive, import_archive
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.testing.samples import contents
+from qrmem.io.archive import export_archive, import_archive
 
 pytestmark = pytest.mark.neo4j
 

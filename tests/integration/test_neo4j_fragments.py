@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from servers.neo4j_server import Server
 
-from qrmem.app import Memory
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.memory import Memory
 
 pytestmark = pytest.mark.neo4j
 

@@ -17,8 +17,8 @@ import qrmem
 from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import Change, GraphStore, IndexRow, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
-from qrmem.records import Document, Segment
 from qrmem.retrieval import Searcher, SearchSettings
+from qrmem.types import Document, Segment
 
 pytestmark = pytest.mark.neo4j
 

@@ -10,8 +10,8 @@ from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem.errors import ModelUnusable
-from qrmem.models.negotiation import forget
-from qrmem.models.trust import PROVEN, UNKNOWN
+from qrmem.llm.negotiation import forget
+from qrmem.llm.trust import PROVEN, UNKNOWN
 
 CONCURRENCY = 4
 STORY = {

@@ -15,8 +15,8 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import ModelUnavailable
-from qrmem.models.negotiation import forget
-from qrmem.ports import Event
+from qrmem.llm.negotiation import forget
+from qrmem.types import Event
 
 TEXT = "Ahab lost a leg near Japan. He hunts the whale. Ishmael sailed with Queequeg."
 QUESTION = "Who lost a leg near Japan?"

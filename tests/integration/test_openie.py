@@ -12,13 +12,13 @@ from archives import write
 from fakes import HashEmbedder
 
 import qrmem
-from qrmem.app import Memory
 from qrmem.config import Settings
 from qrmem.errors import BadImport, MissingError, QrmemError
 from qrmem.graphstore import NamespaceInfo, open_store
-from qrmem.openie import Deps, import_openie
-from qrmem.records import ExtractionReport
+from qrmem.io.openie import Deps, import_openie
+from qrmem.memory import Memory
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import ExtractionReport
 
 DOCS: list[dict[str, Any]] = [
     {

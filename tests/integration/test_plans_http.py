@@ -10,7 +10,7 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.models.negotiation import forget
+from qrmem.llm.negotiation import forget
 from qrmem.planning.figures import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"

@@ -7,7 +7,7 @@ import pytest
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.models.negotiation import forget
+from qrmem.llm.negotiation import forget
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 DOCUMENT = {"id": "book", "text": "## ".join(SAMPLE.read_text().split("## ")[:6])}

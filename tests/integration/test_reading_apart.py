@@ -15,11 +15,11 @@ from qrmem.agents.merging import merge_view
 from qrmem.apart.ahead import Ahead
 from qrmem.apart.work import Given
 from qrmem.config import Settings
+from qrmem.graph.merging import merge_documents
 from qrmem.graphstore import open_store
 from qrmem.graphstore.sqlite.store import SqliteStore
-from qrmem.memory.merging import merge_documents
 from qrmem.processes import Processes
-from qrmem.records import Contribution, LedgerRow, Mention
+from qrmem.types import Contribution, LedgerRow, Mention
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_what_was_read_is_neither_read_back_nor_made_again_for_the_merge(
         raise AssertionError("made again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("qrmem.memory.merging.rows_of", never)
+        patched.setattr("qrmem.graph.merging.rows_of", never)
         patched.setattr(SqliteStore, "contributions", never)
         await read(tmp_path / "apart.db", processes=2)
     assert await kept(tmp_path / "apart.db") == alone
@@ -241,7 +241,7 @@ async def test_what_was_used_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 async def test_what_small_builds_have_read_alone_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
-    monkeypatch.setattr("qrmem.adding.BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr("qrmem.ingest.BATCH_CHARACTERS", 20_000)
     notes = [{"id": f"{n}", "text": f"{text(n, 1)}"} for n in range(150)]
     await read(tmp_path / "notes.db", notes, processes=2)
     assert not asked

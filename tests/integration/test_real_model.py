@@ -15,12 +15,11 @@ from servers.relay import Exchanged, Relay, relaying
 
 import qrmem
 from qrmem.config import Settings
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
-from qrmem.memory.segmenting import cut
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import CallRecord
-from qrmem.records import Answer, Contribution, Document, MemoryStatus, Usage
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.files import read
+from qrmem.types import Answer, CallRecord, Contribution, Document, MemoryStatus, Usage
 
 URL = os.environ.get("QRMEM_REAL_MODEL_URL", "")
 MODEL = os.environ.get("QRMEM_REAL_MODEL", "smollm2-135m")

@@ -20,10 +20,10 @@ from qrmem.graphstore import (
     NamespaceInfo,
     open_store,
 )
-from qrmem.records import Document, Hit, Segment
 from qrmem.retrieval import EdgeScorer, Searcher, SearchSettings, embed_segments
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.words import terms
+from qrmem.types import Document, Hit, Segment
 
 PAGES = {
     "keel": (

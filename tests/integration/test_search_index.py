@@ -10,11 +10,11 @@ from fakes import HashEmbedder
 
 import qrmem
 from qrmem import Document, Hit
-from qrmem.archive import export_archive
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.sqlite import SqliteStore
 from qrmem.graphstore.sqlite.connection import Opening
+from qrmem.io.archive import export_archive
 from qrmem.retrieval import Searcher, embed_segments, keeping
 from qrmem.retrieval.columns import Columns
 from qrmem.retrieval.graph import Graph

@@ -9,10 +9,9 @@ from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.models import retrying
-from qrmem.models.negotiation import forget
-from qrmem.ports import Event
-from qrmem.records import AddReport, Document
+from qrmem.llm import retrying
+from qrmem.llm.negotiation import forget
+from qrmem.types import AddReport, Document, Event
 
 STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
 PEOPLE = ("Ilse Brandt", "Jonas Vey", "Mara Holt", "Old Tobias", "Captain Reed", "Nell Ashby")

@@ -9,12 +9,12 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
-from qrmem.models.chat import open_chat
-from qrmem.models.meter import Meter
-from qrmem.models.negotiation import forget
-from qrmem.models.structured import ask
-from qrmem.models.tokenizers import open_tokenizer
-from qrmem.ports import ChatRequest, Message
+from qrmem.llm.chat import open_chat
+from qrmem.llm.meter import Meter
+from qrmem.llm.negotiation import forget
+from qrmem.llm.structured import ask
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import ChatRequest, Message
 
 STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'

@@ -13,13 +13,13 @@ from servers.openai_server import OpenAIServer, log_probs, serving
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
-from qrmem.models.caching import CachedChat
-from qrmem.models.chat import Chat, open_chat
-from qrmem.models.exchange import Exchange
-from qrmem.models.negotiation import forget
-from qrmem.models.schemas import strict_schema
-from qrmem.ports import ChatReply, ChatRequest, Event, Message
+from qrmem.llm.caching import CachedChat
+from qrmem.llm.chat import Chat, open_chat
+from qrmem.llm.exchange import Exchange
+from qrmem.llm.negotiation import forget
+from qrmem.llm.schemas import strict_schema
 from qrmem.prompts.replies import JudgeReply
+from qrmem.types import ChatReply, ChatRequest, Event, Message
 
 SYSTEM = 'Reply with JSON only: {"reasoning": "…", "action": -2, "answer": "…", "quotes": ["…"]}'
 USER = "Passages:\n<text S1>\nAhab lost a leg near Japan.\n</text>\n\nWho lost a leg near Japan?"

@@ -17,8 +17,7 @@ from qrmem.errors import MissingError, TaggerUnavailable
 from qrmem.language.taggers import open_tagger
 from qrmem.language.taggers.corenlp import CorenlpEngine
 from qrmem.language.taggers.external import ExternalTagger
-from qrmem.ports import EntityTagger
-from qrmem.records import Contribution
+from qrmem.types import Contribution, EntityTagger
 
 pytestmark = [
     pytest.mark.taggers,

@@ -9,10 +9,10 @@ import pytest
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.app import Memory
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, BadDocument, NotFound
-from qrmem.ports import Event
+from qrmem.memory import Memory
+from qrmem.types import Event
 
 SETTINGS = Settings(embedder="none")
 TEXT = "Captain Ahab lost his leg to a white whale."

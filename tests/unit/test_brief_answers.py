@@ -5,9 +5,8 @@ import pytest
 from qrmem.language.local import LocalReasoner
 from qrmem.language.local.brief import brief
 from qrmem.language.local.brief.moments import moments
-from qrmem.ports import AskContext, Passage
-from qrmem.records import Segment
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import AskContext, Passage, Segment
 
 HARBOUR = (
     (

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.agents.calls import MOST, Call, Task, calls, shares
-from qrmem.ports import Reading
-from qrmem.records import Segment
+from qrmem.types import Reading, Segment
 
 
 def segment(document: str, n: int, tokens: int) -> Segment:

@@ -3,7 +3,7 @@
 import pytest
 
 from qrmem.cli.warnings import Warnings
-from qrmem.ports import Event
+from qrmem.types import Event
 
 
 def retry(number: int) -> Event:

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.memory.source_code import cut_code, read_code
-from qrmem.records import Document, Segment
+from qrmem.graph.source_code import cut_code, read_code
 from qrmem.text.code import Outline, outline
 from qrmem.text.code.lines import Lines, label_within
 from qrmem.text.code.outline import Cover
 from qrmem.text.code.parsing import has_grammar
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Document, Segment
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 

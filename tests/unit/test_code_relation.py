@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qrmem.records import DocumentInfo
 from qrmem.retrieval.fragments import Fragments
 from qrmem.retrieval.fragments.code_graph import CodeGraph, folder_strength
 from qrmem.retrieval.fragments.code_relation import Code, Folders
 from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
 from qrmem.text.code import outline
 from qrmem.text.code.outline import Cover
+from qrmem.types import DocumentInfo
 
 REPOSITORY = {
     "app/main.py": (

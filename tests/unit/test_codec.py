@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.graphstore.codec import dumps, from_plain, loads, to_plain
-from qrmem.ports import CallRecord
-from qrmem.records import (
+from qrmem.types import (
+    CallRecord,
     Citation,
     Contribution,
     Document,

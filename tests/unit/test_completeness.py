@@ -6,7 +6,7 @@ import numpy as np
 from qrmem.completeness import Completeness
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
-from qrmem.records import Document, LedgerRow, Segment
+from qrmem.types import Document, LedgerRow, Segment
 
 S = TypeVar("S", bound=MemoryStore)
 

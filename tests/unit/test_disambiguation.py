@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.memory.disambiguation import NameUse, Resolution, resolve
-from qrmem.records import MergeDecision
+from qrmem.graph.disambiguation import NameUse, Resolution, resolve
 from qrmem.text.names import differ_in_number, name_key, split_key
+from qrmem.types import MergeDecision
 
 
 def use(surface: str, type: str = "", count: int = 1) -> NameUse:

@@ -11,9 +11,9 @@ import pytest
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, ModelUnavailable, UsageError
-from qrmem.models.embedders import default_embedder, open_embedder
-from qrmem.models.encoder import _spans
-from qrmem.models.vectors import LONGEST, directions, product_rows, unit_rows
+from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.encoder import _spans
+from qrmem.llm.vectors import LONGEST, directions, product_rows, unit_rows
 
 
 def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str, package: str | None = None) -> ModuleSpec | None:
         return None if name == "sentence_transformers" else real(name, package)
 
-    monkeypatch.setattr("qrmem.models.embedders.find_spec", find)
+    monkeypatch.setattr("qrmem.llm.embedders.find_spec", find)
 
 
 def test_none_is_no_embedder() -> None:
@@ -51,7 +51,7 @@ def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
 def test_choosing_an_embedder_loads_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from qrmem.models.embedders import default_embedder, open_embedder\n"
+        "from qrmem.llm.embedders import default_embedder, open_embedder\n"
         "default_embedder()\n"
         "heavy = {'torch', 'sentence_transformers', 'transformers', 'openai', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.memory.expansion import (
+from qrmem.graph.expansion import (
     TRAIL_EDGES,
     Walk,
     best_edge,
@@ -15,7 +15,7 @@ from qrmem.memory.expansion import (
     weighed_edges,
     worthy_edges,
 )
-from qrmem.records import Relation
+from qrmem.types import Relation
 
 
 def edge(head: str, tail: str, description: str = "knows") -> Relation:

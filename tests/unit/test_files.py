@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pypdf import PdfWriter
 
 from qrmem.errors import BadDocument, MissingError
-from qrmem.records import Document
 from qrmem.text.files import discover, from_bytes, read
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 FRENCH = "L'élève naïf s'était enfui à Noël après avoir mangé la crème brûlée; où était-il ?\n"
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.memory.folding import LONGEST, contradictions, fold
-from qrmem.records import Fact, Segment
+from qrmem.graph.folding import LONGEST, contradictions, fold
+from qrmem.types import Fact, Segment
 
 
 def fact(head: str, tail: str, description: str, segment: int = 0) -> Fact:

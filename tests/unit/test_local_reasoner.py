@@ -13,10 +13,9 @@ from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
 from qrmem.language.local.reading import read
 from qrmem.language.local.summary import weight
-from qrmem.ports import AskContext, Passage, Reading, Reasoner, Verdict
-from qrmem.records import Fact, Mention, Segment
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.text.words import terms
+from qrmem.types import AskContext, Fact, Mention, Passage, Reading, Reasoner, Segment, Verdict
 
 HARBOUR = (
     "Tobias Hale gave Ellen Ward the Heron Key on Sunday. She put it in her pocket.\n"

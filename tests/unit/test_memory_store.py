@@ -9,7 +9,7 @@ import pytest
 
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, EntityRow, MentionRow, NamespaceInfo
-from qrmem.records import Contribution, Document, LedgerRow, Segment
+from qrmem.types import Contribution, Document, LedgerRow, Segment
 
 Work = Callable[[MemoryStore, int], Awaitable[object]]
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.errors import StoreConflict
+from qrmem.graph.disambiguation import Resolution, resolve
+from qrmem.graph.merging import current_merges, merge_document, merge_documents, refresh_names
+from qrmem.graph.view import decided
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, Naming
 from qrmem.graphstore.testing.samples import INFO, contents, text
-from qrmem.memory.disambiguation import Resolution, resolve
-from qrmem.memory.merging import current_merges, merge_document, merge_documents, refresh_names
-from qrmem.memory.view import decided
-from qrmem.records import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
+from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
 
 PIECES = (
     "Mary Bennet met Mr. Darcy in Paris. ",
@@ -248,7 +248,7 @@ async def test_a_conflict_is_met_by_computing_again() -> None:
 
 
 async def test_endless_conflicts_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qrmem.memory.merging._ATTEMPTS", 2)
+    monkeypatch.setattr("qrmem.graph.merging._ATTEMPTS", 2)
     store = Contested(100)
     await store.create_namespace("n", INFO)
     await put(store, "a", PIECES)

@@ -17,14 +17,14 @@ from qrmem.errors import (
     StoreUnavailable,
     UsageError,
 )
-from qrmem.models.caching import CachedChat, cache_keys
-from qrmem.models.caps import Amount, Caps, Price, Purse
-from qrmem.models.exchange import Exchange, Transient
-from qrmem.models.limiter import Limiter
-from qrmem.models.meter import Meter, usage
-from qrmem.models.structured import ask
-from qrmem.models.trust import PROVEN, UNKNOWN
-from qrmem.ports import CallRecord, ChatReply, ChatRequest, Event, Message
+from qrmem.llm.caching import CachedChat, cache_keys
+from qrmem.llm.caps import Amount, Caps, Price, Purse
+from qrmem.llm.exchange import Exchange, Transient
+from qrmem.llm.limiter import Limiter
+from qrmem.llm.meter import Meter, usage
+from qrmem.llm.structured import ask
+from qrmem.llm.trust import PROVEN, UNKNOWN
+from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
 
 SCHEMA = {
     "type": "object",

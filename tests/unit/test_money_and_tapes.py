@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, OutputFailed, UsageError
-from qrmem.models.cassette import Player, Tape
-from qrmem.models.endpoint import embedding_endpoint, endpoint
-from qrmem.models.exchange import Direct
-from qrmem.models.pace import BURST, Pace
-from qrmem.models.prices import load_prices
-from qrmem.models.staged import StagedChat
-from qrmem.ports import ChatRequest, Message
+from qrmem.llm.cassette import Player, Tape
+from qrmem.llm.endpoint import embedding_endpoint, endpoint
+from qrmem.llm.exchange import Direct
+from qrmem.llm.pace import BURST, Pace
+from qrmem.llm.prices import load_prices
+from qrmem.llm.staged import StagedChat
+from qrmem.types import ChatRequest, Message
 
 # --- prices --------------------------------------------------------------------------------------
 

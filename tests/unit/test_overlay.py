@@ -1,6 +1,6 @@
+from qrmem.graph.overlay import Overlay, overlaid
 from qrmem.graphstore.protocol import NameRow
-from qrmem.memory.overlay import Overlay, overlaid
-from qrmem.records import Contribution, Fact, Mention, Segment, Statement
+from qrmem.types import Contribution, Fact, Mention, Segment, Statement
 
 SEGMENT = Segment("s7", "d", 7, 0, 0, "Ranieri praised Claudio Ranieri's aide Paolo Benetti.", 9)
 QUESTION = "Whom did Ranieri praise?"

@@ -1,6 +1,5 @@
 from qrmem.language.prompted import items
-from qrmem.ports import Quote
-from qrmem.records import Mention
+from qrmem.types import Mention, Quote
 
 TEXT = "Ann Lee left Rome in 1990. Mrs Lee, as they called her, never saw the Tiber again."
 

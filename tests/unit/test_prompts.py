@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.errors import PromptError
-from qrmem.models.schemas import strict_schema
+from qrmem.llm.schemas import strict_schema
 from qrmem.prompts import Prompt, catalogue, fenced
 from qrmem.prompts.replies import EntitiesReply, Reply
 

@@ -4,7 +4,7 @@ import inspect
 
 import qrmem
 import qrmem.sync
-from qrmem import app
+from qrmem import memory as facade
 
 
 def test_every_public_name_can_be_had() -> None:
@@ -16,7 +16,7 @@ def test_every_public_name_can_be_had() -> None:
 def test_public_names_are_documented() -> None:
     for name in qrmem.__all__:
         assert inspect.getdoc(getattr(qrmem, name)), name
-    for name, method in public_methods(app.Memory).items():
+    for name, method in public_methods(facade.Memory).items():
         assert inspect.getdoc(method), name
 
 
@@ -30,7 +30,7 @@ def public_methods(kind: type) -> dict[str, object]:
 
 
 def test_the_synchronous_memory_has_the_same_methods_with_the_same_arguments() -> None:
-    awaited = public_methods(app.Memory)
+    awaited = public_methods(facade.Memory)
     plain = public_methods(qrmem.sync.Memory)
     assert set(plain) == set(awaited) - ASYNC_ONLY
     for name, method in plain.items():
@@ -43,5 +43,5 @@ def test_the_synchronous_memory_has_the_same_methods_with_the_same_arguments() -
 
 def test_both_open_functions_take_the_same_arguments() -> None:
     ours = inspect.signature(qrmem.sync.open).parameters
-    theirs = inspect.signature(app.open).parameters
+    theirs = inspect.signature(facade.open).parameters
     assert list(ours) == list(theirs)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
 
-from qrmem.memory.questions import QuestionPool, accept_in_order, least_overlap, rouge_l
-from qrmem.records import Contribution
+from qrmem.graph.questions import QuestionPool, accept_in_order, least_overlap, rouge_l
 from qrmem.text.words import tokens
+from qrmem.types import Contribution
 
 VOCABULARY = ["a", "b", "c", "d", "what", "who", "is", "the", "of", "ahab", "whale", "leg"]
 TEXTS = st.lists(st.sampled_from(VOCABULARY), max_size=14).map(" ".join)

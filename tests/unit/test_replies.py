@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, field_validator
 from servers.faults import READABLE, UNREADABLE
 
 from qrmem.errors import ModelOutputError, PromptError
-from qrmem.models.replies import is_clean, parse, parse_model, without_reasoning
-from qrmem.models.schemas import strict_schema
+from qrmem.llm.replies import is_clean, parse, parse_model, without_reasoning
+from qrmem.llm.schemas import strict_schema
 
 
 class Item(BaseModel):

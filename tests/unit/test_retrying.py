@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from qrmem.errors import ModelUnavailable
-from qrmem.models.exchange import Transient
-from qrmem.models.retrying import Reached, Retries
+from qrmem.llm.exchange import Transient
+from qrmem.llm.retrying import Reached, Retries
 
 RETRIES = 4
 

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.memory.segmenting import cut
-from qrmem.ports import Tokenizer
-from qrmem.records import Document, Part, Segment
+from qrmem.graph.segmenting import cut
 from qrmem.text.headings import headings
 from qrmem.text.normalise import normalise
 from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Document, Part, Segment, Tokenizer
 
 BUILTIN = BuiltinTokenizer()
 

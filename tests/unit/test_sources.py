@@ -7,8 +7,8 @@ import pytest
 import qrmem
 from qrmem.cli.parser import pairs
 from qrmem.errors import BadDocument
-from qrmem.records import Document
 from qrmem.sources import identified
+from qrmem.types import Document
 
 GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.errors import MissingError, UsageError
-from qrmem.models.tokenizers import LibraryTokenizer, Remembering, open_tokenizer
+from qrmem.llm.tokenizers import LibraryTokenizer, Remembering, open_tokenizer
 
 WORDS = "the keeper wrote a name in the ledger and the tide went out"
 

@@ -3,8 +3,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.memory.budget import Packed, Weighed, pack
-from qrmem.records import Segment
+from qrmem.graph.budget import Packed, Weighed, pack
+from qrmem.types import Segment
 
 
 def segment(name: str, index: int = 0, tokens: int = 100, document: str = "d") -> Segment:

@@ -8,8 +8,8 @@ from typing import Any
 
 from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
 from qrmem.eval.records import WHOLE, Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 SUMMARISE = "Write a one-page summary of the report."
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from qrmem.eval.datasets.reading import each, source_file, text_of
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 _TOPIC = re.compile(r"([a-z]+-\d+)")
 

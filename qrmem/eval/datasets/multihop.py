@@ -9,8 +9,8 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, read_json, source_file, text_of, texts_of
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 UNION = "union"
 """Id of the context that all passages of a file, or a corpus, make together."""

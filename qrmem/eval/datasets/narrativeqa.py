@@ -7,9 +7,9 @@ from pathlib import Path
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import source_file
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.files import from_bytes
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 SUMMARIES = Path("third_party/wikipedia/summaries.csv")
 

@@ -15,8 +15,8 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 CORPUS, QUESTIONS = "corpus.jsonl", "questions.jsonl"
 

@@ -8,8 +8,8 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, source_file, text_of
 from qrmem.eval.records import Context, Dataset, Item
-from qrmem.records import Document
 from qrmem.text.normalise import normalise
+from qrmem.types import Document
 
 LABELS = "ABCD"
 _OPTION = re.compile(r"^\s*\(([A-D])\)[ \t]*(.*?)(?=^\s*\([A-D]\)|\Z)", re.MULTILINE | re.DOTALL)

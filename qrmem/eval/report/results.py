@@ -13,8 +13,8 @@ from qrmem.eval.rundir import RunFolder
 from qrmem.eval.scoring import abstention, scores
 from qrmem.eval.statistics import Difference, Mean, difference, mean
 from qrmem.eval.tasks import task_named
-from qrmem.models.caps import Price
-from qrmem.records import StageUsage
+from qrmem.llm.caps import Price
+from qrmem.types import StageUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieved import in_document_order, ranking
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
-from qrmem.ports import Verdict
 from qrmem.prompts import catalogue
-from qrmem.records import StageUsage, Status, Step, Usage
+from qrmem.types import StageUsage, Status, Step, Usage, Verdict
 from qrmem.wiring import Run
 
 MODEL = frozenset({"model"})

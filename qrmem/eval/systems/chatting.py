@@ -10,11 +10,11 @@ from qrmem.eval.memories import Build
 from qrmem.eval.records import Context, Found, Item, Round
 from qrmem.eval.sessions import Session, open_session
 from qrmem.eval.systems.agents import caller_of
+from qrmem.graph.dialog import as_document
 from qrmem.language.prompted.caller import Caller
-from qrmem.memory.dialog import as_document
 from qrmem.prompts import catalogue, fenced
-from qrmem.records import ScoredSegment, Step, Turn
 from qrmem.retrieval.fragments import FragmentSettings
+from qrmem.types import ScoredSegment, Step, Turn
 
 REPLY = 512
 """Tokens of a reply, of a window of 2,048 in the papers."""

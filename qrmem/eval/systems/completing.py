@@ -13,9 +13,9 @@ from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.agents import caller_of
 from qrmem.eval.systems.retrieved import DEPTH
 from qrmem.prompts import catalogue
-from qrmem.records import ScoredSegment, Segment, Step
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.types import ScoredSegment, Segment, Step
 
 LINES = 20
 """Of the query, as of a fragment."""

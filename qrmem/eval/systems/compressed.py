@@ -9,7 +9,7 @@ from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.direct import truncated
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.summary import whole
-from qrmem.ports import Passage
+from qrmem.types import Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Literal
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from, fitting
-from qrmem.ports import Passage, Reasoner
+from qrmem.types import Passage, Reasoner
 
 Keep = Literal["left", "right", "middle"]
 

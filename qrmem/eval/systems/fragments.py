@@ -9,10 +9,10 @@ from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieved import DEPTH, in_document_order, within_window
-from qrmem.records import Segment
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.text.longbench import words
+from qrmem.types import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

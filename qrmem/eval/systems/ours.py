@@ -8,7 +8,7 @@ from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.support import cited_sentences
-from qrmem.records import Answer, Orientation
+from qrmem.types import Answer, Orientation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from qrmem.eval.bench import Bench, Tally, passages
 from qrmem.eval.memories import Build, Shelf
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from, fitting
-from qrmem.records import Segment
 from qrmem.retrieval import dense, fusion, lexical
+from qrmem.types import Segment
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,7 @@ from itertools import groupby
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from
-from qrmem.ports import Passage
-from qrmem.records import Segment, StageUsage, Usage
+from qrmem.types import Passage, Segment, StageUsage, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

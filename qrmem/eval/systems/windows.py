@@ -8,8 +8,7 @@ from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.metrics.answers import normalised
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import read_step
-from qrmem.ports import Passage, Reasoner, Verdict
-from qrmem.records import Step
+from qrmem.types import Passage, Reasoner, Step, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

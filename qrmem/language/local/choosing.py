@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from qrmem.language.local.content import content
 from qrmem.language.local.evidence import Clue, Evidence
 from qrmem.language.local.reading import flat
-from qrmem.ports import AskContext, Quote, Verdict
+from qrmem.types import AskContext, Quote, Verdict
 
 ENOUGH = 0.25
 """Coverage of question and option by one sentence, multiplied, from which an option is stated."""

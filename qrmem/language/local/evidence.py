@@ -10,8 +10,7 @@ from functools import lru_cache
 from qrmem.language.local.content import content
 from qrmem.language.local.query import Query
 from qrmem.language.local.reading import FIGURES, Sentence, read
-from qrmem.ports import Passage
-from qrmem.records import Mention
+from qrmem.types import Mention, Passage
 
 BEFORE, AFTER, TITLE = 0.3, 0.15, 0.6
 """What a question's word is worth in the sentence before, in that after, in the passage's title."""

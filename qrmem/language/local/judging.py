@@ -9,9 +9,9 @@ from qrmem.language.local.choosing import choose
 from qrmem.language.local.evidence import Clue, Evidence, joined
 from qrmem.language.local.query import Query, query
 from qrmem.language.local.reading import flat
-from qrmem.ports import AskContext, Passage, Quote, Verdict
 from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text.code.languages import language_of
+from qrmem.types import AskContext, Passage, Quote, Verdict
 
 ENOUGH = 0.8
 """Evidence from which a question counts as answered; see `_evidence_for`.

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from qrmem.language.rules import Occurrence, Tagged, tagged
-from qrmem.records import Mention
 from qrmem.text.sentences import sentences
+from qrmem.types import Mention
 
 _OPENERS = "\"'“”‘’«»*_#>-–— \t"
 

@@ -10,8 +10,16 @@ from qrmem.language.local.statements import statements
 from qrmem.language.local.summary import summary
 from qrmem.language.local.supplementing import supplement
 from qrmem.language.local.window import Window
-from qrmem.ports import AskContext, Passage, Reading, Tokenizer, Verdict
-from qrmem.records import Contribution, Fact, Segment
+from qrmem.types import (
+    AskContext,
+    Contribution,
+    Fact,
+    Passage,
+    Reading,
+    Segment,
+    Tokenizer,
+    Verdict,
+)
 
 VERSION = "local.v1"
 """Recorded with every segment; changes when the rules read a segment differently."""

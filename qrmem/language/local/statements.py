@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from qrmem.language.local.reading import FIGURES, SegmentReading, Sentence, flat
 from qrmem.language.rules import Occurrence
-from qrmem.records import Statement
+from qrmem.types import Statement
 
 MOST_PAIRS = 6
 """Statements of one sentence: all pairs of four names, the nearest pairs of more."""

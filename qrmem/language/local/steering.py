@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from qrmem.language.local.content import content
 from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
-from qrmem.ports import AskContext, Passage
+from qrmem.types import AskContext, Passage
 
 MOST_NEW, MOST_KEPT = 3, 2
 """Entities that one revision takes up, and keeps."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from math import fsum, log
 
 from qrmem.language.local.reading import Sentence, flat, read
-from qrmem.records import Segment
 from qrmem.text.words import terms
+from qrmem.types import Segment
 
 LIMIT = 300
 """Tokens of a summary T."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from qrmem.language.local.reading import FIGURES, SegmentReading, Sentence, flat
 from qrmem.language.local.statements import LONGEST, around
 from qrmem.language.local.things import Thing, forms_of, things
-from qrmem.records import Contribution, Mention, Segment, Statement
 from qrmem.text.words import terms
+from qrmem.types import Contribution, Mention, Segment, Statement
 
 MOST_THINGS = 2
 """Entities that one question adds."""

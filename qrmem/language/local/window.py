@@ -5,7 +5,7 @@ comparable with those of a model.
 """
 
 from qrmem.errors import WindowTooSmall
-from qrmem.ports import AskContext, Passage, Tokenizer
+from qrmem.types import AskContext, Passage, Tokenizer
 
 SKELETON = """\
 Answer the question from the passages below. Use nothing but what they say. Each passage has a

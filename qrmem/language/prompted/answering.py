@@ -11,11 +11,11 @@ from qrmem.language.prompted import items
 from qrmem.language.prompted.caller import Called, Caller, Out
 from qrmem.language.prompted.desk import pieces
 from qrmem.language.prompted.window import Draft, draft
-from qrmem.ports import AskContext, Passage, Verdict
 from qrmem.prompts import Prompt, catalogue, fenced
 from qrmem.prompts.catalogue import section
 from qrmem.prompts.replies import AnswerReply, JudgeReply
 from qrmem.text.names import normalise_name, occurs_in
+from qrmem.types import AskContext, Passage, Verdict
 
 Kept = Sequence[Sequence[str]]
 

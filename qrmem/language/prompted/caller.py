@@ -8,10 +8,9 @@ from pydantic import BaseModel
 
 from qrmem.errors import ContextExceeded, WindowTooSmall
 from qrmem.language.prompted.window import Draft, Ruler, draft
-from qrmem.models.structured import Structured, ask
-from qrmem.ports import ChatModel, ChatRequest, Event, Listener
+from qrmem.llm.structured import Structured, ask
 from qrmem.prompts import Prompt
-from qrmem.records import Loss
+from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

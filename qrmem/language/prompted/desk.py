@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from qrmem.language.prompted.caller import Called, Caller
-from qrmem.ports import Reading
 from qrmem.prompts import Prompt
 from qrmem.prompts.catalogue import section
-from qrmem.records import Contribution, Segment
 from qrmem.text.sentences import sentences
+from qrmem.types import Contribution, Reading, Segment
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

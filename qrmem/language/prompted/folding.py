@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from qrmem.errors import ModelOutputError
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.desk import background, pieces
-from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
-from qrmem.records import Fact
 from qrmem.text.names import split_key
+from qrmem.types import Fact, Reading
 
 Kept = Sequence[Sequence[str]]
 

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.ports import Quote
-from qrmem.records import Mention, Statement
 from qrmem.text.names import normalise_name, occurrences
+from qrmem.types import Mention, Quote, Statement
 
 TYPES: Mapping[str, str] = {
     **{name: name for name in ("PERSON", "PLACE", "ORGANISATION", "WORK", "EVENT")},

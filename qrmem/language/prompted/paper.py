@@ -15,10 +15,9 @@ from qrmem.language.prompted.desk import (
     relation_lines,
 )
 from qrmem.language.prompted.reading import asked_inputs, fresh, supplemented
-from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
 from qrmem.prompts.catalogue import section
-from qrmem.records import Contribution, Loss, Mention, Segment, Statement
+from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from qrmem.language.prompted.desk import (
     pieces,
     relation_lines,
 )
-from qrmem.ports import Reading
 from qrmem.prompts import catalogue, fenced
-from qrmem.records import Contribution, Mention, Segment
+from qrmem.types import Contribution, Mention, Reading, Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,21 @@ from qrmem.language.prompted.reading import CompactReader
 from qrmem.language.prompted.summaries import Summariser
 from qrmem.language.prompted.together import TogetherReader
 from qrmem.language.prompted.window import Ruler
-from qrmem.ports import (
+from qrmem.prompts import catalogue
+from qrmem.types import (
     AskContext,
+    BuildMode,
     ChatModel,
+    Contribution,
+    Fact,
     Job,
     Listener,
     Passage,
     Reading,
+    Segment,
     Tokenizer,
     Verdict,
 )
-from qrmem.prompts import catalogue
-from qrmem.records import BuildMode, Contribution, Fact, Segment
 
 _READING = {
     "compact": (
@@ -43,7 +46,7 @@ _READING = {
 
 
 class PromptedReasoner:
-    """Implements `qrmem.ports.Reasoner` with a chat model; every request is within the window."""
+    """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window."""
 
     def __init__(
         self,

@@ -10,9 +10,9 @@ from typing import Any
 from qrmem.errors import CapReached, ModelOutputError, ModelUnusable
 from qrmem.language.prompted.caller import Caller
 from qrmem.prompts import Prompt, catalogue, fenced
-from qrmem.records import Segment
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
+from qrmem.types import Segment
 
 LIMIT = 300
 """Tokens of T at most (SPEC 1.2)."""

@@ -21,9 +21,8 @@ from qrmem.language.prompted.desk import (
     relation_lines,
 )
 from qrmem.language.prompted.reading import noted, supplemented
-from qrmem.ports import Job
 from qrmem.prompts import Prompt, catalogue, fenced
-from qrmem.records import Contribution
+from qrmem.types import Contribution, Job
 
 if TYPE_CHECKING:
     from qrmem.prompts import replies

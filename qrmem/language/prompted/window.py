@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import WindowTooSmall
-from qrmem.models.schemas import strict_schema
-from qrmem.ports import ChatRequest, Message, Tokenizer
+from qrmem.llm.schemas import strict_schema
 from qrmem.prompts import Prompt
+from qrmem.types import ChatRequest, Message, Tokenizer
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from qrmem.errors import TaggerUnavailable
 from qrmem.language.rules import gathered
-from qrmem.records import Mention
+from qrmem.types import Mention
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from qrmem.language.taggers.corenlp import CorenlpEngine
 from qrmem.language.taggers.external import Engine, ExternalTagger
 from qrmem.language.taggers.neural import StanzaEngine
 from qrmem.language.taggers.stanza_package import require_stanza
-from qrmem.ports import EntityTagger
+from qrmem.types import EntityTagger
 
 
 def open_tagger(settings: Settings) -> EntityTagger:

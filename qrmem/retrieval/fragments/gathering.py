@@ -12,9 +12,9 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.records import Scalar, Segment
     from qrmem.retrieval.columns import Columns, Described
     from qrmem.retrieval.fragments.settings import FragmentSettings
+    from qrmem.types import Scalar, Segment
 
 CHAT_KEY = "chat"
 """Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import UsageError
-from qrmem.models.tokenizers import open_pieces
+from qrmem.llm.tokenizers import open_pieces
 from qrmem.retrieval import dense, lexical
 
 if TYPE_CHECKING:

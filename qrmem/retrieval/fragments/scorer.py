@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.models.embedders import BY_PRODUCT
-from qrmem.models.vectors import directions
+from qrmem.llm.embedders import BY_PRODUCT
+from qrmem.llm.vectors import directions
 from qrmem.retrieval.fragments import gathering, independent, scoring
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.relating import related

@@ -26,7 +26,7 @@ from qrmem.language.local.brief.told import Told, told
 from qrmem.language.local.brief.weights import WEIGHTS
 from qrmem.language.local.evidence import Evidence
 from qrmem.language.local.query import query
-from qrmem.ports import Passage
+from qrmem.types import Passage
 
 _NO = re.compile(r"\b(?:no|not|never|neither|nor|none)\b", re.IGNORECASE)
 _MOST_ANCHORS = 3

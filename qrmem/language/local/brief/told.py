@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from qrmem.language.local.brief.nations import is_nationality
 from qrmem.language.local.reading import flat, read
-from qrmem.ports import Passage
+from qrmem.types import Passage
 
 UPPER = r"[^\W\d_a-zß-öø-ÿ]"
 _WORD = rf"{UPPER}[\w’'.&-]*"

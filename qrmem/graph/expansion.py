@@ -1,0 +1,202 @@
+"""Walking the graph: the pieces of Algorithm 1 and of Graph Expansion Search (Q17-Q19).
+
+Algorithm 1 as printed never initialises E and updates it where nothing reads it, takes an edge's
+arg-max for a node, and may weigh an edge again for ever. Here E starts as E_s and is what the next
+step stands on, a frontier edge has exactly one end in E and was not taken before, and the end
+outside E is what it leads to (SPEC 1.3, items 8-12).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from math import sqrt
+
+from qrmem.types import Relation, ScoredEdge, Tokenizer
+
+SEPARATOR = " [SEP] "
+
+STEP_WIDTH = 3
+"""Edges that Graph Expansion Search takes per step."""
+
+STEPS = 3
+"""Steps of Graph Expansion Search."""
+
+LEAST_COSINE = 0.3
+"""Cosine below which Graph Expansion Search takes no edge."""
+
+QUERY_TOKENS = 512
+"""What the paper's encoder reads of a query."""
+
+TRAIL_EDGES = 20
+"""Edges of one step that a trail keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where a search stands.
+
+    Attributes:
+        entities: E, keys in the order in which they came in.
+        taken: keys of the relations that led here.
+    """
+
+    entities: tuple[str, ...]
+    taken: frozenset[str] = field(default_factory=frozenset)
+
+    def along(self, edge: Relation) -> "Walk":
+        """Return the walk after an edge; its end is visited even if it brings no new segment."""
+        ends = (end for end in (edge.head, edge.tail) if end not in self.entities)
+        return Walk((*self.entities, *dict.fromkeys(ends)), self.taken | {edge.key})
+
+
+def frontier(relations: Iterable[Relation], walk: Walk) -> list[Relation]:
+    """Return the edges between E and its neighbours that were not taken yet, by key.
+
+    Args:
+        relations: those incident to E at least; others do no harm.
+    """
+    inside = set(walk.entities)
+    edges = {
+        edge.key: edge
+        for edge in relations
+        if ((edge.head in inside) != (edge.tail in inside)) and edge.key not in walk.taken
+    }
+    return [edges[key] for key in sorted(edges)]
+
+
+def outer_end(edge: Relation, walk: Walk) -> str:
+    """Return the key of the entity that a frontier edge leads to."""
+    return edge.tail if edge.head in walk.entities else edge.head
+
+
+def ranked(edges: Iterable[Relation], scores: Mapping[str, float]) -> list[Relation]:
+    """Return edges best first; scores compare after rounding to 1e-4, ties by key.
+
+    Args:
+        scores: by relation key; an edge without one comes last.
+    """
+    return sorted(edges, key=lambda edge: (-round(scores.get(edge.key, -1.0), 4), edge.key))
+
+
+def best_edge(edges: Iterable[Relation], scores: Mapping[str, float]) -> Relation | None:
+    """Return the arg-max edge of Algorithm 1, or `None` if the frontier is empty (Q19, Q23)."""
+    return next(iter(ranked(edges, scores)), None)
+
+
+def worthy_edges(
+    edges: Sequence[Relation],
+    scores: Mapping[str, float],
+    *,
+    threshold: float | None = None,
+    width: int = STEP_WIDTH,
+) -> list[Relation]:
+    """Return what one step of Graph Expansion Search takes: the best edges from a threshold on.
+
+    Args:
+        threshold: least score, for cosines `LEAST_COSINE`; `None` is the frontier's mean plus one
+            standard deviation, for scores of any scale.
+
+    Returns:
+        At most `width`, best first; none with a score of 0 or less.
+    """
+    if threshold is None:
+        threshold = usual_threshold([scores.get(edge.key, 0.0) for edge in edges])
+    least = round(threshold, 4)
+    return [
+        edge
+        for edge in ranked(edges, scores)[:width]
+        if round(scores.get(edge.key, 0.0), 4) >= least and scores.get(edge.key, 0.0) > 0
+    ]
+
+
+def usual_threshold(scores: Sequence[float]) -> float:
+    """Return mean plus one standard deviation, but never more than the best score.
+
+    Without that bound all of several equally good edges could fail: 1, 1, 0 gives 1.14.
+    """
+    if not scores:
+        return 0.0
+    mean = sum(scores) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
+    return min(mean + deviation, max(scores))
+
+
+def led_to(
+    add: Mapping[str, float], segment_ids: Iterable[str], score: float, read: Set[str]
+) -> dict[str, float]:
+    """Return S_add after an edge: the new entity's segments that are not read yet, with its score.
+
+    Args:
+        add: S_add before, segment id to score; a segment keeps the best score that led to it.
+        segment_ids: where the new entity occurs.
+        read: ids in S_mix.
+    """
+    grown = dict(add)
+    for segment_id in segment_ids:
+        if segment_id not in read:
+            grown[segment_id] = max(score, grown.get(segment_id, score))
+    return grown
+
+
+def edge_text(edge: Relation, names: Mapping[str, str]) -> str:
+    """Return `head - description - tail`, what similarity compares with.
+
+    Args:
+        names: entity key to canonical name.
+    """
+    head, tail = names.get(edge.head, edge.head), names.get(edge.tail, edge.tail)
+    return f"{head} - {edge.description} - {tail}"
+
+
+def query_text(
+    question: str,
+    reason: str,
+    entities: Sequence[str],
+    tokenizer: Tokenizer,
+    limit: int = QUERY_TOKENS,
+) -> str:
+    """Return `Q [SEP] R [SEP] e1, e2, …` within what the encoder reads (Q19).
+
+    The question comes first and is cut last. Of the rest, entities take at most a half, the last
+    ones being left out, and the reason is trimmed to what remains. Empty parts are left out.
+    """
+    query = tokenizer.cut(question, limit)
+    names = _names_within(entities, tokenizer, (limit - tokenizer.count(query)) // 2)
+    if reason.strip():
+        tail = SEPARATOR + names if names else ""
+        free = limit - tokenizer.count(query + SEPARATOR + tail)
+        reason = tokenizer.cut(reason.strip(), max(0, free)).strip()
+        while reason and tokenizer.count(query + SEPARATOR + reason + tail) > limit:
+            # Counts of parts need not add up to the count of the whole.
+            reason = reason[: len(reason) * 9 // 10].rstrip()
+    return SEPARATOR.join(part for part in (query, reason.strip(), names) if part)
+
+
+def _names_within(entities: Sequence[str], tokenizer: Tokenizer, limit: int) -> str:
+    kept = ""
+    for name in entities:
+        longer = f"{kept}, {name}" if kept else name
+        if tokenizer.count(SEPARATOR + longer) > limit:
+            break
+        kept = longer
+    return kept
+
+
+def weighed_edges(
+    edges: Iterable[Relation],
+    scores: Mapping[str, float],
+    names: Mapping[str, str],
+    taken: Set[str],
+) -> tuple[ScoredEdge, ...]:
+    """Return a step's frontier as its trail keeps it: best first, `TRAIL_EDGES` and all taken."""
+    weighed = [
+        ScoredEdge(
+            relation=edge.key,
+            head=names.get(edge.head, edge.head),
+            tail=names.get(edge.tail, edge.tail),
+            description=edge.description,
+            score=round(scores.get(edge.key, 0.0), 4),
+            taken=edge.key in taken,
+        )
+        for edge in ranked(edges, scores)
+    ]
+    return tuple(edge for n, edge in enumerate(weighed) if n < TRAIL_EDGES or edge.taken)

@@ -1,0 +1,128 @@
+"""What a question adds to the memory for its own run: orientation `local` (DESIGN, section 8).
+
+The stored view is not touched, so that others never see what one question read into it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qrmem.graph.aliases import core_words, initials_of
+from qrmem.graph.disambiguation import resolve
+from qrmem.graph.view import Read, Rows, rows_of, uses_after
+from qrmem.graphstore.protocol import EntityRow, NameRow
+from qrmem.text.names import split_key
+from qrmem.types import Contribution, Fact, MergeDecision, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Mentions and facts beside the stored ones; empty unless made by `overlaid`.
+
+    Attributes:
+        mentioned: segment id to entity keys.
+        stated: in the order of the segments.
+        entities: those that the stored view does not have, by key.
+    """
+
+    mentioned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stated: tuple[Fact, ...] = ()
+    entities: Mapping[str, EntityRow] = field(default_factory=dict)
+
+    def entities_in(self, segment_id: str) -> tuple[str, ...]:
+        """Return the keys of the entities that it adds to a segment."""
+        return self.mentioned.get(segment_id, ())
+
+    def segments_with(self, key: str) -> list[str]:
+        """Return the ids of the segments to which it adds an entity."""
+        return [segment_id for segment_id, keys in self.mentioned.items() if key in keys]
+
+    def facts(self, keys: Collection[str]) -> list[Fact]:
+        """Return the facts that it adds with an end in `keys`."""
+        wanted = set(keys)
+        return [fact for fact in self.stated if fact.head in wanted or fact.tail in wanted]
+
+
+def overlaid(
+    segments: Sequence[Segment],
+    contributions: Iterable[Contribution],
+    names: Sequence[NameRow],
+    decisions: Sequence[MergeDecision] = (),
+) -> Overlay:
+    """Return what oriented contributions add, as the namespace's names resolve them.
+
+    Args:
+        segments: those that were read with the question, in order.
+        contributions: oriented ones, all of one question; others are passed over.
+        names: of the namespace.
+
+    Returns:
+        Known names keep their entity. A new one joins the entity that it would join in the view,
+        or is an entity of its own.
+    """
+    made: dict[str, list[Contribution]] = defaultdict(list)
+    for contribution in contributions:
+        if contribution.kind == "oriented":
+            made[contribution.segment_id].append(contribution)
+    rows = Rows()
+    for segment in segments:
+        asked = dict.fromkeys(question for c in made[segment.id] for question in c.asked)
+        rows.add(rows_of(Read(segment, tuple(made[segment.id]), tuple(asked))))
+    entity_of, entities = _resolved(rows, names, decisions)
+    mentioned: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in rows.mentions:
+        mentioned[row.segment_id][entity_of[row.name]] = None
+    facts = (
+        Fact(entity_of[f.head], entity_of[f.tail], f.description, f.segment_id, f.question)
+        for f in rows.facts
+    )
+    return Overlay(
+        mentioned={segment_id: tuple(keys) for segment_id, keys in mentioned.items()},
+        stated=tuple(fact for fact in facts if fact.head != fact.tail),
+        entities=entities,
+    )
+
+
+def _resolved(
+    rows: Rows, names: Sequence[NameRow], decisions: Sequence[MergeDecision]
+) -> tuple[dict[str, str], dict[str, EntityRow]]:
+    """Return the entity of each name in the rows, and the entities that are new."""
+    used = {row.name for row in rows.mentions}
+    known = {name.key: name.entity for name in names if name.key in used}
+    new = [row for row in rows.mentions if row.name not in known]
+    near = _near(names, {row.name for row in new})
+    resolution = resolve(uses_after(near, new), decisions)
+    stored = _stored_entities(near, resolution.names)
+    entity_of = dict(known)
+    entities: dict[str, EntityRow] = {}
+    for row in new:
+        key = resolution.names[row.name]
+        entity_of[row.name] = stored.get(key, key)
+        if key not in stored:
+            entities[key] = resolution.entities[key]
+    return entity_of, entities
+
+
+def _near(names: Sequence[NameRow], new: Collection[str]) -> list[NameRow]:
+    """Return the names that new ones could be one with: those that share a word or initials."""
+    words: set[str] = set()
+    for key in new:
+        norm = split_key(key)[0]
+        words.update(core_words(norm), initials_of(norm))
+    return [
+        name
+        for name in names
+        if (norm := split_key(name.key)[0])
+        and not words.isdisjoint((*core_words(norm), *initials_of(norm)))
+    ]
+
+
+def _stored_entities(near: Sequence[NameRow], resolution: Mapping[str, str]) -> dict[str, str]:
+    """Return for each resolved entity the stored one that most uses of its names stand for."""
+    weight: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for name in near:
+        weight[resolution[name.key]][name.entity] += name.count
+    return {
+        key: min(found, key=lambda entity: (-found[entity], entity))
+        for key, found in weight.items()
+    }

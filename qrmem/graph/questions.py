@@ -1,0 +1,183 @@
+"""Which generated questions enter a document's pool (Q08, Q09).
+
+A question is taken if its ROUGE-L F with every pooled question is below 0.6. The decision is
+exact, and compares few questions: F is at least 0.6 only if two questions share `least_overlap`
+words one to one, so that one of the rarest `length - least_overlap + 1` words of the new question
+must occur in the other, and the lengths bound each other. Candidates are read from lists by
+length and word, and only these are compared.
+"""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+
+from rapidfuzz import process
+from rapidfuzz.distance import LCSseq
+
+from qrmem.text.words import tokens
+from qrmem.types import Contribution
+
+THRESHOLD = 0.6
+"""Chosen in the paper, section 2.1, footnote 2."""
+
+_OCCURRENCE = 1 << 32
+"""A word's second occurrence counts as another word, so that words are shared one to one."""
+
+
+def rouge_l(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
+    """Return the F-measure of ROUGE-L, as `rouge_score` computes it without a stemmer.
+
+    Args:
+        first: tokens; see `qrmem.text.words.tokens`.
+        second: tokens.
+
+    Returns:
+        In [0, 1]; 0 if one of them is empty.
+    """
+    if not first or not second:
+        return 0.0
+    return _fmeasure(LCSseq.similarity(first, second), len(first), len(second))
+
+
+def _fmeasure(common: int, first: int, second: int) -> float:
+    # The same steps in floating point as the official scorer: at exactly 0.6 they decide.
+    precision, recall = common / first, common / second
+    return 2 * precision * recall / (precision + recall) if common else 0.0
+
+
+@lru_cache(maxsize=1 << 16)
+def least_overlap(first: int, second: int) -> int:
+    """Return the shortest common subsequence that makes questions of two lengths too alike.
+
+    Returns:
+        More than the shorter length if no overlap does.
+    """
+    shorter = min(first, second)
+    overlap = min(3 * (first + second) // 10, shorter)
+    while overlap <= shorter and _fmeasure(overlap, first, second) < THRESHOLD:
+        overlap += 1
+    return overlap
+
+
+class QuestionPool:
+    """The accepted questions of one document."""
+
+    def __init__(
+        self,
+        seeds: Iterable[str] = (),
+        *,
+        tokenize: Callable[[str], Sequence[str]] = tokens,
+        codes: int = sys.maxunicode,
+    ) -> None:
+        """Make a pool.
+
+        Args:
+            seeds: in the pool from the start, whatever they are like (the user's question).
+            tokenize: words for ROUGE-L.
+            codes: how many distinct words are written as one character each, which is faster to
+                compare; questions with later words are compared as numbers.
+        """
+        self._tokenize = tokenize
+        self._limit = codes
+        self._codes: dict[str, int] = {}
+        self._used: Counter[int] = Counter()
+        self._exact: set[str | tuple[int, ...]] = set()
+        self._lists: dict[int, dict[int, list[str | tuple[int, ...]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for seed in seeds:
+            coded = self._coded(seed)
+            if coded:
+                self._add(coded)
+
+    def __len__(self) -> int:
+        """Return how many distinct questions it holds, seeds included."""
+        return len(self._exact)
+
+    def accept(self, text: str) -> bool:
+        """Take a question in if it is unlike all that are in; say whether it was taken.
+
+        A question without a word is refused.
+        """
+        coded = self._coded(text)
+        if not coded or self._has_alike(coded):
+            return False
+        self._add(coded)
+        return True
+
+    def _coded(self, text: str) -> list[int]:
+        codes = self._codes
+        return [codes.setdefault(word, len(codes) + 1) for word in self._tokenize(text)]
+
+    def _comparable(self, coded: list[int]) -> str | tuple[int, ...]:
+        # rapidfuzz takes a number and the character of that number for equal.
+        if max(coded) <= self._limit:
+            return "".join(map(chr, coded))
+        return tuple(coded)
+
+    def _add(self, coded: list[int]) -> None:
+        question = self._comparable(coded)
+        if question in self._exact:
+            return
+        self._exact.add(question)
+        lists = self._lists[len(coded)]
+        for word in _one_to_one(coded):
+            self._used[word] += 1
+            lists[word].append(question)
+
+    def _has_alike(self, coded: list[int]) -> bool:
+        question = self._comparable(coded)
+        if question in self._exact:
+            return True
+        rarest = sorted(_one_to_one(coded), key=self._used.__getitem__)
+        return any(
+            self._has_alike_of(length, question, rarest)
+            for length in sorted(self._lists, key=lambda other: (abs(other - len(coded)), other))
+        )
+
+    def _has_alike_of(
+        self, length: int, question: str | tuple[int, ...], rarest: list[int]
+    ) -> bool:
+        least = least_overlap(len(rarest), length)
+        if least > min(len(rarest), length):
+            return False
+        lists = self._lists[length]
+        found: set[str | tuple[int, ...]] = set()
+        for word in rarest[: len(rarest) - least + 1]:
+            if word in lists:
+                found.update(lists[word])
+        if not found:
+            return False
+        best = process.extractOne(question, found, scorer=LCSseq.similarity, score_cutoff=least)
+        return best is not None
+
+
+def _one_to_one(coded: list[int]) -> list[int]:
+    if len(set(coded)) == len(coded):
+        return coded
+    seen: Counter[int] = Counter()
+    words = []
+    for word in coded:
+        words.append(word + seen[word] * _OCCURRENCE)
+        seen[word] += 1
+    return words
+
+
+def accept_in_order(
+    extractions: Sequence[Contribution], seeds: Sequence[str] = ()
+) -> list[tuple[str, ...]]:
+    """Decide on a document's generated questions, one pool for all, first come first served.
+
+    Args:
+        extractions: in segment order; what ran in parallel before has no say in the outcome.
+        seeds: questions that are in the pool already.
+
+    Returns:
+        The accepted questions of each extraction, in its order.
+    """
+    pool = QuestionPool(seeds)
+    return [
+        tuple(question for question in extraction.questions if pool.accept(question))
+        for extraction in extractions
+    ]

@@ -1,0 +1,222 @@
+"""Cutting a document into segments, the static memory (Q01, Q02).
+
+Whole sentences are packed up to the limit. A segment never crosses a part of the document (page,
+chapter) nor a passage of a joined context. Now and then a sentence whose text hashes to a fixed
+value starts a new segment early, so that after an edit the old cuts are met again soon, and only
+the segments near the edit are new.
+"""
+
+import hashlib
+import re
+import zlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from qrmem.text.headings import headings
+from qrmem.text.longbench import chunks
+from qrmem.text.sentences import sentences
+from qrmem.types import Document, Part, Segment, Tokenizer
+
+MILESTONE = 256
+"""One sentence in so many starts a segment of its own accord, if the one before is half full."""
+
+_SLACK = 2
+_SOLID = re.compile(r"\S")
+_WINDOW = 8
+_SHORT = 3
+"""A section of less than this part of the limit is a segment, whatever its sentences."""
+
+
+def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) -> list[Segment]:
+    """Cut a document into segments of at most `limit` tokens, in order.
+
+    Together the segments are the text: white space belongs to the segment before it. A sentence
+    longer than the limit is cut at a word, a word longer than it at a character.
+
+    Args:
+        document_id: goes into the segments' ids, with their text and its occurrence.
+        document: with normalised text; without parts, its headings are taken for them.
+        tokenizer: counts what is recorded as the segments' size.
+        limit: upper bound of a segment.
+
+    Returns:
+        No segment at all for a text of white space.
+    """
+    text, found = document.text, headings(document.text)
+    parts = document.parts or found
+    packing = _Packing(text, tokenizer, limit)
+    pieces = (
+        piece
+        for start, end in _sections(text, [*document.parts, *found])
+        for piece in packing.pieces(start, end)
+    )
+    return _numbered(document_id, text, parts, pieces)
+
+
+def cut_words(
+    document_id: str, document: Document, tokenizer: Tokenizer, words: int
+) -> list[Segment]:
+    """Cut a document as LongBench does: whole sentences up to a number of words (S06).
+
+    A sentence that has more is a segment of its own, whatever its size.
+    """
+    text = document.text
+    parts = document.parts or headings(text)
+    pieces = (
+        Piece(start, end, tokenizer.count(text[start:end]))
+        for start, end in chunks(text, words)
+        if text[start:end].strip()
+    )
+    return _numbered(document_id, text, parts, pieces)
+
+
+def _numbered(
+    document_id: str, text: str, parts: Sequence[Part], pieces: Iterable["Piece"]
+) -> list[Segment]:
+    return numbered(
+        document_id, text, pieces, lambda piece: _label(parts, piece.end - _solid(text, piece))
+    )
+
+
+def _solid(text: str, piece: "Piece") -> int:
+    return len(text[piece.start : piece.end].lstrip())
+
+
+def numbered(
+    document_id: str, text: str, pieces: Iterable["Piece"], part: Callable[["Piece"], str]
+) -> list[Segment]:
+    """Return pieces of a document's text as its segments.
+
+    Args:
+        part: what each one's `part` says.
+    """
+    segments: list[Segment] = []
+    seen: Counter[str] = Counter()
+    for piece in pieces:
+        own = text[piece.start : piece.end]
+        segments.append(
+            Segment(
+                id=_identity(document_id, own, seen[own]),
+                document_id=document_id,
+                index=len(segments),
+                start=piece.start,
+                end=piece.end,
+                text=own,
+                tokens=piece.tokens,
+                part=part(piece),
+            )
+        )
+        seen[own] += 1
+    return segments
+
+
+def _identity(document_id: str, text: str, occurrence: int) -> str:
+    whole = f"{document_id}\0{text}\0{occurrence}"
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _label(parts: Sequence[Part], place: int) -> str:
+    at = bisect_right(parts, place, key=lambda part: part.start)
+    return parts[at - 1].label if at else ""
+
+
+def _sections(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """Yield the spans that no segment may cross; each has something in it."""
+    solid = (_SOLID.search(text, part.start) for part in parts)
+    blank = len(text) - len(text.lstrip())
+    starts = {match.start() for match in solid if match and match.start() > blank}
+    if blank < len(text):
+        yield from pairwise([0, *sorted(starts), len(text)])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span and what it counts: exactly, or for a sentence with the white space before it."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    text: str
+    tokenizer: Tokenizer
+    limit: int
+
+    def pieces(self, start: int, end: int) -> Iterator[Piece]:
+        """Yield the segments of a section: sentences are counted once, each segment once more."""
+        if end - start <= self.limit * _SHORT:
+            tokens = self.tokenizer.count(self.text[start:end])
+            if tokens * _SHORT <= self.limit:  # far below where a segment may end
+                yield Piece(start, end, tokens)
+                return
+        pending: list[Piece] = []
+        total = 0
+        for unit in self._units(start, end):
+            while pending and self._is_full(total, unit):
+                done = self._closed(pending)
+                yield done
+                pending = [piece for piece in pending if piece.start >= done.end]
+                total = sum(piece.tokens for piece in pending)
+            pending.append(unit)
+            total += unit.tokens
+        while pending:
+            done = self._closed(pending)
+            yield done
+            pending = [piece for piece in pending if piece.start >= done.end]
+
+    def _is_full(self, total: int, unit: Piece) -> bool:
+        if total + unit.tokens > self.limit - _SLACK:
+            return True
+        if total * 2 < self.limit:
+            return False
+        own = self.text[unit.start : unit.end].strip()
+        return zlib.crc32(own.encode()) % MILESTONE == 0
+
+    def _closed(self, pending: Sequence[Piece]) -> Piece:
+        """Return as many of the sentences as fit by an exact count; at least the first."""
+        for last in range(len(pending) - 1, -1, -1):
+            span = Piece(pending[0].start, pending[last].end, 0)
+            tokens = self.tokenizer.count(self.text[span.start : span.end])
+            if tokens <= self.limit or not last:
+                break
+        return Piece(span.start, span.end, tokens)
+
+    def _units(self, start: int, end: int) -> Iterator[Piece]:
+        """Yield sentences, and the pieces of those that are too long.
+
+        A sentence is counted with the white space before it instead of that behind it, as tokens
+        begin with a space: so the counts add up to that of the whole.
+        """
+        text = self.text[start:end]
+        before = 0
+        for first, after in sentences(text):
+            content = first + len(text[first:after].rstrip())
+            tokens = self.tokenizer.count(text[before:content])
+            if tokens > self.limit - _SLACK or after - content > self.limit:
+                yield from self._cut_up(start + first, start + after)
+            else:
+                yield Piece(start + first, start + after, tokens)
+            before = content
+
+    def _cut_up(self, start: int, end: int) -> Iterator[Piece]:
+        """Yield pieces within the limit, cut at words where there are any."""
+        while start < end:
+            window = self.text[start : min(end, start + self.limit * _WINDOW)]
+            piece = self.tokenizer.cut(window, self.limit) or window[0]
+            if start + len(piece) < end:
+                piece = _to_word(piece, self.text[start + len(piece)])
+            yield Piece(start, start + len(piece), self.tokenizer.count(piece))
+            start += len(piece)
+
+
+def _to_word(piece: str, following: str) -> str:
+    """Return a piece without the word that it cuts through, if it has another."""
+    if piece[-1].isspace() or following.isspace():
+        return piece
+    whole = piece[: len(piece) - len(piece.rsplit(None, 1)[-1])]
+    return whole if whole.strip() else piece

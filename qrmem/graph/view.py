@@ -1,0 +1,345 @@
+"""From what was read out of segments to the rows of the view, and the change that brings them in.
+
+Rows depend on a segment's own contributions and its document's accepted questions alone; which
+entity a name stands for depends on all names. So rows are made segment by segment, names are
+resolved over the whole namespace, and a change says what of both is new.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
+from operator import attrgetter
+
+from qrmem.graph.disambiguation import NameUse, Resolution, resolve, spells
+from qrmem.graph.occurrences import Occurrences
+from qrmem.graph.questions import accept_in_order
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    IndexRow,
+    MentionRow,
+    NameRow,
+    Naming,
+)
+from qrmem.text.names import is_alias, name_key, normalise_name, split_key
+from qrmem.text.words import terms
+from qrmem.types import (
+    Contribution,
+    Entity,
+    Mention,
+    MergeDecision,
+    Question,
+    Segment,
+    Statement,
+)
+
+VERSION = 4
+"""Of the way in which rows are made; a change of it makes all rows anew."""
+
+Decide = Callable[[Sequence[Contribution]], Sequence[tuple[str, ...]]]
+"""From a document's extractions in segment order to the accepted questions of each."""
+
+
+_MENTION = attrgetter(*(one.name for one in fields(Mention)))
+_STATEMENT = attrgetter(*(one.name for one in fields(Statement)))
+_LISTED = "mentions", "statements"
+_REST = attrgetter(*(one.name for one in fields(Contribution) if one.name not in _LISTED))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of the view, of one segment or more."""
+
+    mentions: list[MentionRow] = field(default_factory=list)
+    facts: list[FactRow] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    index: list[IndexRow] = field(default_factory=list)
+    merged: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: "Rows") -> None:
+        """Take in the rows of other segments."""
+        self.mentions.extend(other.mentions)
+        self.facts.extend(other.facts)
+        self.questions.extend(other.questions)
+        self.index.extend(other.index)
+        self.merged.update(other.merged)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One segment and what counts of what was read out of it.
+
+    Attributes:
+        contributions: the first reading, then the one with the accepted questions.
+        accepted: its accepted questions.
+    """
+
+    segment: Segment
+    contributions: tuple[Contribution, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """What `Change.merged` keeps, to see whether rows are still those of what is stored."""
+        made = repr((VERSION, [*map(_values, self.contributions)], self.accepted))
+        return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _values(made: Contribution) -> Sequence[object]:
+    """Return all that a contribution says, in a fraction of the time that its `repr` takes."""
+    return [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
+
+
+def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
+    """Accept questions as a build does: the user's question, if there was one, is in the pool."""
+    seeds = dict.fromkeys(question for made in extractions for question in made.asked)
+    return accept_in_order(extractions, tuple(seeds))
+
+
+def readings(
+    segments: Sequence[Segment],
+    contributions: Iterable[Contribution],
+    decide: Decide = decided,
+) -> list[Read]:
+    """Return what counts of some documents' contributions, segment by segment.
+
+    Of readings with accepted questions only the one with exactly those that are accepted now
+    counts, so that an earlier state of the document leaves no trace.
+
+    Args:
+        segments: those of each document together, in order.
+    """
+    extractions: dict[str, Contribution] = {}
+    supplements: dict[str, list[Contribution]] = defaultdict(list)
+    for made in contributions:
+        if made.kind == "extraction":
+            extractions[made.segment_id] = made
+        elif made.kind == "supplement":
+            supplements[made.segment_id].append(made)
+    accepted: dict[str, tuple[str, ...]] = {}
+    for _, own in groupby(segments, key=attrgetter("document_id")):
+        firsts = [extractions[s.id] for s in own if s.id in extractions]
+        accepted |= zip((f.segment_id for f in firsts), decide(firsts), strict=True)
+    found = []
+    for segment in segments:
+        asked = accepted.get(segment.id, ())
+        counting = [extractions[segment.id]] if segment.id in extractions else []
+        counting += [made for made in supplements[segment.id] if made.asked == asked]
+        found.append(Read(segment, tuple(counting), tuple(asked)))
+    return found
+
+
+def rows_of(read: Read, language: str = "english") -> Rows:
+    """Return one segment's rows.
+
+    Entities that do not occur in the segment are dropped, facts with them; an end of a fact that
+    occurs but was not named as an entity becomes a mention without a type. What a question that
+    was not accepted added is left out. The terms are those of the segment's text; titles are
+    weighed where documents are searched.
+    """
+    segment = read.segment
+    names = _Names(segment.text)
+    counting = {"", *read.accepted}
+    for made in read.contributions:
+        for mention in made.mentions:
+            if mention.question in counting:
+                names.add(mention)
+    stated = [s for made in read.contributions for s in made.statements if s.question in counting]
+    facts: dict[tuple[str, str, str], Statement] = {}
+    for statement in stated:
+        ends = names.key_of(statement.head, statement), names.key_of(statement.tail, statement)
+        description = " ".join(statement.description.split())
+        if ends[0] and ends[1] and ends[0] != ends[1] and description:
+            facts.setdefault((ends[0], ends[1], description), statement)
+    counts = Counter(terms(segment.text, language))
+    return Rows(
+        mentions=names.rows(segment.id),
+        facts=[
+            FactRow(segment.id, n, head, tail, description, statement.question)
+            for n, ((head, tail, description), statement) in enumerate(facts.items())
+        ],
+        questions=[Question(question, segment.id) for question in read.accepted],
+        index=[IndexRow(segment.id, sum(counts.values()), dict(counts))],
+        merged={segment.id: read.digest},
+    )
+
+
+class _Names:
+    """The names of one segment, each with its forms, while they are being collected."""
+
+    def __init__(self, text: str) -> None:
+        self._in_text = Occurrences(text)
+        self._forms: dict[str, dict[str, None]] = {}
+        self._keys: defaultdict[str, set[str]] = defaultdict(set)
+        self._question: dict[str, str] = {}
+        self._by_form: dict[str, str] = {}
+
+    def add(self, mention: Mention) -> None:
+        """Take a mention with those of its forms that occur; without any it is dropped.
+
+        A form that the rules know for an alias of the name becomes a name of its own: that the two
+        are one entity is then decided over the whole namespace, where a user can see and undo it.
+        """
+        wanted = dict.fromkeys((mention.name, *mention.forms))
+        found = {form: self._in_text.spelled(form) for form in wanted}
+        spelled = [s for s in dict.fromkeys(found.values()) if s is not None and normalise_name(s)]
+        if not spelled:
+            return
+        is_named = found[mention.name] == spelled[0]
+        name = spelled[0] if is_named else max(spelled, key=lambda form: (len(form), form))
+        for form in [form for form in spelled if _is_decided_elsewhere(form, name)]:
+            spelled.remove(form)
+            self.add(replace(mention, name=form, forms=(form,)))
+        key = self._placed(normalise_name(name), " ".join(mention.type.split()).upper())
+        self._forms.setdefault(key, {}).update(dict.fromkeys(spelled))
+        self._keys[split_key(key)[0]].add(key)
+        before = self._question.get(key, mention.question)
+        self._question[key] = before and mention.question and before
+        self._by_form[normalise_name(name)] = key
+        for form in spelled:
+            self._by_form.setdefault(normalise_name(form), key)
+
+    def key_of(self, name: str, statement: Statement) -> str:
+        """Return the key of a fact's end, or "" if the segment does not hold it."""
+        norm = normalise_name(name)
+        if norm not in self._by_form:
+            self.add(Mention(name, question=statement.question))
+        return self._by_form.get(norm) or self._by_form.get(self._norm_here(name), "")
+
+    def rows(self, segment_id: str) -> list[MentionRow]:
+        """Return the rows, by name."""
+        counts = self._in_text.counted(form for forms in self._forms.values() for form in forms)
+        return [
+            MentionRow(
+                segment_id,
+                key,
+                tuple(sorted((form, counts[form]) for form in self._forms[key])),
+                self._question[key],
+            )
+            for key in sorted(self._forms)
+        ]
+
+    def _placed(self, norm: str, type: str) -> str:
+        """Return the key for a name; within a segment an untyped and a typed one are one name."""
+        key = name_key(norm, type)
+        alike = [k for k in self._keys[norm] if k != key]
+        if type and alike == [f"{norm}|"]:
+            self._rename(alike[0], key)
+        elif not type and len(alike) == 1:
+            return alike[0]
+        return key
+
+    def _rename(self, old: str, new: str) -> None:
+        self._forms[new] = self._forms.pop(old)
+        self._question[new] = self._question.pop(old)
+        self._keys[split_key(old)[0]].remove(old)
+        for form, key in self._by_form.items():
+            if key == old:
+                self._by_form[form] = new
+
+    def _norm_here(self, name: str) -> str:
+        return normalise_name(self._in_text.spelled(name) or "")
+
+
+def _is_decided_elsewhere(form: str, name: str) -> bool:
+    if form == name:
+        return False
+    return normalise_name(form) != normalise_name(name) and is_alias(form, name)
+
+
+# --- names over the whole namespace --------------------------------------------------------------
+
+
+def uses_after(names: Sequence[NameRow], mentions: Iterable[MentionRow]) -> list[NameUse]:
+    """Return the namespace's names once mentions are added.
+
+    A known name keeps its surface unless one of the new forms alone outnumbers all before: which
+    form is the most frequent is the store's to say, once the rows are in.
+    """
+    added: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in mentions:
+        counts = added[row.name]
+        for form, count in row.forms:
+            counts[form] = counts.get(form, 0) + count
+    uses = []
+    for name in names:
+        forms = added.pop(name.key, {})
+        surface, most = _most_frequent(forms)
+        is_new = most > name.count
+        total = name.count + sum(forms.values())
+        uses.append(NameUse(name.key, surface if is_new else name.surface, total))
+    for key, forms in sorted(added.items()):
+        uses.append(NameUse(key, _most_frequent(forms)[0], sum(forms.values())))
+    return uses
+
+
+def change_of(rows: Rows, clear: Sequence[str] = ()) -> Change:
+    """Return what brings rows into the view, without names and entities.
+
+    Args:
+        clear: segments whose rows are replaced.
+    """
+    return Change(
+        clear=list(clear),
+        mentions=rows.mentions,
+        facts=rows.facts,
+        questions=rows.questions,
+        index=rows.index,
+        merged=rows.merged,
+    )
+
+
+def naming_for(
+    resolution: Resolution, names: Sequence[NameRow], entities: Mapping[str, EntityRow]
+) -> Naming:
+    """Return what makes the names of the view those of a resolution.
+
+    Args:
+        names: of the namespace now.
+        entities: of the namespace now, by key.
+    """
+    before = {name.key: name.entity for name in names}
+    return Naming(
+        names={k: e for k, e in resolution.names.items() if before.get(k) != e},
+        entities=[row for row in _rows_of(resolution, entities) if entities.get(row.key) != row],
+    )
+
+
+def respelled(found: Iterable[Entity]) -> list[EntityRow]:
+    """Return the rows of entities whose name is not the most frequent spelling of their key.
+
+    Args:
+        found: entities that a resolution left unspelled, with their forms.
+    """
+    rows = []
+    for entity in found:
+        spellings = [form for form, _ in entity.forms if spells(form, entity.key)]
+        norm = split_key(entity.key)[0]
+        spellings += [form for form, _ in entity.forms if normalise_name(form) == norm]
+        if spellings and spellings[0] != entity.name:
+            rows.append(EntityRow(entity.key, spellings[0], entity.type))
+    return rows
+
+
+def resolved(
+    names: Sequence[NameRow],
+    decisions: Sequence[MergeDecision],
+    similar: Iterable[tuple[str, str, float]] = (),
+) -> Resolution:
+    """Return what the names of a namespace stand for."""
+    return resolve((NameUse(n.key, n.surface, n.count) for n in names), decisions, similar)
+
+
+def _rows_of(resolution: Resolution, entities: Mapping[str, EntityRow]) -> Iterable[EntityRow]:
+    for key, row in resolution.entities.items():
+        known = entities.get(key)
+        yield replace(row, name=known.name) if known and key in resolution.unspelled else row
+
+
+def _most_frequent(forms: Mapping[str, int]) -> tuple[str, int]:
+    if len(forms) == 1:  # nearly always, and this is asked about every name
+        return next(iter(forms.items()))
+    return min(forms.items(), key=lambda f: (-f[1], -len(f[0]), f[0]), default=("", 0))

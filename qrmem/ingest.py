@@ -1,0 +1,440 @@
+"""One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qrmem.collecting import seldom_collecting
+from qrmem.completeness import Completeness
+from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
+from qrmem.graph.segmenting import cut, cut_words
+from qrmem.graph.source_code import cut_code, read_code
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.inspecting import low_yields
+from qrmem.llm.caps import Caps
+from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.retrieval.fragments.gathering import is_turn
+from qrmem.retrieval.keeping import Keeper
+from qrmem.sources import PassedOver, Refused, Source, documents
+from qrmem.text.code import Outline, has_grammar, outline
+from qrmem.text.code.languages import CODE_KEY
+from qrmem.types import (
+    AddReport,
+    Document,
+    DocumentInfo,
+    Event,
+    LedgerRow,
+    Listener,
+    Reading,
+    Segment,
+)
+from qrmem.wiring import Run, Tools, measured
+
+if TYPE_CHECKING:
+    from qrmem.apart import Apart
+
+BATCH_CHARACTERS = 16_000_000
+"""Documents are read and merged together until they have so many: a merge looks at every name of
+the namespace, so that one merge for each of many small documents would be quadratic."""
+LEAST_CHARACTERS = 1000
+"""What a document counts for at least, as its names take room too."""
+HELD_SEGMENTS = 256
+"""New documents are written together until they have so many segments."""
+BREATH = 16
+"""Documents that are cut while those wait who read what was cut before."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known so far."""
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    resumed: list[str] = field(default_factory=list)
+    reused: int = 0
+    read: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    problems: list[tuple[str, int, str]] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    batch: list[str] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    held: list[tuple[Document, list[Segment]]] = field(default_factory=list)
+    held_segments: int = 0
+    batched: int = 0
+    waiting: int = 0
+    stopped: str = ""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    unparsed: list[str] = field(default_factory=list)
+
+
+class Adder:
+    """Reads the documents of one source into one namespace."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        ns: str,
+        tools: Tools,
+        *,
+        listener: Listener,
+        update: bool = False,
+        rebuild: bool = False,
+        question: str = "",
+        index: CodeIndex | None = None,
+        caps: Caps | None = None,
+        open_entity: bool = True,
+        graph_update: bool = True,
+    ) -> None:
+        """Make an adder; see `Memory.add`.
+
+        Args:
+            caps: of this run; those of the settings where there are none.
+            open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
+                `graph_update`.
+        """
+        self._open_entity = open_entity
+        self._graph_update = graph_update
+        self._store = store
+        self._ns = ns
+        self._tools = tools
+        self._listener = listener
+        self._update = update
+        self._rebuild = rebuild
+        self._question = question
+        self._run: Run = tools.run("construction", listener, caps=caps)
+        self._tally = _Tally()
+        self._index = index
+        self._has_code = False
+        self._outlined: tuple[str, Outline] | None = None
+        self._known: dict[str, str] = {}
+        self._is_alone = False
+        self._apart: Apart | None = None
+        is_embedded = tools.embedder is not None
+        self._completeness = Completeness(store, ns, is_embedded=is_embedded)
+
+    async def add(self, source: Source, glob: str | None = None) -> AddReport:
+        """Read a source; see `Memory.add`."""
+        with seldom_collecting():
+            async with self._tools.apart(self._run) as self._apart:
+                return await self._add(source, glob)
+
+    async def _add(self, source: Source, glob: str | None) -> AddReport:
+        began = time.monotonic()
+        self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
+        self._known = dict(await self._store.document_texts(self._ns))
+        self._is_alone = _is_alone(source)
+        try:
+            await self._take_all(source, glob)
+            await self._build()
+            await self._relate_code()
+            await Keeper(self._store, self._ns).renew(self._tally.read)
+        except CapReached as exc:
+            await self._stop(str(exc))
+        finally:
+            # A namespace that was not made, as the embedder failed, keeps no account either.
+            if self._run.calls and await self._store.namespace(self._ns) is not None:
+                await self._store.put_calls(self._ns, self._run.calls)
+        await self._look_at_yields()
+        return self._report(time.monotonic() - began)
+
+    async def _take_all(self, source: Source, glob: str | None) -> None:
+        try:
+            async for found in documents(source, glob):
+                await self._take(found)
+                if self._tally.batched >= BATCH_CHARACTERS:
+                    await self._build()
+        except Exception:
+            await self._flush()  # what a source gave before it broke is kept
+            raise
+
+    async def _look_at_yields(self) -> None:
+        """Warn of documents that this run read and that gave far less than is usual."""
+        tally = self._tally
+        named = {*tally.added, *tally.updated, *tally.resumed}
+        documents = [i for i in await self._store.documents(self._ns) if i.id in named]
+        if documents:
+            tally.warnings += low_yields(documents, await self._store.fact_counts(self._ns))
+        for message in tally.warnings:
+            self._listener(Event("warning", {"what": "yield", "message": message}))
+
+    async def _take(self, found: Document | Refused | PassedOver) -> None:
+        """Write a document if it is new or changed; a refused one among several is a problem."""
+        if isinstance(found, PassedOver):
+            self._tally.passed_over.update(found.reasons)
+            return
+        if isinstance(found, Refused):
+            self._tally.problems.append((found.name, -1, str(found.error)))
+            return
+        self._tally.batched += max(LEAST_CHARACTERS, len(found.text))
+        try:
+            await self._write(found)
+        except UsageError as exc:
+            if self._is_alone:
+                raise
+            self._tally.problems.append((found.id or "", -1, str(exc)))
+
+    async def _write(self, document: Document) -> None:
+        name = document.id or ""
+        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        before = self._tally.seen.get(name) or self._known.get(name)
+        if name in self._tally.seen and before == digest:
+            return
+        stored = await self._completeness.found(name) if before == digest else None
+        if before == digest and stored is None:
+            before = None  # deleted since this run began
+            del self._known[name]
+        if before not in (None, digest) and not (self._update and name not in self._tally.seen):
+            raise UsageError(
+                f"document {name!r} is there already with another text: "
+                "--update (update=True) replaces it, another id keeps both"
+            )
+        self._tally.seen[name] = digest
+        if before is None and not (CODE_KEY in document.metadata or is_turn(document.metadata)):
+            await self._hold(name, document)
+            return
+        await self._flush()
+        if stored is not None and not self._rebuild:
+            if self._update and _is_described_anew(document, stored):
+                await self._put(document, self._tally.updated)
+            elif await self._completeness.of(name):
+                self._tally.unchanged.append(name)
+                self._pass(name, self._completeness.segments(name))
+                return
+            else:
+                self._tally.resumed.append(name)
+                self._trust(await self._states(name))
+        elif before == digest:
+            await self._put(document, self._tally.updated, anew=True)
+        else:
+            await self._put(document, self._tally.added if before is None else self._tally.updated)
+        if CODE_KEY in document.metadata:
+            await self._read_code(document)
+        elif is_turn(document.metadata):
+            await self._read_turn(document)
+        self._enlist(name, await self._states(name))
+
+    async def _hold(self, name: str, document: Document) -> None:
+        """Write a new document, with those that come next: each write has its price."""
+        segments = self._checked_cut(name, document)
+        self._tally.held.append((document, segments))
+        self._tally.held_segments += len(segments)
+        if len(self._tally.held) % BREATH == 0:
+            await asyncio.sleep(0)
+        if self._tally.held_segments >= HELD_SEGMENTS:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        held, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
+        if held:
+            await self._make_namespace()
+            await self._put_new(held)
+
+    async def _put_new(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
+        """Write new documents; if one of them is refused, each for itself."""
+        try:
+            await self._store.put_documents(self._ns, written)
+        except UsageError as exc:
+            if self._is_alone:
+                raise
+            if len(written) == 1:
+                self._tally.problems.append((written[0][0].id or "", -1, str(exc)))
+            else:
+                for one in written:
+                    await self._put_new([one])
+            return
+        for document, segments in written:
+            self._tally.added.append(document.id or "")
+            self._enlist(document.id or "", Counter(pending=len(segments)))
+            await self._offer(document, segments)
+
+    async def _offer(self, document: Document, segments: Sequence[Segment]) -> None:
+        """Have other processes read a document meanwhile, if they read it as it is read here."""
+        if self._apart and not self._question and self._open_entity and self._graph_update:
+            await self._apart.offer(document.title, segments)
+
+    async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
+        name = document.id or ""
+        segments = self._checked_cut(name, document)
+        await self._make_namespace()
+        if name in self._known and self._run.reasoner.is_local:
+            # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
+            await self._store.set_summary(self._ns, name, "")
+        await self._store.put_document(self._ns, document, segments, anew=anew)
+        done.append(name)
+        self._tally.reused += (await self._states(name))["ok"]
+
+    def _trust(self, states: Counter[str]) -> None:
+        """Have more patience with a model if some of a document was read before."""
+        if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
+            self._run.meter.trust.prove()
+
+    def _checked_cut(self, name: str, document: Document) -> list[Segment]:
+        if segments := self._cut(name, document):
+            return segments
+        raise BadDocument(f"document {name!r} has nothing to read in it")
+
+    def _cut(self, name: str, document: Document) -> list[Segment]:
+        settings, cutter = self._tools.settings, self._tools.cutter
+        limit = self._tools.info.segment_tokens
+        if CODE_KEY in document.metadata:
+            how, tree = settings.code_fragments, self._outline(document)
+            return cut_code(name, document, tree, how, cutter, limit)
+        kind, _, words = settings.text_fragments.partition(":")
+        if kind == "words":
+            return cut_words(name, document, cutter, int(words))
+        return cut(name, document, cutter, limit)
+
+    def _outline(self, document: Document) -> Outline:
+        """Return a source file's outline; it is wanted twice, once after the other."""
+        if self._outlined is None or self._outlined[0] != document.text:
+            language = str(document.metadata[CODE_KEY])
+            found = outline(document.text, language)
+            if found.is_broken or not has_grammar(language):
+                self._tally.unparsed.append(document.id or "")
+            self._outlined = document.text, found
+        return self._outlined[1]
+
+    async def _read_code(self, document: Document) -> None:
+        """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
+        self._has_code = True
+        found = read_code(self._outline(document), await self._unread(document))
+        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
+        await self._store.record_all(self._ns, read)
+        self._tally.read += len(read)
+
+    async def _read_turn(self, document: Document) -> None:
+        """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
+        from qrmem.language.local import LocalReasoner
+
+        reasoner = LocalReasoner(self._tools.counter, questions_per_600=0)
+        for segment in await self._unread(document):
+            found = await reasoner.extract(segment, Reading(document.title))
+            row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
+            await self._store.record(self._ns, row, found)
+            self._tally.read += 1
+
+    async def _unread(self, document: Document) -> list[Segment]:
+        name = document.id or ""
+        rows = await self._store.ledger(self._ns, name)
+        pending = {row.segment_id for row in rows if row.state != "ok"}
+        segments = await self._store.segments_of(self._ns, name)
+        return [segment for segment in segments if segment.id in pending]
+
+    async def _relate_code(self) -> None:
+        """Bring the relations between source files up to date, where they can be computed here."""
+        if self._has_code and find_spec("scipy"):
+            self._listener(Event("phase", {"phase": "relating"}))
+            await (self._index or CodeIndex(self._store, self._ns)).refresh()
+
+    async def _make_namespace(self) -> None:
+        """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
+        info = self._tools.info
+        if not info.dimension and self._run.embedder is not None:
+            info = self._tools.info = replace(info, dimension=await measured(self._run.embedder))
+        made = await self._store.create_namespace(self._ns, info)
+        if replace(made, revision=info.revision) != info:
+            raise StoreConflict(
+                f"namespace {self._ns!r} was made meanwhile with other settings; run it again"
+            )
+
+    async def _states(self, document_id: str) -> Counter[str]:
+        return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
+
+    def _pass(self, document_id: str, segments: int) -> None:
+        """Count a complete document: it has its part in which segments share a call."""
+        self._tally.states["ok"] += segments
+        if segments == 1:
+            self._tally.source.append(document_id)
+
+    def _enlist(self, document_id: str, states: Counter[str]) -> None:
+        missing = states.total() - states["ok"]
+        self._tally.batch.append(document_id)
+        self._tally.source.append(document_id)
+        self._tally.waiting += states["pending"]
+        self._listener(Event("document", {"id": document_id, "segments": missing}))
+
+    async def _build(self) -> None:
+        await self._flush()
+        if self._tally.batch:
+            await self._read_in()
+        self._tally.batch, self._tally.source = [], []
+        self._tally.batched = self._tally.waiting = 0
+
+    async def _read_in(self) -> None:
+        if self._apart:
+            await self._apart.start(self._tally.waiting)
+        # LangGraph takes a second to import; in a thread, as others may be reading already.
+        await asyncio.to_thread(import_module, "qrmem.agents")
+        from qrmem.agents import BuildDeps, build_documents
+
+        settings = self._tools.settings
+        deps = BuildDeps(
+            store=self._store,
+            ns=self._ns,
+            reasoner=self._run.reasoner,
+            tagger=self._tools.tagger(self._run.reasoner),
+            embedder=self._run.embedder,
+            listener=self._listener,
+            concurrency=settings.concurrency,
+            similar_names=settings.similar_names,
+            fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+            take_calls=self._run.take,
+            open_entity=self._open_entity,
+            graph_update=self._graph_update,
+            apart=self._apart,
+        )
+        outcome = await build_documents(
+            deps, self._tally.batch, source=self._tally.source, question=self._question
+        )
+        self._tally.read += outcome.read
+        self._tally.states.update(outcome.states)
+        self._tally.problems.extend(outcome.problems)
+
+    async def _stop(self, reason: str) -> None:
+        """Note why the run ends early, and how far the documents of the last batch are."""
+        self._tally.stopped = reason
+        self._tally.read += self._tally.waiting
+        for document_id in self._tally.batch:
+            states = await self._states(document_id)
+            self._tally.states.update(states)
+            self._tally.read -= states["pending"]
+
+    def _report(self, seconds: float) -> AddReport:
+        tally = self._tally
+        return AddReport(
+            added=tuple(tally.added),
+            updated=tuple(tally.updated),
+            unchanged=tuple(tally.unchanged),
+            read=tally.read,
+            reused=tally.reused,
+            states=dict(tally.states),
+            problems=tuple(tally.problems),
+            usage=self._run.usage,
+            seconds=seconds,
+            resumed=tuple(tally.resumed),
+            stopped=tally.stopped,
+            warnings=tuple(tally.warnings),
+            passed_over=dict(tally.passed_over),
+            unparsed=tuple(dict.fromkeys(tally.unparsed)),
+        )
+
+
+def _is_alone(source: object) -> bool:
+    """Whether a source is one document, so that what is wrong with it is an error."""
+    if isinstance(source, str | Path):
+        return not Path(source).is_dir()
+    return isinstance(source, Document | Mapping)
+
+
+def _is_described_anew(document: Document, stored: DocumentInfo) -> bool:
+    """Whether title or metadata differ from what is stored with the same text."""
+    return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

@@ -1,0 +1,1 @@
+"""qrmem inside of other frameworks."""

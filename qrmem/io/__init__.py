@@ -1,0 +1,1 @@
+"""Memories in and out of files: archives, extractions made elsewhere."""

@@ -1,0 +1,218 @@
+"""From a store to an archive: the facts, what the graph makes of them, and what runs left behind.
+
+Everything is asked for by key and written in an order of its own, so that equal memories give equal
+bytes. Of the view only that is written which does not follow from the facts alone: which names are
+one entity, and which segments and questions the graph holds.
+"""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeVar
+
+from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, VectorKind
+from qrmem.io.archive.file import Writer
+from qrmem.io.archive.lines import (
+    DERIVED,
+    FOLD,
+    HEAD,
+    VERSION,
+    DocumentLine,
+    EntityLine,
+    Head,
+    SegmentLine,
+    VectorLine,
+)
+from qrmem.io.archive.vectors import encoded
+from qrmem.types import Archived, Document, DocumentInfo, LedgerRow, Segment
+
+T = TypeVar("T")
+
+_BATCH = 256
+_ALL = 2**31 - 1
+_PASSES = ("extraction", "supplement", "oriented")
+
+
+async def export_archive(
+    store: GraphStore, ns: str, path: str | os.PathLike[str], *, runs: bool = False
+) -> Archived:
+    """Write a namespace to a file; what stood there is replaced once the archive is whole.
+
+    Args:
+        runs: write trails, the ledger of calls and cached replies too.
+
+    Raises:
+        NotFound: there is no such namespace.
+        StoreConflict: somebody changed it meanwhile.
+        StoreUnavailable: the store or the file's place does not answer.
+    """
+    before = await _state(store, ns, runs=runs)
+    info = before.info
+    head = Head(
+        VERSION, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, runs=runs
+    )
+    with Writer(path) as out:
+        out.write(HEAD, head)
+        segments = await _write_documents(store, ns, out, before)
+        entities = await _write_graph(store, ns, out)
+        if runs:
+            await _write_runs(store, ns, out)
+        if await _state(store, ns, runs=runs) != before:
+            raise StoreConflict(f"namespace {ns!r} changed while it was exported; export it again")
+        checksum = out.finish()
+    return Archived(str(path), len(before.documents), segments, entities, checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What shows that somebody changed a namespace."""
+
+    info: NamespaceInfo
+    documents: Sequence[DocumentInfo]
+    ledger: Mapping[str, LedgerRow]
+    counts: Mapping[str, int]
+    rest: tuple[Any, ...]
+
+
+async def _state(store: GraphStore, ns: str, *, runs: bool) -> _State:
+    info = await store.namespace(ns)
+    if info is None:
+        raise NotFound(f"no namespace {ns!r} in {store.location}")
+    counts = dict(await store.counts(ns))
+    return _State(
+        info=info,
+        documents=list(await store.documents(ns)),
+        ledger={row.segment_id: row for row in await store.ledger(ns)},
+        counts=counts if runs else counts | {"trails": 0},
+        rest=(list(await store.decisions(ns)), len(await store.owners(ns, "segment"))),
+    )
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+
+async def _write_documents(store: GraphStore, ns: str, out: Writer, state: _State) -> int:
+    """Write all documents with what hangs on their segments; return how many segments."""
+    accepted: defaultdict[str, list[str]] = defaultdict(list)
+    for question in await store.questions(ns):
+        accepted[question.segment_id].append(question.text)
+    count = 0
+    for info in state.documents:
+        document, segments, merged, contributions = await asyncio.gather(
+            store.document(ns, info.id),
+            store.segments_of(ns, info.id),
+            store.merged_segments(ns, info.id),
+            store.contributions(ns, info.id, kinds=_PASSES),
+        )
+        if document is None:
+            raise StoreConflict(f"document {info.id!r} was deleted while it was exported")
+        out.write("document", _document_line(document, info))
+        for segment in segments:
+            _check_text(store, segment, document)
+            row = state.ledger.get(segment.id, LedgerRow(segment.id, "pending"))
+            digest, questions = merged.get(segment.id, ""), tuple(accepted[segment.id])
+            out.write("segment", _segment_line(segment, row, digest, questions))
+        for contribution in contributions:
+            out.write("contribution", contribution)
+        ids = [segment.id for segment in segments]
+        await _write_vectors(store, ns, out, "segment", ids)
+        count += len(segments)
+    return count
+
+
+def _document_line(document: Document, info: DocumentInfo) -> DocumentLine:
+    return DocumentLine(
+        id=info.id,
+        text=document.text,
+        title=document.title,
+        metadata=document.metadata,
+        parts=document.parts,
+        summary=info.summary,
+    )
+
+
+def _segment_line(
+    segment: Segment, row: LedgerRow, merged: str, questions: tuple[str, ...]
+) -> SegmentLine:
+    return SegmentLine(
+        id=segment.id,
+        start=segment.start,
+        end=segment.end,
+        tokens=segment.tokens,
+        part=segment.part,
+        state=row.state,
+        reason=row.reason,
+        reasoner=row.reasoner,
+        merged=merged,
+        questions=questions,
+    )
+
+
+def _check_text(store: GraphStore, segment: Segment, document: Document) -> None:
+    if document.text[segment.start : segment.end] != segment.text:
+        raise StoreUnavailable(
+            f"{store.location} is damaged: segment {segment.id!r} is no part of {document.id!r}"
+        )
+
+
+async def _write_vectors(
+    store: GraphStore, ns: str, out: Writer, kind: VectorKind, owners: Sequence[str]
+) -> None:
+    """Write the vectors of some owners, in their order."""
+    name = "vector" if kind == "segment" else "relation"
+    for some in _batches(owners, _BATCH):
+        found = await store.vectors(ns, kind, some)
+        marked = zip(found.owners, found.matrix, strict=True)
+        for owner, rows in groupby(marked, key=lambda pair: pair[0]):
+            out.write(name, VectorLine(owner, tuple(encoded(row) for _, row in rows)))
+
+
+# --- the graph and the runs ----------------------------------------------------------------------
+
+
+async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
+    """Write decisions, entities and folded descriptions; return how many entities."""
+    for decision in await store.decisions(ns):
+        out.write("decision", decision)
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for row in await store.names(ns):
+        names[row.entity].append(row.key)
+    entities = await store.list_entities(ns, _ALL)
+    for entity in sorted(entities, key=lambda entity: entity.key):
+        own = tuple(sorted(names[entity.key]))
+        out.write("entity", EntityLine(entity.key, entity.name, entity.type, own))
+    folded = [key for key in await store.kept_keys(ns) if key.startswith(FOLD)]
+    if folded:
+        from qrmem.agents.folding import current_keys
+
+        current = await current_keys(store, ns)
+        await _write_kept(store, ns, out, "fold", [key for key in folded if key in current])
+    return len(entities)
+
+
+async def _write_kept(
+    store: GraphStore, ns: str, out: Writer, kind: str, keys: Sequence[str]
+) -> None:
+    for some in _batches(keys, _BATCH):
+        for kept in await store.kept(ns, some):
+            out.write(kind, kept)
+
+
+async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
+    for trail in reversed(await store.trails(ns, _ALL)):
+        out.write("trail", trail)
+    for call in await store.calls(ns):
+        out.write("call", call)
+    keys = await store.kept_keys(ns)
+    replies = [key for key in keys if not key.startswith((FOLD, DERIVED))]
+    await _write_kept(store, ns, out, "reply", replies)
+    await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

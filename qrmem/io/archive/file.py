@@ -1,0 +1,262 @@
+"""The file of an archive: lines with a checksum, written whole or not at all, read if whole."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from qrmem.errors import BadImport, MissingError, StoreUnavailable, UsageError
+from qrmem.graphstore.codec import canonical
+from qrmem.io.archive.checked import Wrong, checked
+from qrmem.io.archive.lines import END, HEAD, KINDS, VERSION, End, Head
+
+_BEGINS = b'{"qrmem":'
+_LONGEST_HEAD = 4096
+_LONGEST_END = 256
+_LONGEST_LINE = 1 << 30
+"""More than a store can keep of one text; a longer line is not read into memory."""
+
+_CHUNK = 1 << 20
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_LOOSE = frozenset({"contribution", "fold", "trail", "call", "reply"})
+"""Kinds that stores keep as JSON: a model's words may hold half of a surrogate pair there."""
+
+
+class Writer:
+    """An archive that is being written beside its place, and put there when it is whole."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._part = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex[:8]}.part")
+        self._digest = hashlib.sha256()
+        self._lines = 0
+
+    def __enter__(self) -> Self:
+        try:
+            _check_place(self._path)
+            self._file: IO[bytes] = self._part.open("xb")
+        except OSError as exc:
+            raise _unwritable(self._path, exc) from exc
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def write(self, kind: str, value: Any) -> None:
+        """Add a line."""
+        try:
+            line = canonical({kind: value}) + b"\n"
+        except ValueError as exc:
+            raise UsageError(f"a {kind} holds a number that is not finite: {exc}") from exc
+        self._digest.update(line)
+        self._lines += 1
+        try:
+            self._file.write(line)
+        except OSError as exc:
+            raise _unwritable(self._path, exc) from exc
+
+    def finish(self) -> str:
+        """Write the end, put the archive in its place and return its checksum."""
+        checksum = self._digest.hexdigest()
+        self.write(END, End(self._lines, checksum))
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._part.replace(self._path)
+        except OSError as exc:
+            raise _unwritable(self._path, exc) from exc
+        return checksum
+
+
+def _check_place(path: Path) -> None:
+    """Refuse to write over anything but another archive: a memory has a path too."""
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
+        return
+    if not path.is_file():
+        raise UsageError(f"{path} is no file that can be written over; choose another name")
+    with path.open("rb") as file:
+        begins = file.read(len(_BEGINS))
+    if begins not in (b"", _BEGINS):
+        raise UsageError(f"{path} is there and is no archive; choose another name")
+
+
+def _unwritable(path: Path, exc: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An archive that was found whole.
+
+    Attributes:
+        size: bytes before its last line.
+    """
+
+    path: Path
+    head: Head
+    end: End
+    size: int
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Look at head, end and checksum.
+
+        Raises:
+            BadImport: it is no archive, or is cut or altered.
+            MissingError: it was written by a newer qrmem.
+        """
+        place = Path(path)
+        try:
+            if not stat.S_ISREG(place.stat().st_mode):
+                raise BadImport(f"{place} is no archive: it is no regular file")
+            with place.open("rb") as file:
+                head = _head(place, file)
+                end, size = _end(place, file)
+                file.seek(0)
+                if _sums(file, size) != (end.lines, end.sha256):
+                    raise _damaged(place, "its checksum does not fit")
+        except OSError as exc:
+            raise BadImport(f"cannot read {place}: {exc.strerror or exc}") from exc
+        return cls(place, head, end, size)
+
+    def lines(self) -> Iterator[tuple[int, str, Any]]:
+        """Yield number, kind and record of every line between head and end.
+
+        Raises:
+            BadImport: a line is not what it should be, or the file changed meanwhile.
+        """
+        digest = hashlib.sha256()
+        try:
+            with self.path.open("rb") as file:
+                for number in range(1, self.end.lines + 1):
+                    raw = file.readline(_LONGEST_LINE)
+                    digest.update(raw)
+                    if number > 1:
+                        yield number, *self._line(raw, number)
+        except OSError as exc:
+            raise BadImport(f"cannot read {self.path}: {exc.strerror or exc}") from exc
+        if digest.hexdigest() != self.end.sha256:
+            raise _damaged(self.path, "it changed while it was read")
+
+    def refused(self, number: int, why: str) -> BadImport:
+        """Return the error for a line."""
+        return BadImport(f"{self.path}, line {number}: {why}; nothing was imported")
+
+    def _line(self, raw: bytes, number: int) -> tuple[str, Any]:
+        try:
+            kind, value = _parsed(raw)
+            if kind not in KINDS:
+                raise Wrong(f"no line is called {kind[:40]!r}")
+            if kind not in _LOOSE and _SURROGATE.search(raw):
+                _check_pairs(value)
+            return kind, checked(value, KINDS[kind], kind)
+        except (ValueError, RecursionError) as exc:
+            raise self.refused(number, _why(exc)) from exc
+
+
+def _parsed(raw: bytes) -> tuple[str, Any]:
+    """Return kind and value of a line."""
+    if not raw.endswith(b"\n"):
+        raise Wrong("it is too long")
+    value = json.loads(raw.decode(), parse_constant=_no_number)
+    if type(value) is not dict or len(value) != 1:
+        raise Wrong("it is no object with one key")
+    ((kind, inner),) = value.items()
+    return kind, inner
+
+
+def _no_number(word: str) -> None:
+    raise Wrong(f"{word} is no number")
+
+
+def _check_pairs(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Wrong("a text holds half of a surrogate pair") from None
+
+
+def _why(exc: Exception) -> str:
+    if isinstance(exc, Wrong):
+        return str(exc)
+    return "it is nested too deeply" if isinstance(exc, RecursionError) else "it is no JSON"
+
+
+def _head(path: Path, file: IO[bytes]) -> Head:
+    raw = file.readline(_LONGEST_HEAD)
+    try:
+        kind, value = _parsed(raw)
+    except (ValueError, RecursionError):
+        kind, value = "", {}
+    if kind != HEAD or type(value) is not dict:
+        raise BadImport(f"{path} is no qrmem archive: its first line is another")
+    version = value.get("version")
+    if type(version) is int and version > VERSION:
+        raise MissingError(
+            f"{path} has version {version} of the archive's form, and this qrmem reads up to"
+            f" {VERSION}: upgrade qrmem (pip install -U qrmem), then import it again"
+        )
+    try:
+        head = checked(value, Head, "the head")
+        _check_head(head)
+    except ValueError as exc:
+        raise BadImport(f"{path}, line 1: {_why(exc)}; nothing was imported") from exc
+    return head
+
+
+def _check_head(head: Head) -> None:
+    ranges = {
+        "version": (head.version, 1, VERSION),
+        "segment_tokens": (head.segment_tokens, 1, 2**31 - 1),
+        "dimension": (head.dimension, 0, 2**20),
+    }
+    for name, (value, least, most) in ranges.items():
+        if not least <= value <= most:
+            raise Wrong(f"{name} is {value}, not from {least} to {most}")
+
+
+def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:
+    """Return the last line and where it begins."""
+    size = file.seek(0, os.SEEK_END)
+    begin = max(0, size - _LONGEST_END)
+    file.seek(begin)
+    tail = file.read()
+    at = tail.rfind(b"\n", 0, -1) + 1
+    try:
+        kind, value = _parsed(tail[at:])
+        if kind == END:
+            return checked(value, End, "the end"), begin + at
+    except (ValueError, RecursionError):
+        pass
+    raise _damaged(path, "its last line is missing")
+
+
+def _sums(file: IO[bytes], size: int) -> tuple[int, str]:
+    """Return the number of lines in the first `size` bytes, and their checksum."""
+    digest, lines, left = hashlib.sha256(), 0, size
+    while chunk := file.read(min(_CHUNK, left)):
+        digest.update(chunk)
+        lines += chunk.count(b"\n")
+        left -= len(chunk)
+    return lines, digest.hexdigest()
+
+
+def _damaged(path: Path, why: str) -> BadImport:
+    return BadImport(
+        f"{path} is cut or altered: {why}; nothing was imported. Export it again, or copy it anew"
+    )

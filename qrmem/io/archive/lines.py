@@ -1,0 +1,122 @@
+"""What the lines of an archive hold; `docs/archive.md` describes them for other programs.
+
+An archive is UTF-8 text, one JSON object a line, each with one key: the line's kind. The first line
+is the head, the last the end; nothing in between depends on the store, the clock or the order of
+arrival. Fields that hold their default are left out, so a record may gain a field with a default
+and older archives stay readable; an older qrmem refuses a line with a field that it does not know,
+rather than drop it. Anything else about the form that changes raises `VERSION`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qrmem.graphstore.protocol import Kept
+from qrmem.types import CallRecord, Contribution, MergeDecision, Part, Scalar, SegmentState, Trail
+
+VERSION = 1
+
+HEAD, END = "qrmem", "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the namespace was made with.
+
+    Attributes:
+        version: of the form.
+        runs: whether trails, calls and cached replies are in (`--all`).
+    """
+
+    version: int
+    tokenizer: str
+    segment_tokens: int
+    embedder: str = "none"
+    dimension: int = 0
+    runs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How many lines come before, and the SHA-256 of all their bytes, line ends included."""
+
+    lines: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLine:
+    """A document; its segments, what was read out of them and their vectors follow."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLine:
+    """A segment of the document above, in order; its text is that of the document.
+
+    Attributes:
+        state: how far it is, with `reason` and `reasoner`, as the ledger has it.
+        merged: digest of the contributions that the graph holds of it; "" if it holds none.
+        questions: the accepted questions.
+    """
+
+    id: str
+    start: int
+    end: int
+    tokens: int
+    part: str = ""
+    state: SegmentState = "pending"
+    reason: str = ""
+    reasoner: str = ""
+    merged: str = ""
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLine:
+    """Vectors of a segment, or of a relation's text: float32, little-endian, in base64."""
+
+    owner: str
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLine:
+    """A node of the graph, and the keys of the names that stand for it."""
+
+    key: str
+    name: str
+    type: str
+    names: tuple[str, ...]
+
+
+KINDS: Mapping[str, type] = {
+    "document": DocumentLine,
+    "segment": SegmentLine,
+    "contribution": Contribution,
+    "vector": VectorLine,
+    "decision": MergeDecision,
+    "entity": EntityLine,
+    "fold": Kept,
+    "trail": Trail,
+    "call": CallRecord,
+    "reply": Kept,
+    "relation": VectorLine,
+}
+"""Kinds in the order in which they come; the first four for one document after the other."""
+
+OF_A_DOCUMENT: Sequence[str] = ("document", "segment", "contribution", "vector")
+OF_RUNS: Sequence[str] = ("trail", "call", "reply", "relation")
+"""Those that are there with `--all` only."""
+
+FOLD = "fold:"
+"""What the key of a folded description starts with."""
+
+DERIVED = "code:"
+"""What the keys of outlines and relations of source code start with: they are made anew, and no
+stranger's are ever unpacked. Everything else that is kept is a reply."""

@@ -1,0 +1,199 @@
+"""Files of extractions: HippoRAG's OpenIE results, and plain triples (JSON, JSON Lines, TSV).
+
+In a file of plain triples every record is somebody's word, so a wrong one is an error that names
+its line. In a file of passages the triples are a model's output, of which a share is always
+malformed: those are left out and counted, as HippoRAG itself does.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import BadImport
+from qrmem.io.openie.extraction import Extraction, Passage, Triple
+
+_FIELDS = ("subject", "relation", "object", "passage")
+_OF_TRIPLES = frozenset({*_FIELDS, "passage_id"})
+_SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+
+
+class _Wrong(ValueError):
+    """A record is not in its form."""
+
+
+def read_openie(path: str | PathLike[str]) -> Extraction:
+    """Read a file; its form follows from its name, else from how it begins.
+
+    Raises:
+        BadImport: it cannot be read, or a record is not in its form; the message names it.
+    """
+    place = Path(path)
+    try:
+        text = place.read_bytes().decode("utf-8-sig")
+    except OSError as exc:
+        raise BadImport(f"cannot read {place}: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise BadImport(f"{place} is no UTF-8 text (byte {exc.start})") from exc
+    found = _Collected()
+    for where, item in _items(place, text):
+        try:
+            found.take(where, item)
+        except _Wrong as exc:
+            raise BadImport(f"{place}, {where}: {exc}; nothing was imported") from exc
+    if not found.extraction.passages:
+        raise BadImport(f"{place} holds no passage and no triple")
+    return found.extraction
+
+
+# --- forms ---------------------------------------------------------------------------------------
+
+
+def _items(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield every record with its place."""
+    form = _SUFFIXES.get(path.suffix.lower()) or _form_of(text)
+    if form == "tsv":
+        yield from _rows(text)
+    elif form == "jsonl":
+        for where, line in _lines(text):
+            yield where, _parsed(path, line, where)
+    else:
+        yield from _whole(_parsed(path, text, ""))
+
+
+def _form_of(text: str) -> str:
+    first = text.lstrip()[:1]
+    if first not in ("{", "["):
+        return "tsv"
+    try:
+        json.JSONDecoder().decode(text)
+    except json.JSONDecodeError as exc:
+        return "jsonl" if exc.msg == "Extra data" else "json"
+    except (ValueError, RecursionError):
+        pass
+    return "json"
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield f"line {number}", line.removesuffix("\r")
+
+
+def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
+    for where, line in _lines(text):
+        cells = line.split("\t")
+        if where == "line 1" and {cell.strip().lower() for cell in cells} <= {*_OF_TRIPLES, "id"}:
+            continue
+        yield where, cells
+
+
+def _parsed(path: Path, text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as exc:
+        raise BadImport(
+            f"{path}, {where or f'line {exc.lineno}'}: it is no JSON ({exc.msg})"
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise BadImport(f"{path}{where and f', {where}'}: its JSON cannot be read ({exc})") from exc
+
+
+def _whole(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the records of a JSON document: a list, or HippoRAG's `{"docs": […]}`."""
+    items = value.get("docs") if isinstance(value, dict) else value
+    if not isinstance(items, list):
+        yield "its beginning", value
+        return
+    for number, item in enumerate(items, 1):
+        yield f"record {number}", item
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+class _Collected:
+    """Passages so far; triples of one passage come together, wherever they stand."""
+
+    def __init__(self) -> None:
+        self.extraction = Extraction()
+        self._named: dict[str, Passage] = {}
+
+    def take(self, where: str, item: Any) -> None:
+        """Take a record."""
+        if isinstance(item, Mapping) and "subject" in item:
+            self._take_triple(where, _cells(item))
+        elif isinstance(item, Mapping):
+            self._take_passage(where, item)
+        elif isinstance(item, Sequence) and not isinstance(item, str):
+            self._take_triple(where, item)
+        else:
+            raise _Wrong(f"it is a {type(item).__name__}, not a triple or a passage")
+
+    def _take_triple(self, where: str, cells: Sequence[Any]) -> None:
+        if len(cells) != len(_FIELDS):
+            raise _Wrong(
+                f"it has {len(cells)} fields, not 4: subject, relation, object, passage id"
+            )
+        words = []
+        for name, cell in zip(_FIELDS, cells, strict=True):
+            word = _word(cell)
+            if word is None:
+                raise _Wrong(f"its {name} is {'empty' if isinstance(cell, str) else 'no text'}")
+            words.append(word)
+        subject, relation, object, passage = words
+        if passage not in self._named:
+            self._add(Passage(where, passage))
+        self._named[passage].triples.append(Triple(subject, relation, object))
+
+    def _take_passage(self, where: str, item: Mapping[str, Any]) -> None:
+        """Take a passage as HippoRAG keeps it: `title` and `text`, else the whole in `passage`."""
+        text = item.get("text", item.get("passage"))
+        title, id_ = item.get("title") or "", item.get("idx", item.get("id"))
+        if not isinstance(text, str) or not text.strip() or not isinstance(title, str):
+            raise _Wrong("it is no passage: it has no text" if text is None else "it has no text")
+        if id_ is not None and _word(id_) is None:
+            raise _Wrong("its id is no text")
+        passage = Passage(where, _word(id_) or "", text, title)
+        passage.entities += self._kept(item, "extracted_entities", _word)
+        passage.triples += self._kept(item, "extracted_triples", _triple)
+        self._add(passage)
+
+    def _kept(self, item: Mapping[str, Any], field: str, made: Any) -> list[Any]:
+        values = item.get(field)
+        values = [] if values is None else values
+        if not isinstance(values, list):
+            raise _Wrong(f"its {field} are no list")
+        found = [made(value) for value in values]
+        self.extraction.malformed += found.count(None)
+        return [value for value in found if value is not None]
+
+    def _add(self, passage: Passage) -> None:
+        self.extraction.passages.append(passage)
+        if passage.id:
+            self._named.setdefault(passage.id, passage)
+
+
+def _cells(item: Mapping[str, Any]) -> Sequence[Any]:
+    if unknown := item.keys() - _OF_TRIPLES:
+        raise _Wrong(f"it has a field {min(map(str, unknown))!r} that a triple has not")
+    *triple, passage = _FIELDS
+    return [*(item.get(name) for name in triple), item.get(passage, item.get("passage_id"))]
+
+
+def _triple(value: Any) -> Triple | None:
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    words = [_word(cell) for cell in value]
+    return Triple(*words) if all(words) else None  # type: ignore[arg-type]
+
+
+def _word(value: Any) -> str | None:
+    """Return a cell as text; a number may stand where a name may."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    return (" ".join(value.split()) or None) if isinstance(value, str) else None
+
+
+__all__ = ["read_openie"]

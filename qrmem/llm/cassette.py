@@ -1,0 +1,303 @@
+"""Records chat exchanges to a plain file, and replays them with no network.
+
+A cassette is a text file of JSON lines, one exchange each, sorted, so that two recordings of a run
+are equal and a change shows as changed lines. Keys, URLs and headers are never in it.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from qrmem.errors import OutputFailed, UsageError
+from qrmem.llm.exchange import Exchange, send
+from qrmem.llm.staged import model_for, models_of
+from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
+
+FORMAT = 1
+_REPLY: Mapping[str, type] = {
+    "text": str,
+    "tokens_in": int,
+    "tokens_out": int,
+    "cached_tokens": int,
+    "finish_reason": str,
+    "model": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One exchange, and the model that it was with."""
+
+    model: str
+    request: ChatRequest
+    reply: ChatReply
+
+
+class Tape:
+    """A cassette that is being recorded; one that is there already is added to.
+
+    The file is written as the exchanges come, and put into an order when it is closed that does not
+    depend on which reply came first.
+    """
+
+    def __init__(self, path: Path, chat: ChatModel) -> None:
+        """Open a cassette for the exchanges with a chat model.
+
+        Raises:
+            UsageError: there is a file that is no cassette, or the path cannot be written.
+        """
+        self._path = path
+        self._name = chat.name
+        self._lines: dict[str, str] = {}
+        self._is_whole = True
+        if path.exists() and path.stat().st_size:
+            self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
+        self._write()
+
+    def recording(self, chat: ChatModel) -> "Recorder":
+        """Return the chat model with every exchange written down."""
+        return Recorder(chat, self)
+
+    def add(self, entry: Entry) -> None:
+        """Write one exchange down; the last reply to a request counts."""
+        key, line = _key(entry.request), _line(entry)
+        if self._lines.get(key) != line:
+            self._lines[key] = line
+            self._append(line)
+
+    def _append(self, line: str) -> None:
+        """Write a line at the end, unless one before could not be: `close` writes all again."""
+        if self._is_whole:
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(line)
+            except OSError:
+                self._is_whole = False
+
+    def close(self) -> None:
+        """Bring the lines into order.
+
+        Raises:
+            OutputFailed: they cannot be written; the run that was recorded is done all the same.
+        """
+        try:
+            self._write()
+        except UsageError as exc:
+            raise OutputFailed(str(exc)) from exc
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _write(self) -> None:
+        """Write the file anew, beside the old one, which a full disk leaves as it is."""
+        text = _heading(self._name) + "".join(sorted(self._lines.values()))
+        target = self._path.resolve()
+        new = target.with_name(f"{target.name}.new")
+        try:
+            new.write_text(text, encoding="utf-8")
+            new.replace(target)
+        except OSError as exc:
+            new.unlink(missing_ok=True)
+            message = f"the cassette {self._path} cannot be written: {exc.strerror}"
+            raise UsageError(message) from exc
+
+
+class Recorder:
+    """A chat model whose exchanges go on tape, replies from the cache included."""
+
+    def __init__(self, chat: ChatModel, tape: Tape) -> None:
+        self._chat = chat
+        self._tape = tape
+
+    @property
+    def name(self) -> str:
+        """Name of the model behind it."""
+        return self._chat.name
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of all models behind it."""
+        return models_of(self._chat)
+
+    def model_for(self, stage: str) -> str:
+        """Return the name of the model that a stage is sent to."""
+        return model_for(self._chat, stage)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Ask and write the exchange down."""
+        return await self.send(Exchange(request))
+
+    async def send(self, exchange: Exchange) -> ChatReply:
+        """Send onward and write the exchange down."""
+        request = exchange.request
+        reply = await send(self._chat, exchange)
+        self._tape.add(Entry(model_for(self._chat, request.stage), request, reply))
+        return reply
+
+
+class Player:
+    """A chat model that answers out of a cassette, and from nowhere else."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a cassette.
+
+        Raises:
+            UsageError: there is none, or it is not one.
+        """
+        self._path = path
+        self._name, entries = _read(path)
+        self._replies = {_key(entry.request): entry.reply for entry in entries}
+        self._requests = [entry.request for entry in entries]
+        self._models = {entry.request.stage: entry.model for entry in entries}
+        self._unused = set(self._replies)
+
+    @property
+    def name(self) -> str:
+        """Name of the model that was recorded."""
+        return self._name
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of all models that were recorded."""
+        return tuple(dict.fromkeys(self._models.values())) or (self._name,)
+
+    def model_for(self, stage: str) -> str:
+        """Return the name of the model that a stage was sent to."""
+        return self._models.get(stage, self._name)
+
+    @property
+    def unused(self) -> int:
+        """Exchanges of the cassette that nothing has asked for."""
+        return len(self._unused)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the recorded reply.
+
+        Raises:
+            UsageError: nothing was recorded for this request; names the first difference.
+        """
+        key = _key(request)
+        if key not in self._replies:
+            raise UsageError(self._difference(request))
+        self._unused.discard(key)
+        return self._replies[key]
+
+    def _difference(self, request: ChatRequest) -> str:
+        head = f"{self._path} holds no reply to this {request.stage or 'chat'} request"
+        wanted = _shown(request)
+        alike = [r for r in self._requests if r.stage == request.stage]
+        if not alike:
+            what = "such request" if self._requests else "request at all"
+            return f"{head}: no {what} was recorded"
+        nearest = max(alike, key=lambda known: _likeness(wanted, _shown(known)))
+        for ours, theirs in zip(wanted, [*_shown(nearest), *[""] * len(wanted)], strict=False):
+            if ours != theirs:
+                known, asked = _around(theirs, ours), _around(ours, theirs)
+                return f"{head}; nearest one: {known!r} where now {asked!r} is asked"
+        return f"{head}; the nearest one is longer"
+
+
+def _shown(request: ChatRequest) -> list[str]:
+    """Return what shapes a reply, line by line, plain settings first."""
+    settings = {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_tokens": request.max_tokens,
+        "attempt": request.attempt,
+        "schema_name": request.schema_name,
+    }
+    lines = [f"{name}: {value}" for name, value in settings.items()]
+    lines += [f"{m.role}: {line}" for m in request.messages for line in m.content.splitlines()]
+    return [*lines, f"schema: {json.dumps(request.schema, sort_keys=True)}"]
+
+
+def _likeness(first: list[str], second: list[str]) -> float:
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).quick_ratio()
+
+
+def _around(text: str, other: str) -> str:
+    """Return the part of a text in which it begins to differ from another, at most 120 long."""
+    pairs = enumerate(zip(text, other, strict=False))
+    start = max(0, next((at for at, (a, b) in pairs if a != b), 0) - 40)
+    return f"{'…' if start else ''}{text[start : start + 120]}"
+
+
+def _heading(model: str) -> str:
+    return json.dumps({"cassette": FORMAT, "model": model}) + "\n"
+
+
+def _key(request: ChatRequest) -> str:
+    return hashlib.sha256("\n".join(_shown(request)).encode("utf-8", "replace")).hexdigest()
+
+
+def _line(entry: Entry) -> str:
+    request = entry.request
+    asked = {
+        "stage": request.stage,
+        "segment_id": request.segment_id,
+        "attempt": request.attempt,
+        "prompt": request.prompt,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_tokens": request.max_tokens,
+        "schema_name": request.schema_name,
+        "schema": request.schema,
+        "messages": [[message.role, message.content] for message in request.messages],
+    }
+    said = {name: value for name, value in asdict(entry.reply).items() if name in _REPLY}
+    line = {"model": entry.model, "request": asked, "reply": said}
+    return json.dumps(line, ensure_ascii=True) + "\n"
+
+
+def _read(path: Path) -> tuple[str, list[Entry]]:
+    try:
+        heading, *lines = _whole_lines(path.read_text(encoding="utf-8-sig")) or [""]
+        return _model(heading), [_entry(n, line) for n, line in enumerate(lines, 2) if line.strip()]
+    except (OSError, ValueError) as exc:
+        said = exc.strerror if isinstance(exc, OSError) else exc
+        raise UsageError(f"{path} is no cassette: {said}") from exc
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return the lines, without a last one in the middle of which a recording was killed."""
+    lines = text.splitlines()
+    if len(lines) > 1 and not text.endswith("\n"):
+        try:
+            json.loads(lines[-1])
+        except ValueError:
+            lines.pop()
+    return lines
+
+
+def _model(heading: str) -> str:
+    try:
+        start = json.loads(heading)
+        version, model = start["cassette"], str(start["model"])
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ValueError("it does not begin like one") from exc
+    if version != FORMAT:
+        raise ValueError(f"format {version}, this version reads {FORMAT}")
+    return model
+
+
+def _entry(number: int, line: str) -> Entry:
+    try:
+        found = json.loads(line)
+        asked, said = dict(found["request"]), found["reply"]
+        messages = [Message(role, str(content)) for role, content in asked["messages"]]
+        request = ChatRequest(**{**asked, "messages": tuple(messages)})
+        if not all(isinstance(value, _REPLY[name]) for name, value in said.items()):
+            raise ValueError("a part of the reply is of a wrong type")
+        return Entry(str(found["model"]), request, ChatReply(**said))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ValueError(f"line {number} is no exchange: {exc}") from exc
+
+
+__all__ = ["Player", "Recorder", "Tape"]

@@ -1,0 +1,196 @@
+"""Embeddings by sentence-transformers, in a thread of their own (extra `local`)."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from qrmem.errors import MissingError
+from qrmem.llm.vectors import product_rows, unit_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH = 32
+_TURN = 256
+"""Texts handed to the encoder at once; an interruption waits for no more than these."""
+OVERLAP = 32
+"""Word pieces that neighbouring windows share, so that a sentence at a border is read whole."""
+_LONGEST_WINDOW = 512
+"""Word pieces of a window where a model says nothing or claims to read without end."""
+
+
+class SentenceEncoder:
+    """Any sentence-transformers model; it is loaded with the first use."""
+
+    def __init__(
+        self, name: str, source: str, *, lowers: bool = False, by_product: bool = False
+    ) -> None:
+        """Take a model.
+
+        Args:
+            name: what is recorded in a namespace.
+            source: a folder, or a name on the Hugging Face hub.
+            lowers: whether texts are read in lower case.
+            by_product: rank by dot products instead of cosines.
+        """
+        self._name = name
+        self._source = source
+        self._lowers = lowers
+        self._by_product = by_product
+        self._lock = threading.Lock()
+        self._model: Any = None
+        self._pieces: Any = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    @property
+    def name(self) -> str:
+        """What is recorded in a namespace."""
+        return self._name
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector; by product, one more than the model's."""
+        return self._own_dimension() + self._by_product
+
+    def _own_dimension(self) -> int:
+        model = self._loaded()
+        # sentence-transformers 5.3 renamed the method and warns about the old name.
+        ask = getattr(model, "get_embedding_dimension", None)
+        return int(ask() if ask else model.get_sentence_embedding_dimension())
+
+    def windows(self, text: str) -> Sequence[str]:
+        """Cut a text at word borders into pieces that the encoder reads whole."""
+        model = self._loaded()
+        encoding = self._pieces.encode(text, add_special_tokens=False)
+        size = min(int(model.max_seq_length or _LONGEST_WINDOW), _LONGEST_WINDOW)
+        size -= self._pieces.num_special_tokens_to_add(False)
+        if len(encoding.offsets) <= size:
+            return [text]
+        spans = list(_spans(encoding.word_ids, size, min(OVERLAP, size // 4)))
+        return [text[encoding.offsets[a][0] : encoding.offsets[b - 1][1]] for a, b in spans]
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> "NDArray[np.float32]":
+        """Return `(len(texts), dimension)`, rows of unit length; the event loop goes on meanwhile.
+
+        Raises:
+            MissingError: the model cannot be loaded.
+            ModelUnavailable: it gave what is no vector.
+        """
+        import numpy as np
+
+        loop = asyncio.get_running_loop()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="qrmem-embed")
+        dimension = await loop.run_in_executor(self._thread, lambda: self.dimension)
+        result = np.empty((len(texts), dimension), dtype=np.float32)
+        # Texts of like length share a batch, so that little is spent on padding.
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
+        for start in range(0, len(order), _TURN):
+            turn = order[start : start + _TURN]
+            chosen = [texts[i] for i in turn]
+            rows = await loop.run_in_executor(self._thread, self._encode, chosen, kind)
+            result[turn] = self._rows(rows, len(turn), kind)
+        return result
+
+    def _rows(self, rows: Any, count: int, kind: str) -> "NDArray[np.float32]":
+        name, dimension = self._name, self._own_dimension()
+        if self._by_product:
+            return product_rows(
+                rows, count=count, dimension=dimension, name=name, is_query=kind == "query"
+            )
+        return unit_rows(rows, count=count, dimension=dimension, name=name)
+
+    def _encode(self, texts: list[str], kind: str) -> Any:
+        model = self._loaded()
+        texts = [text.lower() for text in texts] if self._lowers else texts
+        prompts = getattr(model, "prompts", None) or {}
+        names = ("query",) if kind == "query" else ("document", "passage")
+        prompt = next((name for name in names if prompts.get(name)), None)
+        return model.encode(
+            texts,
+            prompt_name=prompt,
+            batch_size=BATCH,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+
+    def _loaded(self) -> Any:
+        with self._lock:
+            if self._model is None:
+                self._model = _load(self._source)
+                self._pieces = _tokenizer(self._model)
+        return self._model
+
+
+def _load(source: str) -> Any:
+    from pathlib import Path
+
+    from sentence_transformers import SentenceTransformer
+
+    is_here = Path(source).is_dir()
+    try:
+        with _quiet():
+            return SentenceTransformer(source, local_files_only=is_here)
+    except (OSError, ValueError, ImportError, RuntimeError) as exc:
+        reason = " ".join(str(exc).split())[:200]
+        raise MissingError(f"the encoder {source!r} cannot be loaded: {reason}") from exc
+
+
+def _tokenizer(model: Any) -> Any:
+    """Return a copy of the model's tokenizer that never cuts and never pads.
+
+    The model's own one is set up anew by every batch, in another thread.
+    """
+    from tokenizers import Tokenizer
+
+    copy = Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
+
+
+def _spans(words: Sequence[int | None], size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield windows of at most `size` pieces that neither begin nor end within a word.
+
+    A single word longer than a window is cut.
+    """
+    start, total = 0, len(words)
+    while True:
+        end = min(start + size, total)
+        whole = _word_start(words, end)
+        end = whole if whole > start else end
+        yield start, end
+        if end >= total:
+            return
+        back = _word_start(words, max(start + 1, end - overlap))
+        start = back if back > start else end
+
+
+def _word_start(words: Sequence[int | None], at: int) -> int:
+    """Return the nearest position at or before `at` where a word begins."""
+    while 0 < at < len(words) and words[at] is not None and words[at] == words[at - 1]:
+        at -= 1
+    return at
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the loader's progress bar from the terminal."""
+    from transformers.utils import logging
+
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
+
+
+__all__ = ["SentenceEncoder"]

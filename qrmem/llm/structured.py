@@ -1,0 +1,156 @@
+"""A typed reply: read, one re-ask that shows the error, then the temperature ladder (S02)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from qrmem.errors import ModelOutputError
+from qrmem.llm.replies import Parsed, parse_model
+from qrmem.llm.schemas import optional_fields, strict_schema
+from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
+
+M = TypeVar("M", bound=BaseModel)
+
+LADDER = 0.7
+"""Temperature of the later tries (S02)."""
+_SHOWN = 2_000
+"""Characters of a bad reply that a re-ask shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(Generic[M]):
+    """A typed reply and how it came about.
+
+    Attributes:
+        raw: the reply as it was sent.
+        attempts: requests made, at least 1.
+        repaired: whether it took more than reading it.
+        problems: what had to be left out of it; empty if nothing was.
+        replies: all replies, in the order in which they came.
+    """
+
+    value: M
+    raw: str
+    attempts: int
+    repaired: bool
+    problems: tuple[str, ...]
+    replies: tuple[ChatReply, ...]
+
+
+async def ask(
+    chat: ChatModel,
+    request: ChatRequest,
+    model: type[M],
+    *,
+    retries: int = 4,
+    fits: Callable[[ChatRequest], bool] | None = None,
+) -> Structured[M]:
+    """Ask until a reply can be read as `model`.
+
+    A reply of which a part had to be left out is asked for once more; the better one counts.
+
+    Args:
+        request: its schema and attempt are set here.
+        retries: tries at temperature 0.7 after the first one and its re-ask.
+        fits: whether a request is within the window; a re-ask that is not is left out.
+
+    Raises:
+        ModelOutputError: no reply could be read; holds the last one.
+    """
+    schema = strict_schema(model)
+    first = replace(
+        request,
+        schema=schema,
+        schema_name=request.schema_name or model.__name__,
+        optional=optional_fields(model),
+    )
+    replies: list[ChatReply] = []
+    error = ModelOutputError("nothing was asked", raw="")
+    best: tuple[Parsed[M], ChatReply] | None = None
+    for n in range(retries + 2):
+        turn = _turn(first, n, replies, error, fits)
+        if turn is None:
+            continue
+        reply = await chat.complete(replace(turn, attempt=request.attempt + n) if n else turn)
+        replies.append(reply)
+        try:
+            parsed = read(reply, model)
+        except ModelOutputError as exc:
+            error = exc
+            if reply.finish_reason in {"refusal", "content_filter"}:
+                break
+            continue
+        is_second = best is not None
+        if best is None or len(parsed.problems) <= len(best[0].problems):
+            best = parsed, reply
+        # What was cut at the token limit would be cut there again.
+        if is_second or not parsed.problems or reply.finish_reason == "length":
+            break
+        error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
+    if best is not None:
+        return _structured(*best, replies)
+    raise ModelOutputError(
+        f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
+    ) from error
+
+
+def _structured(parsed: Parsed[M], reply: ChatReply, replies: list[ChatReply]) -> Structured[M]:
+    return Structured(
+        value=parsed.value,
+        raw=reply.text,
+        attempts=len(replies),
+        repaired=parsed.repaired,
+        problems=parsed.problems,
+        replies=tuple(replies),
+    )
+
+
+def read(reply: ChatReply, model: type[M]) -> Parsed[M]:
+    """Read a reply, with what the server says about its end.
+
+    Raises:
+        ModelOutputError: it is a refusal, or cannot be read.
+    """
+    if reply.finish_reason == "refusal":
+        raise ModelOutputError(f"the model refuses: {reply.text[:200]}", raw=reply.text)
+    ends = {"length": "cut off at the token limit", "content_filter": "cut by a content filter"}
+    end = ends.get(reply.finish_reason, "")
+    try:
+        parsed = parse_model(reply.text, model)
+    except ModelOutputError as exc:
+        if end:
+            raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc
+        raise
+    # What goes on after its JSON has ended, and is cut there, has lost nothing.
+    if not end or (parsed.is_whole and not parsed.problems):
+        return parsed
+    return Parsed(parsed.value, True, (*parsed.problems, f"the reply was {end}"))
+
+
+def _turn(
+    first: ChatRequest,
+    n: int,
+    replies: list[ChatReply],
+    error: ModelOutputError,
+    fits: Callable[[ChatRequest], bool] | None,
+) -> ChatRequest | None:
+    """Return the n-th request: plain, re-ask, then warmer; `None` where it would not fit."""
+    if n == 0:
+        return first
+    if n > 1:
+        return replace(first, temperature=LADDER)
+    said = Message(
+        "user",
+        f"That reply cannot be used: {str(error)[:200]}. Reply again with the JSON only.",
+    )
+    shown = Message("assistant", replies[-1].text[:_SHOWN] or "(empty)")
+    for added in ((shown, said), (said,)):
+        turn = replace(first, messages=(*first.messages, *added))
+        if fits is None or fits(turn):
+            return turn
+    return None
+
+
+__all__ = ["LADDER", "Structured", "ask", "read"]

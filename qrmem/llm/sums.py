@@ -1,0 +1,103 @@
+"""Sums over records of calls: of a run, and of all runs by stage, run or day."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from qrmem.errors import UsageError
+from qrmem.types import CallRecord, StageUsage, Usage, UsageRow
+
+Phase = Literal["construction", "online"]
+By = Literal["stage", "run", "day"]
+
+_PAID = frozenset({"ok", "repaired", "unparsable"})
+"""Outcomes of calls to which a reply came; others are errors, or `cached`."""
+
+_KEYS: Mapping[str, Callable[[CallRecord], str]] = {
+    "stage": lambda record: record.stage,
+    "run": lambda record: record.run,
+    "day": lambda record: record.created[:10],
+}
+
+
+def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
+    """Sum records up by stage, construction and online apart.
+
+    Args:
+        with_cached: count replies from the cache as if they had been paid for.
+    """
+    sums = Sums(with_cached=with_cached)
+    for record in records:
+        sums.add(record)
+    return sums.usage
+
+
+class Sums:
+    """Sums by stage that are kept while the records come; the records themselves are not."""
+
+    def __init__(self, *, with_cached: bool = False) -> None:
+        self._with_cached = with_cached
+        self._stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+
+    def add(self, record: CallRecord) -> None:
+        """Count one record; a reply from the cache cost nothing."""
+        if record.outcome != "cached" or self._with_cached:
+            stages = self._stages[record.phase]
+            stages[record.stage] = _added(stages.get(record.stage, StageUsage()), record)
+
+    @property
+    def usage(self) -> Usage:
+        """What was counted so far."""
+        return Usage(**{phase: dict(stages) for phase, stages in self._stages.items()})
+
+
+def _added(so_far: StageUsage, record: CallRecord) -> StageUsage:
+    cost = so_far.cost
+    if record.cost is not None:
+        cost = (cost or 0.0) + record.cost
+    return StageUsage(
+        calls=so_far.calls + 1,
+        tokens_in=so_far.tokens_in + record.tokens_in,
+        tokens_out=so_far.tokens_out + record.tokens_out,
+        cached_tokens=so_far.cached_tokens + record.cached_tokens,
+        cost=cost,
+        seconds=so_far.seconds + record.seconds,
+    )
+
+
+def usage_by(records: Iterable[CallRecord], by: By) -> list[UsageRow]:
+    """Sum all records up, construction before online, in the order of their first call.
+
+    Raises:
+        UsageError: there is no such way to sum up.
+    """
+    if by not in _KEYS:
+        raise UsageError(f"usage is summed up by {', '.join(_KEYS)}, not by {by!r}")
+    groups: dict[tuple[Phase, str], list[CallRecord]] = {}
+    for record in records:
+        groups.setdefault((record.phase, _KEYS[by](record)), []).append(record)
+    rows = [_row(phase, key, found) for (phase, key), found in groups.items()]
+    return sorted(rows, key=lambda row: row.phase)
+
+
+def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
+    paid = [record for record in records if record.outcome != "cached"]
+    costs = [record.cost for record in paid if record.cost is not None]
+    return UsageRow(
+        phase=phase,
+        key=key,
+        models=tuple(dict.fromkeys(record.model for record in records)),
+        calls=len(paid),
+        from_cache=len(records) - len(paid),
+        failed=sum(record.outcome not in _PAID for record in paid),
+        requests=sum(record.attempts for record in paid),
+        tokens_in=sum(record.tokens_in for record in paid),
+        tokens_out=sum(record.tokens_out for record in paid),
+        cached_tokens=sum(record.cached_tokens for record in paid),
+        cost=sum(costs) if costs else None,
+        unpriced=len(paid) - len(costs),
+        seconds=sum(record.seconds for record in paid),
+        began=min(record.created for record in records),
+    )
+
+
+__all__ = ["By", "Phase", "usage", "usage_by"]

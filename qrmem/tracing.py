@@ -1,0 +1,99 @@
+"""Runs, steps and model calls as OpenTelemetry spans, named by its conventions for generative AI.
+
+Needs the extra `otel`; without it, or with no tracer provider set, nothing happens. What documents,
+questions and replies say is in no span.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from qrmem.llm.counted_embedder import STAGE as EMBEDDING
+from qrmem.types import Event
+
+_NOT_SENT = "cached"
+_REPLIES = frozenset(["ok", "repaired", "unparsable"])
+
+
+@contextmanager
+def run(operation: str, **attributes: str) -> Iterator[None]:
+    """Put a span around one `add`, `ask` or `reembed`; model calls and steps are inside it."""
+    trace = _trace()
+    if trace is None:
+        yield
+        return
+    given = {f"qrmem.{name}": value for name, value in attributes.items() if value}
+    if operation == "ask":
+        given |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "qrmem"}
+    name = "invoke_agent qrmem" if operation == "ask" else f"qrmem.{operation}"
+    with trace.get_tracer("qrmem").start_as_current_span(name, attributes=given):
+        yield
+
+
+def record(event: Event) -> None:
+    """Take one event: calls and steps become spans that have ended just now."""
+    if (trace := _trace()) is None:
+        return
+    if event.kind == "call" and event.data["outcome"] != _NOT_SENT:
+        data = event.data
+        operation = "embeddings" if data["stage"] == EMBEDDING else "chat"
+        name = f"{operation} {data['model']}"
+        _end(trace, name, _of_call(operation, data), data["seconds"], "CLIENT")
+    elif event.kind == "step":
+        step = event.data["step"]
+        attributes = {
+            "qrmem.step": step.n,
+            "qrmem.action": step.action,
+            "qrmem.verdict": step.verdict,
+            "qrmem.segments.read": len(step.read),
+            "qrmem.segments.dropped": len(step.dropped),
+            "gen_ai.usage.input_tokens": step.tokens,
+        }
+        _end(trace, f"qrmem.step {step.action}", attributes, step.seconds, "INTERNAL")
+
+
+def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    failed = {} if data["outcome"] in _REPLIES else {"error.type": data["outcome"]}
+    return {
+        "gen_ai.operation.name": operation,
+        # The protocol that is spoken; who serves it is not told by it.
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": data["model"],
+        "gen_ai.usage.input_tokens": data["tokens_in"],
+        "gen_ai.usage.output_tokens": data["tokens_out"],
+        "qrmem.stage": data["stage"],
+        "qrmem.prompt": data["prompt"],
+        "qrmem.segment": data["segment"],
+        "qrmem.attempts": data["attempts"],
+        "qrmem.outcome": data["outcome"],
+        **failed,
+    }
+
+
+def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, kind: str) -> None:
+    now = time.time_ns()
+    given = {key: value for key, value in attributes.items() if value not in ("", None)}
+    span = trace.get_tracer("qrmem").start_span(
+        name,
+        attributes=given,
+        kind=trace.SpanKind[kind],
+        start_time=now - int(seconds * 1e9),
+    )
+    if "error.type" in given:
+        span.set_status(trace.StatusCode.ERROR)
+    span.end(now)
+
+
+@cache
+def _trace() -> Any:
+    """Return `opentelemetry.trace`, or `None` where the extra is not installed."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace
+
+
+__all__ = ["record", "run"]

@@ -1,0 +1,155 @@
+"""What is found and answered, and the way that was taken."""
+
+from dataclasses import dataclass
+
+from qrmem.types.kinds import Status
+from qrmem.types.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A ranked segment.
+
+    Attributes:
+        score: higher is better; comparable within one search only.
+        via: how it was reached, in words.
+        over: ids of the segments that it was reached over; `via` quotes them.
+    """
+
+    document_id: str
+    title: str
+    segment_id: str
+    text: str
+    score: float
+    via: str
+    part: str = ""
+    over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A piece of a reply that a chat model is still writing.
+
+    Attributes:
+        field: `reasoning` or `answer`; "" where a reply begins, or begins anew after a failure.
+        text: what it goes on with; what is written is no answer before the run has ended.
+    """
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Where an answer stands: `quote == document.text[start:end]`.
+
+    Attributes:
+        whole: no quote could be located, so the whole segment is cited.
+    """
+
+    document_id: str
+    segment_id: str
+    start: int
+    end: int
+    quote: str
+    title: str = ""
+    part: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEdge:
+    """An edge that a strategy weighed at a step."""
+
+    relation: str
+    head: str
+    tail: str
+    description: str
+    score: float
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSegment:
+    """A segment that a step read or dropped, with the score that decided it.
+
+    Attributes:
+        via: how the search reached it, in words, where a search did; told by the first step only.
+        over: ids of the segments that `via` quotes.
+    """
+
+    segment_id: str
+    score: float
+    tokens: int
+    via: str = ""
+    over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trail.
+
+    Attributes:
+        n: from 1.
+        action: `start`, `read`, `expand`, `revise`, `elaborate`, `force` or `orient`.
+        entities: names of the entities that the step stands on.
+        edges: frontier edges with their scores, best first (at most 20 are kept).
+        read: segments in the window, in the order in which they were read.
+        dropped: segments that were found and did not fit.
+        verdict: `answerable`, `unanswerable` or "" where nothing was judged.
+        reason: the reasoner's words.
+        tokens: prompt tokens counted before the call; 0 where nothing was asked.
+        seconds: wall time of the step.
+    """
+
+    n: int
+    action: str
+    entities: tuple[str, ...] = ()
+    edges: tuple[ScoredEdge, ...] = ()
+    read: tuple[ScoredSegment, ...] = ()
+    dropped: tuple[ScoredSegment, ...] = ()
+    verdict: str = ""
+    reason: str = ""
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """A recorded run: what was asked, each step, what came out."""
+
+    id: str
+    question: str
+    strategy: str
+    window: int
+    status: Status
+    answer: str
+    steps: tuple[Step, ...]
+    usage: Usage
+    citations: tuple[Citation, ...] = ()
+    choices: tuple[str, ...] = ()
+    reasoner: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered and what it rests on.
+
+    Attributes:
+        text: the answer; for choices the chosen option's text; "" when unanswerable.
+        status: `answered`, `forced` (the trials were used up) or `unanswerable`.
+        choice: index of the chosen option, or `None`.
+        reason: the reasoner's words for the verdict.
+        short: where the answer is sentences of the text (local reasoner), the name, date or number,
+            yes or no, that the question asks for; else "".
+    """
+
+    text: str
+    status: Status
+    citations: tuple[Citation, ...]
+    trail: Trail
+    usage: Usage
+    choice: int | None = None
+    reason: str = ""
+    short: str = ""

@@ -1,0 +1,55 @@
+"""What the user gives, and the segments that it is cut into: the static memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from qrmem.types.kinds import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A page or chapter of a document: where it starts and what it is called."""
+
+    start: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text given by the user.
+
+    Attributes:
+        text: normalised text; every offset in the package counts its characters.
+        title: shown with citations.
+        id: unique in a namespace; `None` lets `add` derive it (path, else a hash of the text).
+        metadata: primitive values to narrow `search` and `ask` by.
+        parts: pages or chapters in order of `start`; empty if the format has none.
+    """
+
+    text: str
+    title: str = ""
+    id: str | None = None
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A sentence-aligned piece of a document, immutable, in order (Q01, Q02).
+
+    Attributes:
+        id: hash of document id, text, and which occurrence of that text it is.
+        index: position in the document, from 0.
+        start: first character in the document's text; `text == document.text[start:end]`.
+        tokens: size by the counter recorded in the namespace.
+        part: label of the page or chapter that it starts in, or "".
+    """
+
+    id: str
+    document_id: str
+    index: int
+    start: int
+    end: int
+    text: str
+    tokens: int
+    part: str = ""

@@ -1,0 +1,95 @@
+"""What is read out of a segment, and how far each one is: the facts that a store keeps."""
+
+from dataclasses import dataclass
+
+from qrmem.types.kinds import ContributionKind, SegmentState
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An entity as one segment names it.
+
+    Attributes:
+        name: the fullest form in the segment.
+        type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, or "" if unknown.
+        forms: all surface forms in the segment, each found in it up to white space; holds `name`.
+        count: how often any of the forms occurs, at least 1.
+        question: text of the generated question that added it, "" for the first extraction.
+    """
+
+    name: str
+    type: str = ""
+    forms: tuple[str, ...] = ()
+    count: int = 1
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An open relation as one segment states it: two names and a description in plain words (Q06).
+
+    The direction is that of the description; the folded relation has none (DESIGN, section 8).
+    """
+
+    head: str
+    tail: str
+    description: str
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A reply of a model of which a part could not be used.
+
+    Attributes:
+        reason: what had to be left out.
+        raw: the reply.
+        attempt: number of the last try that was made for it.
+    """
+
+    reason: str
+    raw: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one pass over one segment added: the only facts that a store keeps of it.
+
+    Attributes:
+        kind: `extraction` (first pass), `supplement` (asked with accepted questions, Q10) or
+            `oriented` (asked with the user's question).
+        asked: the questions that the pass was asked with, in order; `()` for an extraction.
+        questions: questions that the pass proposes, in order; only an extraction proposes any.
+        tagger: the tagger whose entities are in, or "" (marked when a tagger failed: `!name`).
+        losses: what of the replies could not be used; then the segment is `partial`.
+    """
+
+    segment_id: str
+    kind: ContributionKind
+    mentions: tuple[Mention, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    questions: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    tagger: str = ""
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def next_attempt(self) -> int:
+        """Number of the first try that was not made yet, if the pass is to be made again."""
+        return max((loss.attempt + 1 for loss in self.losses), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """How far one segment is; the ledger is the truth about progress.
+
+    Attributes:
+        reason: why it is, or is going to be, `partial` or `failed`, else "".
+        reasoner: which reasoner, build mode and prompt versions read it.
+    """
+
+    segment_id: str
+    state: SegmentState
+    reason: str = ""
+    reasoner: str = ""

@@ -1,0 +1,238 @@
+"""What reads segments and answers from passages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from qrmem.types import Contribution, Fact, Mention, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A segment as a reasoner reads it, labelled for quoting."""
+
+    label: str
+    segment: Segment
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quotation that a reasoner gives for its answer."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reasoner makes of the segments it read (Q15).
+
+    Attributes:
+        is_answerable: Action -2 of the paper; `False` is Action -1.
+        answer: its answer; empty if it is not answerable and was not forced.
+        choice: index of the chosen option, or `None`.
+        reason: why (the paper's Reasoning, R of Algorithm 1).
+        tokens: prompt tokens counted before the call.
+        short: the name, date or number, yes or no, that the question asks for; "" where the
+            reasoner gives none beside its answer.
+        is_readable: `False` where no reply could be read; it counts as not answerable (Q15).
+    """
+
+    is_answerable: bool
+    answer: str = ""
+    choice: int | None = None
+    reason: str = ""
+    quotes: tuple[Quote, ...] = ()
+    tokens: int = 0
+    is_readable: bool = True
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskContext:
+    """What stays the same in all calls of one question.
+
+    Attributes:
+        window: L in tokens; a hard bound on every call, reply reserve included (Q21).
+    """
+
+    question: str
+    choices: tuple[str, ...] = ()
+    window: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reasoner is told about a document when it reads one of its segments.
+
+    Attributes:
+        summary: T, the document's summary; "" for a document of one segment.
+        question: the user's question (orientation), or "".
+        tagged: entities that a tagger found in the segment; they are united with the reasoner's by
+            the caller, and are here for passes that build on all entities (Q05, Q06).
+        window: L of the run that the reading is part of; 0 where it is the reasoner's own.
+        attempt: number of the first try; lower ones were made, and something of them was lost.
+    """
+
+    title: str = ""
+    summary: str = ""
+    question: str = ""
+    tagged: tuple[Mention, ...] = ()
+    window: int = 0
+    attempt: int = 0
+
+
+@runtime_checkable
+class Reasoner(Protocol):
+    """Whatever does the language work: by prompts to a chat model, or locally with no model."""
+
+    @property
+    def name(self) -> str:
+        """What the ledger records: kind, model and prompt versions."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it works without a chat model (synchronous, deterministic, free)."""
+        ...
+
+    async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
+        """Return the document's summary T (Q03); called only for two segments and more."""
+        ...
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        """First pass: entities, statements and proposed questions of one segment (Q04-Q08).
+
+        Raises:
+            ModelOutputError: no usable reply after the temperature ladder (S02).
+        """
+        ...
+
+    async def supplement(
+        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
+    ) -> Contribution:
+        """Second pass: what the accepted questions add to the sub-graph (Q10)."""
+        ...
+
+    async def fold(
+        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
+    ) -> str:
+        """Fold two parallel relations into one description (Q12); `compact` never calls it.
+
+        Args:
+            texts: of the two facts' segments, S_n and S_k.
+        """
+        ...
+
+    async def query_entities(self, context: AskContext) -> Sequence[str]:
+        """Return the names in the question and its options (Q14, E_s)."""
+        ...
+
+    def room(self, context: AskContext, *, extra: str = "") -> int:
+        """Return the tokens left for passages beside skeleton, question, options, `extra`, reserve.
+
+        Raises:
+            WindowTooSmall: nothing would be left.
+        """
+        ...
+
+    def size(self, passage: Passage) -> int:
+        """Return the tokens that a passage takes in a prompt, label and separators included."""
+        ...
+
+    async def judge(
+        self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
+    ) -> Verdict:
+        """Answer from the passages, or say what is missing (Q15); `force` must answer."""
+        ...
+
+    async def revise(
+        self,
+        context: AskContext,
+        *,
+        current: Sequence[str],
+        candidates: Sequence[tuple[str, int]],
+        reason: str,
+        passages: Sequence[Passage],
+    ) -> Sequence[str]:
+        """Entity Trial's update E <- LLM(E, R, S_imp, Q) (Q16).
+
+        Args:
+            current: canonical names of E.
+            candidates: known names with their segment counts, most frequent first; what does not
+                fit the window is left out from the end.
+
+        Returns:
+            Names out of `candidates`, at least one, or `current` unchanged.
+        """
+        ...
+
+    async def elaborate(
+        self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
+    ) -> str:
+        """Graph Expansion Search's elaborated query (Q17)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One of several segments to read in one call.
+
+    Attributes:
+        known: what its first reading brought; `None` for the first reading itself.
+        questions: accepted questions to read it again with.
+    """
+
+    segment: Segment
+    reading: Reading
+    known: Contribution | None = None
+    questions: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Sharer(Protocol):
+    """A reasoner that can read several short segments in one call."""
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of segments that may share a call; 0: each has its own."""
+        ...
+
+    async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Make the first pass over several segments in one call.
+
+        Returns:
+            In the order of `jobs`; `None` for a segment of which the reply holds nothing usable.
+
+        Raises:
+            ModelOutputError: the reply as a whole is of no use.
+            WindowTooSmall: they do not fit the window together.
+        """
+        ...
+
+    async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Make the second pass over several segments in one call; see `extract_together`."""
+        ...
+
+
+class EntityTagger(Protocol):
+    """Finds typed entities in a text (Q05)."""
+
+    @property
+    def name(self) -> str:
+        """E.g. `rules`, `corenlp`, `stanza`."""
+        ...
+
+    async def tag(self, text: str) -> Sequence[Mention]:
+        """Return the entities of one segment, in order of first occurrence.
+
+        Raises:
+            MissingError: what it needs is not there.
+            TaggerUnavailable: it does not answer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what it started; a second time does nothing."""
+        ...

@@ -1,0 +1,146 @@
+"""What a memory tells of itself, and what was done to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from qrmem.types.documents import Segment
+from qrmem.types.graph import Entity, Question, Relation
+from qrmem.types.kinds import Scalar
+from qrmem.types.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """A document without its text, and how far its segments are."""
+
+    id: str
+    title: str
+    metadata: Mapping[str, Scalar]
+    characters: int
+    segments: int
+    states: Mapping[str, int]
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """What one `add` did.
+
+    Attributes:
+        added: ids of documents that were new.
+        updated: ids of documents whose text was replaced.
+        unchanged: ids of documents that were there already, complete.
+        read: segments read in this run.
+        reused: segments of replaced documents that were not read again.
+        states: segments of the given documents by ledger state.
+        problems: `(document id, segment index or -1, reason)` for all that is not `ok`.
+        resumed: ids of documents that an earlier run had begun.
+        passed_over: how many files of folders were not read, by reason: of a kind that is not
+            read; of source code also ignored by git, vendored, generated, too large.
+        unparsed: source files without a whole syntax tree: broken, or no grammar is installed.
+        stopped: the cap that ended the run early, in words, or "".
+        warnings: what a user should look at, in words.
+    """
+
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    read: int
+    reused: int
+    states: Mapping[str, int]
+    problems: tuple[tuple[str, int, str], ...]
+    usage: Usage
+    seconds: float
+    resumed: tuple[str, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    unparsed: tuple[str, ...] = ()
+    stopped: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every segment ended `ok`."""
+        return not self.problems and not self.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What one `export` wrote or one `load` read.
+
+    Attributes:
+        checksum: SHA-256 of the archive without its last line; equal memories have equal ones.
+    """
+
+    path: str
+    documents: int
+    segments: int
+    entities: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionReport:
+    """What one import of extractions made elsewhere did.
+
+    Attributes:
+        documents: that were new.
+        attached: that were there.
+        segments: whose contribution is new or has gained something.
+        entities: names that stand in their passage.
+        triples: both ends of which stand in one segment of their passage.
+        absent_entities: names that do not, and were left out.
+        absent_triples: the same.
+        malformed: what a model wrote in the place of a triple or a name, left out.
+    """
+
+    documents: int
+    attached: int
+    segments: int
+    entities: int
+    triples: int
+    absent_entities: int
+    absent_triples: int
+    malformed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntityView:
+    """An entity with what hangs on it.
+
+    Attributes:
+        relations: its folded relations, those with most facts first.
+        neighbours: entity key to canonical name, for the relations' other ends.
+    """
+
+    entity: Entity
+    relations: tuple[Relation, ...]
+    neighbours: Mapping[str, str]
+    questions: tuple[Question, ...]
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """A namespace in figures.
+
+    Attributes:
+        counts: documents, segments, entities, facts, questions, trails.
+        states: segments by ledger state.
+        problems: `(document id, segment index, reason)` of all segments that are not `ok`, or
+            that were read and not merged.
+        usage: of all runs so far, construction and online apart.
+        warnings: what a user should look at, in words.
+    """
+
+    location: str
+    namespace: str
+    tokenizer: str
+    segment_tokens: int
+    embedder: str
+    dimension: int
+    revision: int
+    counts: Mapping[str, int]
+    states: Mapping[str, int]
+    problems: tuple[tuple[str, int, str], ...]
+    usage: Usage
+    warnings: tuple[str, ...] = ()
