@@ -262,34 +262,8 @@ def relation_key(first: str, second: str) -> str:
     return "|".join(sorted((first, second)))
 
 
-class GraphStore(Protocol):
-    """A database of memories.
-
-    Raises (every method):
-        StoreUnavailable: it cannot be reached, is locked or full; a retry may help.
-        MissingError: it needs something first (newer schema, password).
-    """
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether writes are refused (a read-only file)."""
-        ...
-
-    @property
-    def keeps_index(self) -> bool:
-        """Whether `put_index` keeps anything."""
-        ...
-
-    @property
-    def location(self) -> str:
-        """Where it is, without secrets, for messages."""
-        ...
-
-    async def close(self) -> None:
-        """Release everything; twice is harmless."""
-        ...
-
-    # --- namespaces ---------------------------------------------------------------------------
+class FactStore(Protocol):
+    """What was given and read: namespaces, documents, segments, contributions, decisions."""
 
     async def namespaces(self) -> Sequence[str]:
         """Return all names, sorted."""
@@ -318,8 +292,6 @@ class GraphStore(Protocol):
     async def delete_namespace(self, ns: str) -> None:
         """Remove everything of it."""
         ...
-
-    # --- documents, segments, contributions, ledger: the facts ----------------------------------
 
     async def put_document(
         self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
@@ -436,7 +408,9 @@ class GraphStore(Protocol):
         """Return the user's words, sorted by names."""
         ...
 
-    # --- the view -------------------------------------------------------------------------------
+
+class GraphView(Protocol):
+    """What follows from the facts: names, entities, relations, questions, and their indexes."""
 
     async def apply(
         self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
@@ -506,8 +480,6 @@ class GraphStore(Protocol):
         """Return how many facts each document states, by its id; those that state none are out."""
         ...
 
-    # --- search ---------------------------------------------------------------------------------
-
     async def catalog(self, ns: str) -> Catalog:
         """Return all indexed segments."""
         ...
@@ -568,7 +540,9 @@ class GraphStore(Protocol):
         """Return a part that was put for this revision, or `None`."""
         ...
 
-    # --- what runs leave behind -------------------------------------------------------------------
+
+class RunLog(Protocol):
+    """What runs leave behind: trails, and the ledger of calls."""
 
     async def put_trail(self, ns: str, trail: Trail) -> None:
         """Write a trail; replaces one of the same id."""
@@ -589,6 +563,10 @@ class GraphStore(Protocol):
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         """Return all calls in the order in which they were written."""
         ...
+
+
+class Artefacts(Protocol):
+    """JSON values that are costly to make again: replies, folded descriptions, outlines."""
 
     async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
         """Return what was kept under a key (a reply, a folded description), or `None`."""
@@ -625,4 +603,32 @@ class GraphStore(Protocol):
 
     async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
         """Forget what is kept under some keys; unknown ones are passed over."""
+        ...
+
+
+class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
+    """A database of memories.
+
+    Raises (every method):
+        StoreUnavailable: it cannot be reached, is locked or full; a retry may help.
+        MissingError: it needs something first (newer schema, password).
+    """
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether writes are refused (a read-only file)."""
+        ...
+
+    @property
+    def keeps_index(self) -> bool:
+        """Whether `put_index` keeps anything."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where it is, without secrets, for messages."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything; twice is harmless."""
         ...
