@@ -1,1 +1,1 @@
-"""Measurements, each one command; none of them is part of the tests."""
+"""Benchmarks: `python -m benchmarks NAME [--json]`. None of them is part of the tests."""

@@ -1,23 +1,26 @@
 """Size, packages and import time of the core install, beside others measured the same way.
 
-    python benchmarks/footprint.py [neo4j-graphrag lightrag-hku graphiti-core]
+    python -m benchmarks footprint [neo4j-graphrag lightrag-hku graphiti-core]
 
 Each is installed into an empty environment of its own; byte-code, pip and setuptools are not
 counted. Import time is the median of seven fresh interpreters, less that of an idle one.
 """
 
+import argparse
 import math
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import venv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.frame import Figure
+
 ROOT = Path(__file__).parents[1]
-RIVALS = {
+OTHERS = {
     "neo4j-graphrag": "neo4j_graphrag",
     "lightrag-hku": "lightrag",
     "graphiti-core": "graphiti_core",
@@ -37,7 +40,7 @@ class Footprint:
     seconds: float
 
 
-def measure(name: str, source: str, module: str) -> Footprint:
+def installed(name: str, source: str, module: str) -> Footprint:
     """Install a source into an empty environment and look at it."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
@@ -80,20 +83,19 @@ def import_seconds(python: Path, module: str) -> float:
     return median(f"import {module}") - median("pass")
 
 
-def main(rivals: list[str]) -> None:
-    """Print one line each, and the ratio of each rival to ours."""
-    ours = measure("qrmem", str(ROOT), "qrmem")
-    print(f"{'':16} {'MB':>7} {'packages':>9} {'import s':>9}   MB / ours")
-    print(f"{ours.name:16} {ours.megabytes:7.0f} {ours.packages:9} {ours.seconds:9.2f}")
-    print(f"{'bound':16} {MOST_MB:7} {MOST_PACKAGES:9} {MOST_SECONDS:9.2f}")
-    for rival in rivals:
-        found = measure(rival, rival, RIVALS[rival])
-        ratio = found.megabytes / ours.megabytes
-        print(
-            f"{found.name:16} {found.megabytes:7.0f} {found.packages:9} {found.seconds:9.2f}"
-            f"   {ratio:.2f}"
-        )
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("others", nargs="*", help="measured beside")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield the figures of this package, and of others."""
+    ours = installed("qrmem", str(ROOT), "qrmem")
+    yield Figure("qrmem: size", ours.megabytes, "MB", at_most=MOST_MB)
+    yield Figure("qrmem: packages", ours.packages, "", at_most=MOST_PACKAGES)
+    yield Figure("qrmem: import", ours.seconds, "s", at_most=MOST_SECONDS)
+    for name in chosen.others:
+        found = installed(name, name, OTHERS[name])
+        yield Figure(f"{name}: size", found.megabytes, "MB")
+        yield Figure(f"{name}: packages", found.packages)
+        yield Figure(f"{name}: import", found.seconds, "s")

@@ -1,6 +1,6 @@
 """Chat calls and tokens of building and asking, by mode and strategy, and which part costs what.
 
-    QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks.model_cost [--passages 394] [--questions 20]
+    QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks model_cost [--passages 394] [--questions 20]
 
 Two corpora: the package's sample (a story) and 394 MuSiQue passages, on which HippoRAG 2, the
 cheapest of the others, was seen to pay 2.0 calls and 831 + 224 tokens a passage: 1,727, a token out
@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +26,7 @@ from servers.answering import TEXT
 from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
+from benchmarks.frame import Figure, note
 from benchmarks.multihop import folder
 from benchmarks.replies_of_size import Found, Notes, Replies, noted
 from qrmem.agents.strategies import STRATEGIES
@@ -37,7 +38,7 @@ Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")
 MOST_CALLS = 1.2
 MOST_TOKENS = 2_600
-"""What a passage may cost, in calls and in tokens in and four times those out (`--check`)."""
+"""What a passage may cost, in calls and in tokens in and four times those out."""
 HIPPORAG = 831 + 4 * 224
 STAGES = {
     "read": "read",
@@ -207,7 +208,7 @@ async def _corpus(
 # --- measuring -----------------------------------------------------------------------------------
 
 
-async def measure(corpus: Corpus, modes: Sequence[BuildMode], strategies: Sequence[str]) -> Sums:
+async def _measure(corpus: Corpus, modes: Sequence[BuildMode], strategies: Sequence[str]) -> Sums:
     """Build in some modes, ask by some strategies, and print; returns what the first build took."""
     built_by: list[Sums] = []
     for mode in modes:
@@ -235,19 +236,19 @@ async def measure(corpus: Corpus, modes: Sequence[BuildMode], strategies: Sequen
 
 def _print_building(corpus: Corpus, mode: str, stages: Mapping[str, Sums]) -> Sums:
     n = corpus.segments
-    print(f"\n{corpus.name}, {mode}: {n} segments")
+    note(f"\n{corpus.name}, {mode}: {n} segments")
     for stage, sums in stages.items():
         _print_row(stage, sums, n)
     total = _total(stages.values())
     _print_row("all", total, n)
     weighed = total.weighed / n
     share = total.cacheable / total.tokens_in
-    print(
+    note(
         f"  in + 4 out: {weighed:,.0f} a segment ({weighed / HIPPORAG:.2f} of HippoRAG 2's on its "
         f"passages); cacheable prefix: {share:.0%} of the prompt tokens"
     )
-    print(f"  prompt, a segment: {_shares(total.prompt, n)}")
-    print(f"  reply, a segment:  {_shares(total.reply, n)}")
+    note(f"  prompt, a segment: {_shares(total.prompt, n)}")
+    note(f"  reply, a segment:  {_shares(total.reply, n)}")
     return total
 
 
@@ -256,14 +257,14 @@ def _print_asking(corpus: Corpus, strategy: str, stages: Mapping[str, Sums]) -> 
     total = _total(stages.values())
     inside = ", ".join(f"{stage} {sums.calls / n:.1f}" for stage, sums in stages.items())
     share = total.cacheable / max(1, total.tokens_in)
-    print(
+    note(
         f"  ask, {strategy}: {total.calls / n:.1f} calls ({inside}), {total.tokens_in / n:,.0f} + "
         f"{total.tokens_out / n:,.0f} tokens a question; cacheable prefix {share:.0%}"
     )
 
 
 def _print_row(name: str, sums: Sums, n: int) -> None:
-    print(
+    note(
         f"  {name:<16} {sums.calls / n:5.2f} calls  {sums.tokens_in / n:6,.0f} in  "
         f"{sums.tokens_out / n:6,.0f} out"
     )
@@ -286,38 +287,24 @@ def _shares(parts: Mapping[str, int], n: int) -> str:
     return ", ".join(f"{part} {tokens / n:,.0f}" for part, tokens in ranked)
 
 
-async def run(options: argparse.Namespace) -> None:
-    """Measure the sample, and the passages if there are any."""
-    strategies = options.strategy or list(STRATEGIES)
-    await measure(await sample(), MODES, strategies)
-    if options.passages:
-        corpus = await passages(folder(), options.passages, options.questions)
-        await measure(corpus, MODES, strategies)
-
-
-async def check(count: int) -> None:
-    """Build some passages in mode `compact` and compare.
-
-    Raises:
-        SystemExit: they cost more than they may.
-    """
-    corpus = await passages(folder(), count, 0)
-    total = await measure(corpus, ("compact",), ())
-    calls, tokens = total.calls / corpus.segments, total.weighed / corpus.segments
-    if calls > MOST_CALLS or tokens > MOST_TOKENS:
-        raise SystemExit(f"more than {MOST_CALLS} calls or {MOST_TOKENS} tokens a passage")
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
     parser.add_argument("--passages", type=int, default=394, help="0: the sample alone")
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--strategy", action="append", help="default: all")
-    parser.add_argument("--check", action="store_true", help="fail if passages cost too much")
-    options = parser.parse_args()
-    asyncio.run(check(options.passages) if options.check else run(options))
+    parser.add_argument("--brief", action="store_true", help="mode `compact` alone, nothing asked")
 
 
-if __name__ == "__main__":
-    main()
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield calls and weighed tokens a passage; all tables go to standard error."""
+    strategies = [] if chosen.brief else chosen.strategy or list(STRATEGIES)
+    modes = MODES[:1] if chosen.brief else MODES
+    if not chosen.brief:
+        asyncio.run(_measure(asyncio.run(sample()), modes, strategies))
+    if chosen.passages:
+        asked = 0 if chosen.brief else chosen.questions
+        corpus = asyncio.run(passages(folder(), chosen.passages, asked))
+        total = asyncio.run(_measure(corpus, modes, strategies))
+        calls, tokens = total.calls / corpus.segments, total.weighed / corpus.segments
+        yield Figure("chat calls a passage, compact", calls, "", at_most=MOST_CALLS)
+        yield Figure("tokens a passage, in + 4 out", tokens, "", at_most=MOST_TOKENS)

@@ -1,6 +1,6 @@
 """How long a search takes, without the encoder, beside BM25 and a matrix product alone.
 
-    QRMEM_DATA=… python -m benchmarks.search_speed [--kept FOLDER] [--segments 12000]
+    QRMEM_DATA=… python -m benchmarks search_speed [--kept FOLDER] [--segments 12000]
 
 Beside the search stand bm25s with a matrix product, over the same words and vectors, and this
 package's own two. A memory beyond the sets' passages is made by `benchmarks.multiplied`. Vectors
@@ -10,11 +10,12 @@ are drawn at random: their values don't change how long a search takes. Each que
 import argparse
 import asyncio
 import hashlib
+import json
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import multihop, multiplied
+from benchmarks.frame import Figure
 from benchmarks.multihop import Corpus
 from benchmarks.search_memories import NAMESPACE, built
 from qrmem.config import Settings
@@ -153,7 +155,7 @@ async def _beside(searcher: Searcher, questions: Sequence[str]) -> Clock:
     return clock
 
 
-async def _measure(path: Path, size: int) -> None:
+async def _measure(path: Path, size: int) -> list[Figure]:
     """Open a memory that another process made, and ask."""
     questions = [question.text for question in corpus_of(size).measured]
     embedder = DrawnEmbedder()
@@ -169,30 +171,41 @@ async def _measure(path: Path, size: int) -> None:
     other = await _beside(searcher, questions)
     count = len((await store.catalog(NAMESPACE)).segment_ids)
     await store.close()
-    print(f"{count} segments, {len(whole.wall)} questions, each asked once, encoder left out")
-    print(f"opened, first search answered {opening:.2f} s, of the processor {busy:.2f} s")
-    print(f"peak memory {peak:.2f} GiB")
+    found = [
+        Figure(f"{count} segments: opened and first search answered", opening, "s", at_most=1),
+        Figure(f"{count} segments: of the processor", busy, "s"),
+        Figure(f"{count} segments: peak memory", 1024 * peak, "MB"),
+    ]
     for name, clock in (
         ("bm25s and a matrix product", other),
         ("own BM25 and matrix product", base),
         ("search", whole),
     ):
         middle, late = np.percentile(clock.wall, [50, 95])
-        busy, ratio = np.median(clock.busy), np.median(whole.wall) / np.median(clock.wall)
-        times = f"median {middle:6.1f} ms  p95 {late:6.1f}  of processors {busy:6.1f}"
-        print(f"{name:28}{times}  search takes {ratio:4.1f} times it")
+        found.append(Figure(f"{count} segments, {name}: median", float(middle), "ms"))
+        found.append(Figure(f"{count} segments, {name}: p95", float(late), "ms"))
+        processor = float(np.median(clock.busy))
+        found.append(Figure(f"{count} segments, {name}: median of the processor", processor, "ms"))
+    return found
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     parser.add_argument("--segments", type=int, default=12_000)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Make the memory in this process, and yield what another one measures on it."""
     if chosen.measure:
-        asyncio.run(_measure(chosen.measure, chosen.segments))
-    else:
-        chosen.kept.mkdir(parents=True, exist_ok=True)
-        made = asyncio.run(_prepared(chosen.kept, chosen.segments))
-        again = ["--segments", str(chosen.segments), "--measure", str(made)]
-        subprocess.run([sys.executable, "-m", "benchmarks.search_speed", *again], check=True)
+        yield from asyncio.run(_measure(chosen.measure, chosen.segments))
+        return
+    chosen.kept.mkdir(parents=True, exist_ok=True)
+    made = asyncio.run(_prepared(chosen.kept, chosen.segments))
+    command = [sys.executable, "-m", "benchmarks", "search_speed", "--json"]
+    command += ["--segments", str(chosen.segments), "--measure", str(made)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    for row in json.loads(done.stdout)["figures"]:
+        row.pop("met")
+        yield Figure(**row)

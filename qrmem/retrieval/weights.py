@@ -1,4 +1,4 @@
-"""Weights of the features; written by `python -m benchmarks.fit_search`, not by hand."""
+"""Weights of the features; written by `python -m tools.fit_search`, not by hand."""
 
 from collections.abc import Mapping
 

@@ -4,7 +4,7 @@ A text is cut into the pieces within which cl100k merges bytes. A piece that is 
 one. For any other the count is the most that byte-pair merging can leave: it stops only when no two
 neighbours make a known token, so the longest such chain of parts bounds it. Pieces too long for it
 count their characters, or a little more. The table of known tokens holds what occurs in prose and
-needs no ranks; `benchmarks/build_token_table.py` makes it.
+needs no ranks; `tools/build_token_table.py` makes it.
 """
 
 import json

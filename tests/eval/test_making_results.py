@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from servers.openai_server import OpenAIServer, in_thread
 from servers.relay import relaying
 
-from benchmarks.short_data import write_data
 from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.eval.presetting import preset_named, preset_names
@@ -21,6 +20,7 @@ from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.eval.tasks import Corpus, data_file, load, task_named
 from qrmem.llm.chat import open_chat
 from qrmem.types import ChatRequest, Message
+from tools.short_data import write_data
 
 DATA = Path(__file__).parent / "data"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.evaluation_results import recipes
-from benchmarks.evaluation_tables import BEGIN, PAGE, page, read_presets, read_runs
 from qrmem.eval.presetting import preset_names
+from tools.evaluation_results import recipes
+from tools.evaluation_tables import BEGIN, PAGE, page, read_presets, read_runs
 
 RUNS = read_runs()
 PRESETS = read_presets()
@@ -12,9 +12,7 @@ PRESETS = read_presets()
 
 def test_the_tables_in_the_docs_are_made_of_the_result_files() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text, RUNS, PRESETS) == text, (
-        "python -m benchmarks.evaluation_tables writes them anew"
-    )
+    assert page(text, RUNS, PRESETS) == text, "python -m tools.evaluation_tables writes them anew"
 
 
 def test_another_result_would_make_another_table() -> None:

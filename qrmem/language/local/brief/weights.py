@@ -1,4 +1,4 @@
-"""What each feature of a candidate counts; fitted by `python -m benchmarks.fit_answers`."""
+"""What each feature of a candidate counts; fitted by `python -m tools.fit_answers`."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
 """What qrmem adds to a chat model of fixed latency: in a whole build, and in the layer alone.
 
-    PYTHONPATH=tests python -m benchmarks.model_layer [--latency 1.0] [--concurrency 1 8 32]
+    PYTHONPATH=tests python -m benchmarks model [--latency 1.0] [--concurrency 1 8 32]
 
 For each concurrency a document is built into a memory by `add`, with two calls a segment and one
 for its summary; printed are wall time over calls x latency / concurrency, and processor time per
@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import qrmem
+from benchmarks.frame import Figure
 from qrmem.graph.segmenting import cut
 from qrmem.language.local import LocalReasoner
 from qrmem.llm.chat import open_chat
@@ -74,8 +75,10 @@ def story(segments: int) -> qrmem.Document:
         chapters.pop()
 
 
-async def build(url: str, latency: float, concurrency: int, rounds: int) -> tuple[float, int]:
-    """Print ratio and processor time of a build; return processor seconds and calls."""
+async def build(
+    url: str, latency: float, concurrency: int, rounds: int
+) -> tuple[float, float, int]:
+    """Return the ratio of wall times of a build, its processor seconds and its calls."""
     settings = qrmem.Settings(
         model="test", base_url=url, concurrency=concurrency, embedder="none", shared_tokens=0
     )
@@ -89,13 +92,7 @@ async def build(url: str, latency: float, concurrency: int, rounds: int) -> tupl
     assert report.is_complete, report.problems[:3]
     calls = report.usage.calls
     ratio = wall / (calls * latency / concurrency)
-    print(
-        f"build, concurrency {concurrency:>2}: {report.read} segments, {calls} calls, "
-        f"wall / (calls x latency / concurrency) = {ratio:.3f}, "
-        f"{1000 * busy / calls:.2f} ms of processor a call",
-        flush=True,
-    )
-    return busy, calls
+    return ratio, busy, calls
 
 
 async def waking(pause: float, rounds: int = 20) -> float:
@@ -154,33 +151,28 @@ async def layer(url: str, calls: int) -> tuple[float, int]:
     return busy, after - before
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=20, help="calls of each worker")
-    options = parser.parse_args()
-    with server(options.latency) as url:
-        builds = [
-            asyncio.run(build(url, options.latency, concurrency, options.rounds))
-            for concurrency in options.concurrency
-        ]
-    busy, calls = (sum(each) for each in zip(*builds, strict=True))
-    print(f"all {calls} calls of these builds: {1000 * busy / calls:.2f} ms of processor a call")
-    print(
-        f"other work after a pause of {options.latency:g} s: "
-        f"{asyncio.run(waking(options.latency)):.2f} times its processor time at once",
-        flush=True,
-    )
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield the figures of the builds, and of the layer alone."""
+    all_busy, all_calls = 0.0, 0
+    with server(chosen.latency) as url:
+        for concurrency in chosen.concurrency:
+            ratio, busy, calls = asyncio.run(build(url, chosen.latency, concurrency, chosen.rounds))
+            name = f"a whole add, concurrency {concurrency}, {calls} calls"
+            yield Figure(f"{name}: wall / (calls x latency / concurrency)", ratio, "", at_most=1.15)
+            yield Figure(f"{name}: processor a call", 1000 * busy / calls, "ms")
+            all_busy, all_calls = all_busy + busy, all_calls + calls
+    yield Figure("whole adds: processor a call", 1000 * all_busy / all_calls, "ms", at_most=10)
+    after = asyncio.run(waking(chosen.latency))
+    yield Figure(f"other work after a pause of {chosen.latency:g} s, to the same at once", after)
     with server(0.0) as url:
         for calls in (400, 1600):
             busy, kept = asyncio.run(layer(url, calls))
-            print(
-                f"layer alone, {calls} calls: {1000 * busy:.2f} ms of processor a call, "
-                f"{kept / 1000:.0f} kB stay allocated"
-            )
-
-
-if __name__ == "__main__":
-    main()
+            yield Figure(f"layer alone, {calls} calls: processor a call", 1000 * busy, "ms")
+            yield Figure(f"layer alone, {calls} calls: stays allocated", kept / 1000, "kB")

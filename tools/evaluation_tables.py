@@ -1,7 +1,7 @@
 """Writes the tables of `docs/evaluation.md` out of the result files in `docs/results`.
 
-    python -m benchmarks.evaluation_tables           # write them
-    python -m benchmarks.evaluation_tables --check   # 1 if the page says something else
+    python -m tools.evaluation_tables           # write them
+    python -m tools.evaluation_tables --check   # 1 if the page says something else
 
 A result file is the `report/summary.json` of a run, kept under a name of its own:
 
@@ -18,7 +18,7 @@ from typing import Any
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, RESULTS = DOCS / "evaluation.md", DOCS / "results"
 PRESETS = RESULTS / "real-model-presets.json"
-"""What `benchmarks.real_model_presets` writes; not a run of one task."""
+"""What `tools.real_model_presets` writes; not a run of one task."""
 BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
 
 SETS = {

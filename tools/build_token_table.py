@@ -1,6 +1,6 @@
 """Build the table of the offline token counter from a `cl100k_base.tiktoken` file.
 
-    python benchmarks/build_token_table.py cl100k_base.tiktoken qrmem/text/tables/cl100k.json
+    python tools/build_token_table.py cl100k_base.tiktoken qrmem/text/tables/cl100k.json
 
 The table says which strings cl100k reads as one token, for the strings that occur in prose: words
 in lower case or with a capital, short capitals, marks and white space, words of other scripts, and

@@ -1,6 +1,6 @@
 """Fits the weights of the search's features and writes `qrmem/retrieval/weights.py`.
 
-    QRMEM_DATA=… python -m benchmarks.fit_search [--kept FOLDER]
+    QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER]
 
 A conditional logit: each gold passage against all candidates that are none, over the questions that
 are never measured. It is convex, starts from 0 and draws nothing at

@@ -1,6 +1,6 @@
 """Fits what the features of a short answer's candidates count, and writes the weights.
 
-    QRMEM_DATA=… python -m benchmarks.fit_answers [--kept FOLDER]
+    QRMEM_DATA=… python -m tools.fit_answers [--kept FOLDER]
 
 A log-linear model over the candidates of a question's first five passages: their share of the
 probability is to be that of the words they have in common with the answer, squared. Only questions
@@ -117,7 +117,7 @@ def _write(names: Sequence[str], weights: NDArray[np.float64]) -> None:
         if abs(weight) >= _SMALLEST
     ]
     head = (
-        '"""What each feature of a candidate counts; fitted by `python -m benchmarks.fit_answers`.'
+        '"""What each feature of a candidate counts; fitted by `python -m tools.fit_answers`.'
         '"""\n\nfrom collections.abc import Mapping\n\nWEIGHTS: Mapping[str, float] = {\n'
     )
     Path(str(written.__file__)).write_text(head + "\n".join(rows) + "\n}\n", encoding="utf-8")

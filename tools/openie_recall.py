@@ -1,6 +1,6 @@
 """Recall on MuSiQue with a paid extraction in the memory: instead of our own, and beside it.
 
-    QRMEM_DATA=… python -m benchmarks.openie_recall [--kept FOLDER]
+    QRMEM_DATA=… python -m tools.openie_recall [--kept FOLDER]
 
 The extraction is GPT-3.5's of all 1,890 passages, brought in by `load_openie`.
 """
@@ -8,6 +8,7 @@ The extraction is GPT-3.5's of all 1,890 passages, brought in by `load_openie`.
 import argparse
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -71,9 +72,10 @@ async def table(folder: Path) -> AsyncIterator[str]:
         await store.close()
 
 
-async def _main(folder: Path) -> None:
+async def main(folder: Path) -> None:
+    """Print the table as its lines are measured."""
     async for line in table(folder):
-        print(line, flush=True)
+        print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
@@ -81,4 +83,4 @@ if __name__ == "__main__":
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     chosen = parser.parse_args()
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_main(chosen.kept))
+    asyncio.run(main(chosen.kept))

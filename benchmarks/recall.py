@@ -1,10 +1,9 @@
 """Recall of gold passages, with and without the embedder, beside BM25 and it alone.
 
-    QRMEM_DATA=… python -m benchmarks.retrieval_recall [--kept FOLDER] [--parts] [--page FILE]
+    QRMEM_DATA=… python -m benchmarks recall [--kept FOLDER] [--parts]
 
 Questions that weights are fitted on are never measured. `--parts` switches each part off in turn,
-counts what is missed by kind, and loads GPT-3.5's triples; `--page` writes all of it between the
-marks of a page of the documents.
+counts what is missed by kind, and loads GPT-3.5's triples.
 """
 
 import argparse
@@ -18,17 +17,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import fit_search, multihop, openie_recall
+from benchmarks import multihop
+from benchmarks.frame import Figure, note
 from benchmarks.search_memories import Built, built, passage
 from qrmem.retrieval import Searcher, SearchSettings, fusion
 from qrmem.retrieval.columns import Columns
 from qrmem.retrieval.features import Evidence
 from qrmem.retrieval.searcher import Findings
+from tools import fit_search, openie_recall
 
 AT = (1, 2, 5, 10)
 MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
 _DEEP = 2 * max(AT)
-_MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
 
 PARTS: Mapping[str, Collection[str]] = {
     "PageRank": ("walk", "walk, rank"),
@@ -111,7 +111,7 @@ def kind(found: Evidence, row: int) -> str:
     return "found by its words or meaning alone, put too low"
 
 
-async def measure(
+async def tallied(
     memory: Built, parts: Mapping[str, SearchSettings]
 ) -> tuple[dict[str, Tally], Counter[str]]:
     """Measure a memory's questions: tallies by name, and misses among the first ten by kind."""
@@ -160,47 +160,31 @@ def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Ite
         yield f"- {name}: {count}"
 
 
-async def report(folder: Path, *, parts: bool) -> Iterator[str]:
-    """Return the lines of the whole measurement; print them on the way."""
-    lines: list[str] = []
-    data = multihop.folder()
-    switched = {
-        embedded: await without_parts(folder, embedded=embedded) if parts else {}
-        for embedded in (True, False)
-    }
-    for name in MEASURED:
-        corpus = multihop.load(name, data)
-        gold = sum(len(question.gold) for question in corpus.measured)
-        for embedded in (True, False):
-            head = f"### {name}, {len(corpus.measured)} questions over {len(corpus.passages)} "
-            head += f"passages, {'with' if embedded else 'without'} the embedder"
-            async with built(corpus, folder, embedded=embedded) as memory:
-                found = await measure(memory, switched[embedded])
-            made = [head, "", *_table(*found, gold), ""]
-            print("\n".join(made), flush=True)
-            lines += made
-    if parts:
-        made = [line async for line in openie_recall.table(folder)]
-        print("\n".join(made), flush=True)
-        lines += [*made, ""]
-    return iter(lines)
-
-
-def _write(page: Path, lines: Iterator[str]) -> None:
-    """Put the lines between the marks of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(_MARKS[0])
-    after = rest.partition(_MARKS[1])[2]
-    body = "\n".join(["", *lines])
-    page.write_text(before + _MARKS[0] + "\n" + body + _MARKS[1] + after, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     parser.add_argument("--parts", action="store_true")
-    parser.add_argument("--page", type=Path)
-    chosen = parser.parse_args()
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield R@5 of each set; the tables with all of `AT` go to standard error."""
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    measured = asyncio.run(report(chosen.kept, parts=chosen.parts))
-    if chosen.page:
-        _write(chosen.page, measured)
+    for embedded in (True, False):
+        parts = asyncio.run(without_parts(chosen.kept, embedded=embedded)) if chosen.parts else {}
+        for name in MEASURED:
+            corpus = multihop.load(name, multihop.folder())
+            tallies, missed = asyncio.run(_measured(corpus, chosen.kept, embedded, parts))
+            head = f"{name}, {'with' if embedded else 'without'} the embedder"
+            gold = sum(len(question.gold) for question in corpus.measured)
+            note("\n".join([f"### {head}", "", *_table(tallies, missed, gold), ""]))
+            for system, tally in tallies.items():
+                yield Figure(f"R@5, {head}: {system}", tally.recall[AT.index(5)], "%")
+    if chosen.parts:
+        asyncio.run(openie_recall.main(chosen.kept))
+
+
+async def _measured(
+    corpus: multihop.Corpus, folder: Path, embedded: bool, parts: Mapping[str, SearchSettings]
+) -> tuple[dict[str, Tally], Counter[str]]:
+    async with built(corpus, folder, embedded=embedded) as memory:
+        return await tallied(memory, parts)

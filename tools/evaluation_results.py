@@ -1,10 +1,10 @@
 """Makes the result files of `docs/results` that need no chat model, on the real files.
 
-    QRMEM_DATA=… python -m benchmarks.evaluation_results [NAME …] [--kept FOLDER] [--systems N]
+    QRMEM_DATA=… python -m tools.evaluation_results [NAME …] [--kept FOLDER] [--systems N]
 
 Each is a run of `qrmem eval run` in a folder of its own below `--kept`, which goes on where it was
 stopped, and its `report/summary.json`. The runs with the embedder keep its vectors there too, so
-that no text is embedded twice. `python -m benchmarks.evaluation_tables` writes the tables anew.
+that no text is embedded twice. `python -m tools.evaluation_tables` writes the tables anew.
 """
 
 import argparse
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import multihop
-from benchmarks.evaluation_tables import RESULTS
 from benchmarks.search_memories import KeptEmbedder
 from qrmem.config import Settings
 from qrmem.eval.progress import Progress
@@ -22,6 +21,7 @@ from qrmem.eval.report.results import read_results
 from qrmem.eval.report.writing import write_report
 from qrmem.eval.running import Means, Wanted, run_task
 from qrmem.eval.tasks import Corpus
+from tools.evaluation_tables import RESULTS
 
 AGAINST = "bm25:k=3"
 

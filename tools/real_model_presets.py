@@ -2,7 +2,7 @@
 
     QRMEM_DATA=… .ci/real-model-presets [PRESET …] [--kept FOLDER] [--items 5] [--words N] [--write]
 
-Over the first questions of the real files, their texts shortened (`benchmarks.short_data`). It says
+Over the first questions of the real files, their texts shortened (`tools.short_data`). It says
 nothing of quality. Each preset is a `qrmem eval run`. What was asked of the model word for word, by
 another preset or before this command was stopped, is not sent to it again. Prints a line for each
 preset; `--write` keeps the figures in `docs/results`. Dense systems run with the extra `local`.
@@ -26,8 +26,6 @@ from typing import Any
 from servers.relay import relaying
 
 from benchmarks import multihop
-from benchmarks.evaluation_tables import PRESETS
-from benchmarks.short_data import write_data
 from qrmem.cli import main as qrmem
 from qrmem.config import Settings
 from qrmem.eval.presetting import Preset, preset_named, preset_names
@@ -37,6 +35,8 @@ from qrmem.eval.running import about
 from qrmem.eval.running_presets import folder_of
 from qrmem.graphstore import open_store
 from qrmem.llm.embedders import default_embedder
+from tools.evaluation_tables import PRESETS
+from tools.short_data import write_data
 
 SETTINGS = {
     "QRMEM_SEGMENT_TOKENS": "80",
