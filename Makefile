@@ -1,7 +1,9 @@
 # make run                      read the sample and ask it three questions
 # make run FILE=… ASK="…"       the same for your own file
-# make test                     all tests, with every real part that can be started here
-# make check                    seconds: style, types, import direction, fast tests
+# make check                    within a minute: style, types, import direction, fast tests
+# make test                     all tests but tests/longest.txt, with every real part that starts here
+# make longest                  the tests of tests/longest.txt: kills, Ctrl-C, servers that vanish
+# make coverage                 as make test, and prints which lines no test runs
 # make neo4j, make neo4j-stop   a real Neo4j on this machine, with Java and Maven, no Docker
 
 PYTHON ?= python3
@@ -10,7 +12,10 @@ BIN    := $(VENV)/bin
 FILE   ?=
 ASK    ?=
 
-.PHONY: run test check lint types layers bench clean neo4j neo4j-stop
+.PHONY: run check test longest coverage lint types layers clean neo4j neo4j-stop
+
+# Tests run in one process a core; all tests with a Neo4j in one of them, as they share one server.
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # A variable's value for the shell, as it was given: `$` and quotes in it mean nothing to make or shell.
 quoted = '$(subst ','\'',$(value $1))'
@@ -18,11 +23,18 @@ quoted = '$(subst ','\'',$(value $1))'
 run: $(VENV)/.core
 	@$(BIN)/python -m qrmem.demo $(if $(value FILE),--file $(call quoted,FILE)) $(if $(value ASK),--ask $(call quoted,ASK))
 
-test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
-
 check: $(VENV)/.dev lint types layers
-	$(BIN)/python -m pytest -q tests/unit tests/contract tests/graph
+	$(PYTEST) tests/unit
+
+test: $(VENV)/.dev
+	$(PYTEST)
+
+# These kill and time whole processes: one after the other.
+longest: $(VENV)/.dev
+	$(BIN)/python -m pytest -q --longest
+
+coverage: $(VENV)/.dev
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What several folders of tests share: real Neo4j servers, and which skips are allowed."""
+"""What several folders of tests share: real Neo4j servers, the longest tests, allowed skips."""
 
 import os
 import re
@@ -36,6 +36,40 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 signal.signal(signal.SIGTERM, _interrupt)
+
+
+LONGEST = Path(__file__).with_name("longest.txt")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take `--longest`."""
+    parser.addoption(
+        "--longest",
+        action="store_true",
+        help="run the tests of tests/longest.txt only; without it they are left out",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the longest tests to `--longest`, and give all tests with a Neo4j to one worker.
+
+    A test that is named on the command line (`FILE::TEST`) runs in any case.
+    """
+    for item in items:
+        if item.get_closest_marker("neo4j"):
+            item.add_marker(pytest.mark.xdist_group("neo4j"))
+    if any("::" in argument for argument in config.args):
+        return
+    listed = {line for line in LONGEST.read_text().splitlines() if line and line[0] != "#"}
+    only_longest = bool(config.getoption("longest"))
+    chosen: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        is_long = item.nodeid.partition("[")[0] in listed
+        (chosen if is_long == only_longest else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = chosen
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

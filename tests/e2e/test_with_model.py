@@ -142,7 +142,7 @@ def test_a_server_that_goes_away_leaves_what_was_read(qrmem: Shell) -> None:
     faults = Faults(script={n: "500" for n in range(6, 10_000)})
     with in_thread(OpenAIServer(faults=faults)) as dying:
         words = ["--concurrency", "1", *using(dying)]
-        ran = qrmem("add", "book.md", *words, timeout=240)
+        ran = qrmem("add", "book.md", *words)
         assert ran.code == 4, ran.err
         read = dying.stats.answered
     states = qrmem("status", "--json").json["states"]
