@@ -27,7 +27,6 @@ from qrmem.agents.pool import each
 from qrmem.agents.reading import Reader
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.graph.merging import Made
 from qrmem.types import Contribution, DocumentInfo, Event, Reading, Segment, SegmentState, Sharer
 
 if TYPE_CHECKING:
@@ -93,7 +92,6 @@ class BuildRun:
         again: what `accept` found for each lacking segment of the portion.
         questioned: all segments that have accepted questions.
         fresh: segments of which the store had nothing when the run began.
-        revision: of the namespace before the run began.
     """
 
     deps: BuildDeps
@@ -105,7 +103,6 @@ class BuildRun:
     again: dict[str, "Again"] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
     fresh: set[str] = field(default_factory=set)
-    revision: int = 0
 
     def task(self, segment_id: str, question: str) -> Task:
         """Return a first reading to make."""
@@ -138,16 +135,6 @@ class BuildRun:
             return [self.reader.firsts[id] for id in ids]
         return await self.deps.store.contributions(self.deps.ns, *document_ids)
 
-    def made(self) -> Made:
-        """Return the rows that are made already, of documents that were read whole."""
-        rows = self.reader.made
-        whole = {
-            document_id: [rows[id] for id in ids]
-            for document_id, ids in self.of_document.items()
-            if rows.keys() >= set(ids)
-        }
-        return Made(self.revision, whole)
-
     def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
         """Return the accepted questions of each of a document's first readings."""
         return deciding(self.deps)(extractions)
@@ -171,10 +158,7 @@ class BuildRun:
         """Summarise one document and keep the summary."""
         store, ns = self.deps.store, self.deps.ns
         segments = [self.segments[id] for id in self.of_document[info.id]]
-        apart = self.deps.apart
-        summary = await apart.summary(segments[0].id) if apart else None
-        if summary is None:
-            summary = await self.deps.reasoner.summarise(info.title, segments)
+        summary = await self.deps.reasoner.summarise(info.title, segments)
         await store.set_summary(ns, info.id, summary)
         self.infos[info.id] = replace(info, summary=summary)
 
@@ -232,8 +216,7 @@ async def build_documents(
         CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
     """
-    info = await deps.store.namespace(deps.ns)
-    run = BuildRun(deps, Reader(deps), revision=info.revision if info else 0)
+    run = BuildRun(deps, Reader(deps))
     start: BuildState = {
         "documents": list(document_ids),
         "source": list(source or document_ids),
@@ -302,8 +285,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
     """Take the documents that are read next: all of them, or as many as are remembered."""
     run, later = runtime.context, state["later"]
     count, taken = 0, 0
-    most = PORTION * max(1, run.deps.apart.count if run.deps.apart else 0)
-    while taken < len(later) and (count < most or not run.deps.reasoner.is_local):
+    while taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
         count += len(run.of_document[later[taken]])
         taken += 1
     unread = [id for d in later[:taken] for id in run.of_document[d] if run.is_unread(id)]
@@ -380,8 +362,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Bring the view of the memory up to date (Q11, Q12)."""
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
-    await merge_view(run.deps, state["documents"], run.made())
-    run.reader.made.clear()  # the half of all that a build holds
+    await merge_view(run.deps, state["documents"])
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:

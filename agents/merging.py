@@ -4,27 +4,19 @@ from collections.abc import Sequence
 
 from qrmem.agents.likeness import alike_by
 from qrmem.agents.state import BuildDeps
-from qrmem.graph.merging import Made, merge_documents
+from qrmem.graph.merging import merge_documents
 from qrmem.graph.view import Decide, decided
 from qrmem.types import Contribution
 
 
-async def merge_view(
-    deps: BuildDeps, document_ids: Sequence[str], made: Made | None = None
-) -> None:
-    """Bring the view up to date with what some documents' segments brought.
-
-    Args:
-        made: see `merge_documents`.
-    """
+async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
+    """Bring the view up to date with what some documents' segments brought."""
     await merge_documents(
         deps.store,
         deps.ns,
         document_ids,
         decide=deciding(deps),
         similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
-        made=made,
-        resolving=deps.apart.resolved if deps.apart and deps.apart.count else None,
     )
 
 

@@ -15,6 +15,7 @@ from qrmem.types import (
     Embedder,
     EntityTagger,
     Event,
+    Executor,
     Listener,
     Reasoner,
     Status,
@@ -22,7 +23,6 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
-    from qrmem.apart import Apart
     from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer
@@ -51,7 +51,7 @@ class BuildDeps:
             are committed together with what the calls brought.
         open_entity: `False` leaves the reasoner's entities out (ablation, Q24).
         graph_update: `False` leaves generated questions out (ablation, Q24).
-        apart: processes that read for a local reasoner without a tagger.
+        executor: reads the segments; `None`: in this process.
     """
 
     store: GraphStore
@@ -66,7 +66,7 @@ class BuildDeps:
     take_calls: Callable[[str], Sequence[CallRecord]] = no_calls
     open_entity: bool = True
     graph_update: bool = True
-    apart: "Apart | None" = None
+    executor: Executor | None = None
 
 
 @dataclass(frozen=True, slots=True)

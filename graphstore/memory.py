@@ -7,7 +7,7 @@ What is derived is worked out anew, all of it, after every change.
 
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ from qrmem.graphstore.protocol import (
     NameColumns,
     NameRow,
     NamespaceInfo,
-    Naming,
     NumberedVectors,
     Postings,
     VectorKind,
@@ -244,11 +243,7 @@ class MemoryStore:
 
     # --- the view -----------------------------------------------------------------------------
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
-        if naming is not None:
-            change = change.named(await naming)
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
         space = self._existing(ns)
         if space.info.revision != revision:
             raise StoreConflict(f"namespace {ns!r} is at {space.info.revision}, not {revision}")

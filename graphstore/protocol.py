@@ -12,8 +12,8 @@ the result. Reads of a namespace that is not there find nothing; writes to it ra
 what deletes is harmless.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from qrmem.types import (
@@ -144,18 +144,6 @@ class Change:
     names: Mapping[str, str] = field(default_factory=dict)
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
-
-    def named(self, naming: "Naming") -> "Change":
-        """Return the change with these names and entities."""
-        return replace(self, names=naming.names, entities=naming.entities)
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """What a change does to the names; see `Change`."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    entities: Sequence[EntityRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,14 +400,8 @@ class FactStore(Protocol):
 class GraphView(Protocol):
     """What follows from the facts: names, entities, relations, questions, and their indexes."""
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
         """Apply a change; return the new revision.
-
-        Args:
-            naming: the change's names and entities, where they are still being found out: a store
-                may write the rest meanwhile. It must not wait for this store.
 
         Raises:
             StoreConflict: the namespace's revision is not `revision`.

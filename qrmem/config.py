@@ -88,8 +88,6 @@ class Settings:
         window: L in tokens, a hard bound on every call.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
-        processes: processes that read beside this one where no model does; 0: none; `None`: one for
-            each core, four at most.
         timeout: seconds for one whole reply; a connection has 4. A server that never answers is
             given up after two of them.
         retries: how often a call is sent again after a failure that may pass.
@@ -133,7 +131,6 @@ class Settings:
     window: int = 4096
     reserve: int = 512
     concurrency: int = 8
-    processes: int | None = None
     timeout: float = 60.0
     retries: int = 4
     requests_per_minute: int = 0
@@ -228,7 +225,6 @@ _AT_LEAST: Mapping[str, float] = {
     "window": 64,
     "reserve": 0,
     "concurrency": 1,
-    "processes": 0,
     "timeout": 0.001,
     "tagger_timeout": 0.001,
     "retries": 0,

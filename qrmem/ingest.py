@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from qrmem.collecting import seldom_collecting
 from qrmem.completeness import Completeness
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graph.segmenting import cut, cut_words
@@ -36,9 +34,6 @@ from qrmem.types import (
     Segment,
 )
 from qrmem.wiring import Run, Tools, measured
-
-if TYPE_CHECKING:
-    from qrmem.apart import Apart
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many: a merge looks at every name of
@@ -117,17 +112,11 @@ class Adder:
         self._outlined: tuple[str, Outline] | None = None
         self._known: dict[str, str] = {}
         self._is_alone = False
-        self._apart: Apart | None = None
         is_embedded = tools.embedder is not None
         self._completeness = Completeness(store, ns, is_embedded=is_embedded)
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
-        with seldom_collecting():
-            async with self._tools.apart(self._run) as self._apart:
-                return await self._add(source, glob)
-
-    async def _add(self, source: Source, glob: str | None) -> AddReport:
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._known = dict(await self._store.document_texts(self._ns))
@@ -254,12 +243,6 @@ class Adder:
         for document, segments in written:
             self._tally.added.append(document.id or "")
             self._enlist(document.id or "", Counter(pending=len(segments)))
-            await self._offer(document, segments)
-
-    async def _offer(self, document: Document, segments: Sequence[Segment]) -> None:
-        """Have other processes read a document meanwhile, if they read it as it is read here."""
-        if self._apart and not self._question and self._open_entity and self._graph_update:
-            await self._apart.offer(document.title, segments)
 
     async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
         name = document.id or ""
@@ -370,8 +353,6 @@ class Adder:
         self._tally.batched = self._tally.waiting = 0
 
     async def _read_in(self) -> None:
-        if self._apart:
-            await self._apart.start(self._tally.waiting)
         # LangGraph takes a second to import; in a thread, as others may be reading already.
         await asyncio.to_thread(import_module, "qrmem.agents")
         from qrmem.agents import BuildDeps, build_documents
@@ -390,7 +371,6 @@ class Adder:
             take_calls=self._run.take,
             open_entity=self._open_entity,
             graph_update=self._graph_update,
-            apart=self._apart,
         )
         outcome = await build_documents(
             deps, self._tally.batch, source=self._tally.source, question=self._question

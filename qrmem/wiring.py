@@ -1,8 +1,7 @@
 """From settings to live parts: tokenizers, embedder, chat model, reasoner, a meter per run."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -28,7 +27,6 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
-    from qrmem.apart import Apart
     from qrmem.llm.meter import Meter
     from qrmem.llm.opening import OpenedChat
 
@@ -193,18 +191,6 @@ class Tools:
 
             self._tagger = open_tagger(self.settings)
         return self._tagger
-
-    @asynccontextmanager
-    async def apart(self, run: Run) -> "AsyncIterator[Apart | None]":
-        """Have processes that read beside this one; `None` if a run reads alone."""
-        if not run.reasoner.is_local or self.tagger(run.reasoner):
-            yield None
-            return
-        from qrmem.apart import Apart, MadeWith
-
-        made_with = MadeWith(self.settings.questions, self.settings.tokenizer)
-        async with AsyncExitStack() as stack:
-            yield Apart(stack, self.settings.processes, made_with, run.account.check)
 
     def run(
         self,

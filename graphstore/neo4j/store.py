@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qrmem.graphstore import columns
@@ -19,7 +19,6 @@ from qrmem.graphstore.protocol import (
     NameColumns,
     NameRow,
     NamespaceInfo,
-    Naming,
     NumberedVectors,
     Postings,
     VectorKind,
@@ -156,11 +155,7 @@ class Neo4jStore:
 
     # --- the view -----------------------------------------------------------------------------
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
-        if naming is not None:
-            change = change.named(await naming)
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
         known: dict[str, str] = {}
         try:
             for part in parts(change):

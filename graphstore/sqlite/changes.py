@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow, Naming
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.graphstore.sqlite import words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -72,13 +72,8 @@ def apply(
     ns: str,
     revision: int,
     change: Change,
-    named: Callable[[], Naming] | None = None,
 ) -> int:
-    """Apply a change if nobody else did since; return the new revision.
-
-    Args:
-        named: waits for the change's names and entities, where they are still being found out.
-    """
+    """Apply a change if nobody else did since; return the new revision."""
     number = required_namespace(db, ns)
     (found,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
     if found != revision:
@@ -89,8 +84,7 @@ def apply(
     names = _put_rows(db, number, change, touched)
     _count_forms(db, touched)
     surfaces = _surfaces(db, touched.mentioned)
-    naming = named() if named else Naming(change.names, change.entities)
-    _put_naming(db, number, naming, names, touched)
+    _put_naming(db, number, change, names, touched)
     _set_surfaces(db, surfaces)
     touched.names -= touched.mentioned
     settle(db, touched)
@@ -154,21 +148,21 @@ def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched)
 
 
 def _put_naming(
-    db: sqlite3.Connection, ns: int, naming: Naming, names: _Names, touched: Touched
+    db: sqlite3.Connection, ns: int, change: Change, names: _Names, touched: Touched
 ) -> None:
     """Write names and entities; `names` are those that the rows beside them speak of."""
-    check_known("name", names.new, naming.names)
-    others = naming.names.keys() - names.known.keys() - names.new.keys()
+    check_known("name", names.new, change.names)
+    others = change.names.keys() - names.known.keys() - names.new.keys()
     known = {**names.known, **name_numbers(db, ns, others)}
     numbers = {**known, **names.new}
     first = next_number(db, "name") + len(names.new)
-    numbers |= _numbered(naming.names.keys() - numbers.keys(), first)
-    entities = _put_entities(db, ns, naming)
-    rows = [(numbers[key], ns, key, entities[entity]) for key, entity in naming.names.items()]
+    numbers |= _numbered(change.names.keys() - numbers.keys(), first)
+    entities = _put_entities(db, ns, change)
+    rows = [(numbers[key], ns, key, entities[entity]) for key, entity in change.names.items()]
     touched.names.update(number for number, *_ in rows)
     lasting = {entity for number, _, _, entity in rows if number in touched.mentioned}
     touched.entities.update(set(entities.values()) - lasting)
-    given = [known[key] for key in naming.names if key in known]
+    given = [known[key] for key in change.names if key in known]
     moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", given)
     touched.entities.update(entity for (entity,) in moved)
     db.executemany(
@@ -178,16 +172,16 @@ def _put_naming(
     )
 
 
-def _put_entities(db: sqlite3.Connection, ns: int, naming: Naming) -> dict[str, int]:
+def _put_entities(db: sqlite3.Connection, ns: int, change: Change) -> dict[str, int]:
     """Write entities; return the numbers of these, and of those that names get."""
-    new = {row.key for row in naming.entities}
-    numbers = entity_numbers(db, ns, new.union(naming.names.values()))
-    check_known("entity", naming.names.values(), numbers.keys() | new)
+    new = {row.key for row in change.entities}
+    numbers = entity_numbers(db, ns, new.union(change.names.values()))
+    check_known("entity", change.names.values(), numbers.keys() | new)
     numbers |= _numbered(new - numbers.keys(), next_number(db, "entity"))
     db.executemany(
         "INSERT INTO entity (num, ns, key, name, type) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (num) DO UPDATE SET name = excluded.name, type = excluded.type",
-        ((numbers[row.key], ns, row.key, row.name, row.type) for row in naming.entities),
+        ((numbers[row.key], ns, row.key, row.name, row.type) for row in change.entities),
     )
     return numbers
 

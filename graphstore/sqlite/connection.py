@@ -3,9 +3,8 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -149,29 +148,6 @@ class Worker:
                 db.execute("ROLLBACK")
             raise
         return result
-
-
-@contextmanager
-def heard(awaited: Awaitable[R]) -> Iterator[Callable[[], R]]:
-    """Let work on the thread wait for what the event loop finds out meanwhile."""
-    loop = asyncio.get_running_loop()
-    coming = asyncio.ensure_future(awaited)
-
-    async def result() -> R:
-        return await coming
-
-    later = asyncio.run_coroutine_threadsafe(result(), loop)
-
-    def waited() -> R:
-        while not wait([later], LOOK).done:
-            if not loop.is_running():  # Ctrl-C ended it: nobody finds out anything
-                raise CancelledError
-        return later.result()
-
-    try:
-        yield waited
-    finally:
-        later.cancel()  # whoever waits for it on the thread is not left there
 
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:

@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -15,7 +15,6 @@ from qrmem.graphstore.protocol import (
     NameColumns,
     NameRow,
     NamespaceInfo,
-    Naming,
     NumberedVectors,
     Postings,
     VectorKind,
@@ -34,7 +33,7 @@ from qrmem.graphstore.sqlite import (
     words,
 )
 from qrmem.graphstore.sqlite.around import around
-from qrmem.graphstore.sqlite.connection import Opening, Worker, heard
+from qrmem.graphstore.sqlite.connection import Opening, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.types import (
     CallRecord,
@@ -194,13 +193,8 @@ class SqliteStore:
 
     # --- the view -----------------------------------------------------------------------------
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
-        if naming is None:
-            return await self._write(changes.apply, ns, revision, change)
-        with heard(naming) as named:
-            return await self._write(changes.apply, ns, revision, change, named)
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        return await self._write(changes.apply, ns, revision, change)
 
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         return await self._worker.read(view.merged_segments, ns, document_ids)

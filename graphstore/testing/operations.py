@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from qrmem.errors import QrmemError
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
 from qrmem.graphstore.testing.runs import TRAIL
-from qrmem.graphstore.testing.samples import INFO, change, contents, later, parted, text
+from qrmem.graphstore.testing.samples import INFO, change, contents, text
 from qrmem.types import (
     CallRecord,
     Citation,
@@ -74,17 +74,12 @@ class DeleteDocument:
 
 @dataclass(frozen=True)
 class Merge:
-    """Apply what the plain reader makes of some segments, on a revision that may be stale.
-
-    Attributes:
-        is_named_later: names and entities come after the rest.
-    """
+    """Apply what the plain reader makes of some segments, on a revision that may be stale."""
 
     picks: tuple[int, ...]
     moves: tuple[tuple[str, str], ...]
     clear: tuple[int, ...]
     age: int
-    is_named_later: bool
 
     async def run(self, store: GraphStore, ns: str) -> int:
         info = await store.namespace(ns)
@@ -104,9 +99,6 @@ class Merge:
             entities=list(entities.values()),
         )
         revision = info.revision - self.age if info else 0
-        if self.is_named_later:
-            rows, naming = parted(made)
-            return await store.apply(ns, revision, rows, later(naming))
         return await store.apply(ns, revision, made)
 
 
@@ -221,7 +213,6 @@ operations: st.SearchStrategy[tuple[str, Operation]] = st.tuples(
             st.lists(_pair, max_size=2).map(tuple),
             st.lists(_numbers, max_size=1).map(tuple),
             st.sampled_from([0, 0, 0, 0, 1]),
-            st.booleans(),
         ),
         st.builds(DeleteDocument, _documents),
         st.builds(ClearOnly, _picks),

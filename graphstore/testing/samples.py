@@ -1,9 +1,7 @@
 """Small memories for tests, and everything of a memory in one comparable value."""
 
-import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +13,6 @@ from qrmem.graphstore.protocol import (
     IndexRow,
     MentionRow,
     NamespaceInfo,
-    Naming,
 )
 from qrmem.types import Document, Question, Scalar, Segment
 
@@ -70,17 +67,6 @@ def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
         entities=[EntityRow(name, name, "") for name in new],
         merged={s.id: f"digest of {s.id}" for s in segments},
     )
-
-
-def parted(given: Change) -> tuple[Change, Naming]:
-    """Return a change without its names, and these."""
-    return replace(given, names={}, entities=()), Naming(given.names, given.entities)
-
-
-async def later(naming: Naming) -> Naming:
-    """Return names after a while."""
-    await asyncio.sleep(0.005)
-    return naming
 
 
 def _counts(words: Iterable[str]) -> dict[str, int]:

@@ -55,7 +55,6 @@ _EXAMPLES: Mapping[str, str] = {
     "max_tokens": "500_000",
     "max_cost": "2.50",
     "max_seconds": "3600",
-    "processes": "2",
 }
 """What is shown where there is no default."""
 

@@ -14,11 +14,11 @@ Names that differ in a number never meet by 3 or 4.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from qrmem.graph.aliases import (
     Aliases,
@@ -33,8 +33,6 @@ from qrmem.graphstore.protocol import EntityRow
 from qrmem.text.names import differ_in_number, normalise_name, split_key
 from qrmem.types import Merge, MergeDecision
 
-T = TypeVar("T")
-R = TypeVar("R")
 Reason = Literal["exact", "alias", "similar", "user"]
 
 NUMERIC = frozenset(
@@ -79,27 +77,16 @@ class Resolution:
     unspelled: frozenset[str]
 
 
-class Mapped(Protocol):
-    """Applies a function to each of many things, as `map` does."""
-
-    def __call__(self, function: Callable[[T], R], things: Sequence[T], /) -> Iterable[R]:
-        """Return what the function makes of each, in order."""
-        ...
-
-
 def resolve(
     names: Iterable[NameUse],
     decisions: Sequence[MergeDecision] = (),
     similar: Iterable[tuple[str, str, float]] = (),
-    *,
-    mapped: Mapped = map,
 ) -> Resolution:
     """Return the entities of a namespace.
 
     Args:
         names: in any order; uses of one key are summed up.
         similar: pairs of name keys that an embedder finds close enough, with the cosine.
-        mapped: may share the work on single names out.
 
     Returns:
         The same for the same set of names, whatever their order. An entity's key is the key of
@@ -110,7 +97,7 @@ def resolve(
     merging = _Merging(uses)
     merging.follow(decisions)
     merging.unite_equal()
-    merging.unite_aliases(mapped)
+    merging.unite_aliases()
     merging.unite_similar(similar)
     return merging.resolution()
 
@@ -161,8 +148,8 @@ class _Merging:
                     if self._may_meet(self._entity[key], target):
                         self._unite(key, target, "exact")
 
-    def unite_aliases(self, mapped: Mapped) -> None:
-        fuller, rivals = self._fuller_names(mapped)
+    def unite_aliases(self) -> None:
+        fuller, rivals = self._fuller_names()
         touched = {self._entity[key] for key in fuller}
         for entity in sorted(touched, key=self._fullest, reverse=True):
             fits = {self._entity[k]: False for key in self._members[entity] for k in rivals[key]}
@@ -215,13 +202,13 @@ class _Merging:
         keys = self._by_norm.get(normalise_name(name), ())
         return sorted(keys, key=lambda key: (-self._uses[key].count, key))
 
-    def _fuller_names(self, mapped: Mapped) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    def _fuller_names(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         """Return for each name the names that it may join, and the people it could mean too."""
         written = self._as_written()
         aliases = Aliases(written)
         fuller: dict[str, list[str]] = {}
         rivals: dict[str, list[str]] = defaultdict(list)
-        for found in mapped(partial(self._fuller_of, aliases), list(written)):
+        for found in map(partial(self._fuller_of, aliases), list(written)):
             for key, fitting, people in found:
                 fuller[key], rivals[key] = fitting, people
         self._leave_contested(fuller, rivals)

@@ -1,12 +1,11 @@
 """Bringing a namespace's view up to date with its facts, by compare-and-set (DESIGN, section 8)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from qrmem.errors import StoreConflict
-from qrmem.graph.disambiguation import NameUse, Resolution, resolve
+from qrmem.graph.disambiguation import Resolution, resolve
 from qrmem.graph.view import (
     Decide,
     Rows,
@@ -19,39 +18,17 @@ from qrmem.graph.view import (
     rows_of,
     uses_after,
 )
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow, Naming
-from qrmem.types import Merge, MergeDecision
+from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
+from qrmem.types import Merge
 
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
 """From names to pairs of name keys that count as one, with their cosine."""
-
-Resolving = Callable[
-    [Sequence[NameUse], Sequence[MergeDecision], Sequence[tuple[str, str, float]]],
-    Awaitable[Resolution],
-]
-"""From all names, the user's decisions and pairs of `Similar` to what `resolve` makes of them."""
 
 _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0
 _ALL = 2**31 - 1
 _BREATH = 100
 """Segments after which other tasks get their turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Rows of documents that were made when these were read.
-
-    They are those of what is stored as long as nobody has changed the view since: who writes other
-    contributions changes it next.
-
-    Attributes:
-        revision: of the namespace before the documents were read.
-        rows: of each segment, by document; of documents that were read whole.
-    """
-
-    revision: int
-    rows: Mapping[str, Sequence[Rows]]
 
 
 async def merge_documents(
@@ -61,8 +38,6 @@ async def merge_documents(
     *,
     decide: Decide = decided,
     similar: Similar | None = None,
-    made: Made | None = None,
-    resolving: Resolving | None = None,
 ) -> int:
     """Make the view say what the contributions of some documents say.
 
@@ -72,8 +47,6 @@ async def merge_documents(
     Args:
         decide: which generated questions count; the same as when the documents were read.
         similar: names that an embedder finds alike; the same in every call on a namespace.
-        made: rows that were made when the documents were read.
-        resolving: resolves names elsewhere, while what does not depend on them is written.
 
     Returns:
         How many segments' rows were made.
@@ -83,7 +56,7 @@ async def merge_documents(
     """
     for attempt in range(_ATTEMPTS):
         try:
-            return await _merged_once(store, ns, document_ids, decide, similar, made, resolving)
+            return await _merged_once(store, ns, document_ids, decide, similar)
         except StoreConflict:
             await _pause(attempt)
     raise StoreConflict(f"namespace {ns!r} is changed by others all the time; try again later")
@@ -159,53 +132,24 @@ async def _merged_once(
     document_ids: Sequence[str],
     decide: Decide,
     similar: Similar | None,
-    made: Made | None,
-    resolving: Resolving | None,
 ) -> int:
     revision = await _revision(store, ns)
     names = await store.names(ns)
     wanted = list(dict.fromkeys(document_ids))
-    known = made.rows if made and made.revision == revision else {}
-    rows, clear = await _unmerged(store, ns, wanted, decide, known)
+    rows, clear = await _unmerged(store, ns, wanted, decide)
     foreseen = None
     if rows.merged:
         uses = uses_after(names, rows.mentions)
         expected = [NameRow(use.key, use.surface, use.count, "") for use in uses]
         alike = list(await similar(expected)) if similar else []
         decisions = await store.decisions(ns)
-        named = partial(naming_for, names=names, entities=await _entities(store, ns))
-        change = change_of(rows, clear)
-        if resolving is None:
-            resolution = resolve(uses, decisions, alike)
-            after = await store.apply(ns, revision, change.named(named(resolution)))
-        elif len(uses) > len(rows.mentions):  # others could not write for as long as that takes
-            resolution = await resolving(uses, decisions, alike)
-            after = await store.apply(ns, revision, change.named(named(resolution)))
-        else:
-            coming = asyncio.ensure_future(resolving(uses, decisions, alike))
-            after, resolution = await _apply_meanwhile(store, ns, revision, change, coming, named)
+        resolution = resolve(uses, decisions, alike)
+        moved, written = naming_for(resolution, names, await _entities(store, ns))
+        change = replace(change_of(rows, clear), names=moved, entities=written)
+        after = await store.apply(ns, revision, change)
         foreseen = _Foreseen(expected, resolution, None if names else after)
     await refresh_names(store, ns, similar=similar, foreseen=foreseen)
     return len(rows.merged)
-
-
-async def _apply_meanwhile(
-    store: GraphStore,
-    ns: str,
-    revision: int,
-    change: Change,
-    coming: asyncio.Future[Resolution],
-    named: Callable[[Resolution], Naming],
-) -> tuple[int, Resolution]:
-    """Write a change while its names are being resolved; return the new revision and these."""
-
-    async def naming() -> Naming:
-        return named(await coming)
-
-    try:
-        return await store.apply(ns, revision, change, naming()), coming.result()
-    finally:
-        coming.cancel()
 
 
 async def _unmerged(
@@ -213,19 +157,12 @@ async def _unmerged(
     ns: str,
     document_ids: Sequence[str],
     decide: Decide,
-    known: Mapping[str, Sequence[Rows]],
 ) -> tuple[Rows, list[str]]:
     """Return the rows that the view lacks, and the segments whose rows they replace."""
     rows, replaced = Rows(), []
     merged = await store.merged_segments(ns, *document_ids)
-    for own in (own for id_ in document_ids for own in known.get(id_, ())):
-        ((segment_id, digest),) = own.merged.items()
-        if merged.get(segment_id) != digest:
-            rows.add(own)
-            replaced += [segment_id] if segment_id in merged else []
-    left = [id_ for id_ in document_ids if id_ not in known]
-    segments = await store.segments_of(ns, *left) if left else ()
-    contributions = await store.contributions(ns, *left) if left else ()
+    segments = await store.segments_of(ns, *document_ids)
+    contributions = await store.contributions(ns, *document_ids)
     for n, read in enumerate(readings(segments, contributions, decide)):
         before = merged.get(read.segment.id)
         if before is None or before != read.digest:
@@ -261,9 +198,9 @@ async def _resolved_again(
         return revision, foreseen.resolution
     alike = await similar(names) if similar else ()
     resolution = resolved(names, await store.decisions(ns), alike)
-    naming = naming_for(resolution, names, await _entities(store, ns))
-    if naming.names or naming.entities:
-        revision = await store.apply(ns, revision, Change().named(naming))
+    moved, written = naming_for(resolution, names, await _entities(store, ns))
+    if moved or written:
+        revision = await store.apply(ns, revision, Change(names=moved, entities=written))
     return revision, resolution
 
 

@@ -22,7 +22,6 @@ from qrmem.graphstore.protocol import (
     IndexRow,
     MentionRow,
     NameRow,
-    Naming,
 )
 from qrmem.text.names import is_alias, name_key, normalise_name, split_key
 from qrmem.text.words import terms
@@ -294,18 +293,16 @@ def change_of(rows: Rows, clear: Sequence[str] = ()) -> Change:
 
 def naming_for(
     resolution: Resolution, names: Sequence[NameRow], entities: Mapping[str, EntityRow]
-) -> Naming:
-    """Return what makes the names of the view those of a resolution.
+) -> tuple[dict[str, str], list[EntityRow]]:
+    """Return the names and the entities that a resolution changes in the view.
 
     Args:
         names: of the namespace now.
         entities: of the namespace now, by key.
     """
     before = {name.key: name.entity for name in names}
-    return Naming(
-        names={k: e for k, e in resolution.names.items() if before.get(k) != e},
-        entities=[row for row in _rows_of(resolution, entities) if entities.get(row.key) != row],
-    )
+    moved = {k: e for k, e in resolution.names.items() if before.get(k) != e}
+    return moved, [row for row in _rows_of(resolution, entities) if entities.get(row.key) != row]
 
 
 def respelled(found: Iterable[Entity]) -> list[EntityRow]:

@@ -1,8 +1,8 @@
 """What reads segments and answers from passages."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from qrmem.types import Contribution, Fact, Mention, Segment
 
@@ -213,6 +213,56 @@ class Sharer(Protocol):
 
     async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
         """Make the second pass over several segments in one call; see `extract_together`."""
+        ...
+
+
+Phase = Literal["extract", "supplement"]
+"""A pass over segments: the first reading, or the second one with the accepted questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What came of one job.
+
+    Attributes:
+        contribution: what was read; `None` where no reply could be used.
+        error: why there is none.
+        raw: the reply that could not be used.
+    """
+
+    segment_id: str
+    contribution: Contribution | None = None
+    error: str = ""
+    raw: str = ""
+
+
+class Executor(Protocol):
+    """Where segments are read: in this process, or on machines elsewhere.
+
+    Jobs and results are plain data, and no job depends on another, so an executor decides nothing
+    about the memory: what comes back is committed and merged by the caller.
+    """
+
+    async def map(
+        self,
+        phase: Phase,
+        calls: Sequence[Sequence[Job]],
+        done: Callable[[Sequence[JobResult]], Awaitable[None]],
+        *,
+        was_answered: bool = False,
+    ) -> None:
+        """Read segments.
+
+        Args:
+            calls: jobs; those given together may share one call of a chat model.
+            done: takes results as they come in, in any order; one for each job in the end.
+            was_answered: whether the chat model has answered in this run, so that one that is
+                silent now is tried again.
+
+        Raises:
+            CapReached: a cap of the run; what came in before was handed to `done`.
+            ModelUnavailable: the model does not answer.
+        """
         ...
 
 

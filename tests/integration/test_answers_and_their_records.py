@@ -1,7 +1,7 @@
 """What an answer, an `add` and a look at the memory owe when the store does not take everything."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import Change, EntityRow, MentionRow, Naming
+from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.errors import error
 from qrmem.memory import Memory
@@ -83,12 +83,10 @@ class _FullBeforeMerging(MemoryStore):
 
     is_full = True
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
         if self.is_full:
             raise StoreUnavailable("no space left")
-        return await super().apply(ns, revision, change, naming)
+        return await super().apply(ns, revision, change)
 
 
 async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:

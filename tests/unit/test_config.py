@@ -31,7 +31,7 @@ def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:
 
 
 OTHER = (
-    {"processes": "3", "mode": "paper", "orientation": "local", "stage_models": "reading=m"}
+    {"mode": "paper", "orientation": "local", "stage_models": "reading=m"}
     | {
         "text_fragments": "words:500",
         "code_fragments": "definitions",

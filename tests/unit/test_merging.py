@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.errors import StoreConflict
-from qrmem.graph.disambiguation import Resolution, resolve
 from qrmem.graph.merging import current_merges, merge_document, merge_documents, refresh_names
 from qrmem.graph.view import decided
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import Change, Naming
+from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.testing.samples import INFO, contents, text
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
 
@@ -202,41 +201,11 @@ class Contested(MemoryStore):
         super().__init__()
         self.times = times
 
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
         if self.times:
             self.times -= 1
             await super().apply(ns, revision, Change())
-        return await super().apply(ns, revision, change, naming)
-
-
-class Noting(MemoryStore):
-    """Notes whether names came with a change or later."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.came_later: list[bool] = []
-
-    async def apply(
-        self, ns: str, revision: int, change: Change, naming: Awaitable[Naming] | None = None
-    ) -> int:
-        self.came_later.append(naming is not None)
-        return await super().apply(ns, revision, change, naming)
-
-
-async def test_a_write_waits_for_no_more_names_than_it_has_rows() -> None:
-    async def elsewhere(*given: Any) -> Resolution:
-        await asyncio.sleep(0)
-        return resolve(*given)
-
-    store = Noting()
-    await store.create_namespace("n", INFO)
-    for id_, pieces in {"a": PIECES, "b": PIECES[3:4]}.items():
-        await put(store, id_, pieces)
-        await merge_documents(store, "n", [id_], resolving=elsewhere)
-    assert store.came_later == [True, False]
-    assert await view(store) == await built({"a": PIECES, "b": PIECES[3:4]})
+        return await super().apply(ns, revision, change)
 
 
 async def test_a_conflict_is_met_by_computing_again() -> None:

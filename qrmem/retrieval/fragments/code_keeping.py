@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qrmem.collecting import seldom_collecting
 from qrmem.errors import MissingError
 from qrmem.retrieval.fragments.change import Change, Origin, complete, seen
 from qrmem.retrieval.fragments.code_graph import CodeGraph
@@ -53,9 +52,8 @@ class CodeIndex:
         await self.refresh()
         for path, kept in (await self._values("row", self._origins.keys() - self._packed)).items():
             self._packed[path] = kept.value["packed"]
-        with seldom_collecting():
-            rows = {path: Row.unpacked(packed) for path, packed in self._packed.items()}
-            return complete(rows, self._origins)
+        rows = {path: Row.unpacked(packed) for path, packed in self._packed.items()}
+        return complete(rows, self._origins)
 
     async def refresh(self) -> None:
         """Bring the rows up to date; what had to be made is kept.
@@ -71,8 +69,7 @@ class CodeIndex:
             self._origins |= await self._kept_origins(digests.keys() - self._origins.keys())
             missing = digests.keys() - self._origins.keys()
             if known is None or known.get("state") != state or missing:
-                with seldom_collecting():
-                    await self._update(digests)
+                await self._update(digests)
                 await self._keep(self._key("state"), {"state": state}, ())
             self._seen = state
 

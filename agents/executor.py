@@ -1,0 +1,157 @@
+"""Reading segments in this process: the executor that a build uses if it is given no other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from qrmem.agents.pool import each
+from qrmem.agents.tagging import tagged, united
+from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
+from qrmem.types import EntityTagger, Job, JobResult, Phase, Reasoner, Sharer
+
+LOCAL_BATCH = 64
+"""Segments that a local reasoner reads before their results are handed on."""
+TAGGED_BATCH = 16
+"""The same where a tagger is asked about each, which takes longer than the reading."""
+FRUITLESS = 3
+"""Shared calls after which no more are made, if none of them was of any use."""
+
+Done = Callable[[Sequence[JobResult]], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Call:
+    """Jobs of one call, as far as they are still to be read.
+
+    Attributes:
+        is_shared: whether they are to be tried together first.
+    """
+
+    jobs: list[Job]
+    is_shared: bool
+
+
+class InProcess:
+    """Reads segments with a reasoner and a tagger, several at a time."""
+
+    def __init__(
+        self,
+        reasoner: Reasoner,
+        tagger: EntityTagger | None = None,
+        *,
+        concurrency: int = 8,
+        open_entity: bool = True,
+    ) -> None:
+        """Take what reads.
+
+        Args:
+            tagger: its entities are united with the reasoner's.
+            concurrency: calls that are under way at the same time.
+            open_entity: `False` leaves the reasoner's entities out (ablation).
+        """
+        self._reasoner = reasoner
+        self._tagger = tagger
+        self._concurrency = concurrency
+        self._open_entity = open_entity
+        self._was_of_use: list[bool] = []
+
+    async def map(
+        self,
+        phase: Phase,
+        calls: Sequence[Sequence[Job]],
+        done: Done,
+        *,
+        was_answered: bool = False,
+    ) -> None:
+        """Read segments; see `qrmem.types.Executor`."""
+        if self._reasoner.is_local:
+            await self._locally(phase, [job for jobs in calls for job in jobs], done)
+            return
+
+        async def work(call: _Call) -> None:
+            await self._read(phase, call, done)
+
+        todo = [_Call(list(jobs), is_shared=len(jobs) > 1) for jobs in calls]
+        await each(todo, work, concurrency=self._concurrency, was_answered=was_answered)
+
+    async def _locally(self, phase: Phase, jobs: Sequence[Job], done: Done) -> None:
+        size = LOCAL_BATCH if self._tagger is None else TAGGED_BATCH
+        for start in range(0, len(jobs), size):
+            batch = jobs[start : start + size]
+            results: dict[str, JobResult] = {}
+
+            async def work(job: Job, results: dict[str, JobResult] = results) -> None:
+                results[job.segment.id] = await self._one(phase, job)
+                await asyncio.sleep(0)  # let a cancellation through
+
+            await each(batch, work, concurrency=self._concurrency if self._tagger else 1)
+            await done([results[job.segment.id] for job in batch])
+
+    async def _read(self, phase: Phase, call: _Call, done: Done) -> None:
+        """Read the jobs of a call; if it is tried again, those that were not read yet."""
+        was_of_use = self._was_of_use
+        if call.is_shared and (any(was_of_use) or len(was_of_use) < FRUITLESS):
+            found = await self._together(phase, call.jobs)
+            if found:
+                await done(found)
+            read = {result.segment_id for result in found}
+            call.jobs = [job for job in call.jobs if job.segment.id not in read]
+            was_of_use.append(bool(found))
+        call.is_shared = False
+        while call.jobs:
+            await done([await self._one(phase, call.jobs[0])])
+            del call.jobs[0]
+
+    async def _together(self, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
+        """Read several segments in one call; return what it was good for."""
+        reasoner = self._reasoner
+        if not isinstance(reasoner, Sharer):
+            return []
+        try:
+            if phase == "extract":
+                made = await reasoner.extract_together(jobs)
+            else:
+                made = await reasoner.supplement_together(jobs)
+        except (ModelOutputError, WindowTooSmall, ContextExceeded):
+            return []
+        found = [
+            JobResult(job.segment.id, contribution)
+            for job, contribution in zip(jobs, made, strict=True)
+            if contribution is not None
+        ]
+        if phase == "supplement":
+            return found
+        return [await self._with_tags(job, one) for job, one in _pairs(jobs, found)]
+
+    async def _one(self, phase: Phase, job: Job) -> JobResult:
+        try:
+            if phase == "supplement":
+                assert job.known is not None
+                reading = replace(job.reading, tagged=job.known.mentions)
+                made = await self._reasoner.supplement(
+                    job.segment, reading, job.known, job.questions
+                )
+                return JobResult(job.segment.id, made)
+            found = await tagged(self._tagger, job.segment.text)
+            reading = replace(job.reading, tagged=found.mentions)
+            made = await self._reasoner.extract(job.segment, reading)
+        except ModelOutputError as exc:
+            return JobResult(job.segment.id, error=str(exc), raw=exc.raw)
+        if not self._open_entity:
+            made = replace(made, mentions=(), statements=())
+        return JobResult(job.segment.id, united(made, found) if self._tagger else made)
+
+    async def _with_tags(self, job: Job, result: JobResult) -> JobResult:
+        """Return a first reading with the tagger's entities."""
+        assert result.contribution is not None
+        made = result.contribution
+        if not self._open_entity:
+            made = replace(made, mentions=(), statements=())
+        if self._tagger is not None:
+            made = united(made, await tagged(self._tagger, job.segment.text))
+        return replace(result, contribution=made)
+
+
+def _pairs(jobs: Sequence[Job], results: Sequence[JobResult]) -> list[tuple[Job, JobResult]]:
+    by_id = {job.segment.id: job for job in jobs}
+    return [(by_id[result.segment_id], result) for result in results]
