@@ -91,7 +91,6 @@ class AskRun:
             reason=answer.reason or state.get("reason", ""),
             citations=tuple(self.citations),
             steps=tuple(self.recorder.steps),
-            short=answer.short,
         )
 
     async def packed(self, state: SearchState) -> Packed:

@@ -157,7 +157,6 @@ class Outcome:
         text: the answer; the option's text where options were given; "" when unanswerable.
         choice: index of the chosen option, or `None`.
         reason: the reasoner's words for the last verdict.
-        short: what the question asks for, in the answer's place or beside it; "" for none.
     """
 
     text: str
@@ -166,4 +165,3 @@ class Outcome:
     reason: str
     citations: tuple[Citation, ...]
     steps: tuple[Step, ...]
-    short: str = ""

@@ -167,7 +167,6 @@ def _answer(asking: Asking, outcome: Outcome, run: Run) -> Answer:
         usage=run.usage,
         choice=outcome.choice,
         reason=outcome.reason,
-        short=outcome.short,
     )
 
 

@@ -98,7 +98,6 @@ class Found:
 
     Attributes:
         text: the raw answer; "" where it gave none.
-        span: what the local reasoner takes for the short answer; "" for none.
         choice: index of the option that it chose.
         read: ids of the segments that the last answer was read from.
         ranked: ids of documents, best first.
@@ -120,7 +119,6 @@ class Found:
     steps: tuple[Step, ...] = ()
     usage: Usage = field(default_factory=Usage)
     memory: str = ""
-    span: str = ""
     rounds: tuple[Round, ...] = ()
 
     @property

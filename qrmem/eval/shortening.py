@@ -1,7 +1,7 @@
 """The one short-answer step that every system goes through; raw answers are kept and scored too.
 
 Exact match and F1 measure an answer's form first: a right answer in a sentence scores near zero.
-With a chat model one prompt shortens every answer; without, the local reasoner points at the span.
+With a chat model one prompt shortens every answer; without one it stays as it is.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ async def shortened(bench: Bench, item: Item, found: Found) -> tuple[Found, str]
     if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
         return found, text
     if bench.model is None:
-        return found, found.span or text
+        return found, text
     tally = Tally(bench.listener)
     short = await _by_model(bench, item, text, tally)
     online = {**found.usage.online, **tally.stages}

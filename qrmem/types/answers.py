@@ -141,8 +141,6 @@ class Answer:
         status: `answered`, `forced` (the trials were used up) or `unanswerable`.
         choice: index of the chosen option, or `None`.
         reason: the reasoner's words for the verdict.
-        short: where the answer is sentences of the text (local reasoner), the name, date or number,
-            yes or no, that the question asks for; else "".
     """
 
     text: str
@@ -152,4 +150,3 @@ class Answer:
     usage: Usage
     choice: int | None = None
     reason: str = ""
-    short: str = ""

@@ -34,8 +34,6 @@ class Verdict:
         choice: index of the chosen option, or `None`.
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
-        short: the name, date or number, yes or no, that the question asks for; "" where the
-            reasoner gives none beside its answer.
         is_readable: `False` where no reply could be read; it counts as not answerable (Q15).
     """
 
@@ -46,7 +44,6 @@ class Verdict:
     quotes: tuple[Quote, ...] = ()
     tokens: int = 0
     is_readable: bool = True
-    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def run(*words: str, task: str = "hotpotqa", data: str = HOTPOT) -> int:
     return main(["eval", "run", task, "--data", data, "--embedder", "none", "--quiet", *words])
 
 
-def rows(folder: str) -> dict[tuple[str, str], object]:
+def rows(folder: str) -> dict[tuple[str, str], tuple[str, tuple[str, ...], str]]:
     found = RunFolder(Path(folder)).rows()
     return {key: (row.short, row.found.ranked, row.error) for key, row in found.items()}
 
@@ -39,7 +39,9 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     others = Path("r/report/other-scores.csv").read_text().splitlines()
     assert {"raw_f1", "recall@1"} <= set(others[0].split(","))
     assert [line.split(",")[0] for line in others[1:]] == ["reflection", "bm25:k=1"]
-    assert rows("r")["reflection", "h2"] == ("1832", rows("r")["reflection", "h2"][1], "")  # type: ignore[index]
+    short, _, error = rows("r")["reflection", "h2"]
+    assert "1832" in short
+    assert error == ""
 
 
 def test_a_run_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +62,7 @@ def test_what_is_compared_whole_is_not_shortened() -> None:
     assert run("--system", "keep-ends", "--out", "r", task="plain", data=".") == 0
     short, long = (RunFolder(Path("r")).rows()["keep-ends", name] for name in ("short", "long"))
     assert short.found.text == long.found.text
-    assert short.short == short.found.span != long.found.text
+    assert short.short == short.found.text  # no chat model is set, so nothing shortens it
     assert long.short == long.found.text
 
 

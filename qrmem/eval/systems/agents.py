@@ -195,5 +195,4 @@ def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Found:
         read=tuple(read),
         steps=steps,
         usage=usage,
-        span=verdict.short,
     )

@@ -91,5 +91,4 @@ async def _found(answer: Answer, shelf: Shelf) -> Found:
         ranked=tuple(dict.fromkeys(of[id] for id in segments)),
         segments=tuple(segments),
         steps=answer.trail.steps,
-        span=answer.short,
     )

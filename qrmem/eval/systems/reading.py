@@ -45,7 +45,6 @@ async def answer_from(
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*steps, step),
         usage=tally.usage,
-        span=verdict.short,
     )
 
 

@@ -53,7 +53,6 @@ class SlidingWindow:
             reason=final.reason,
             steps=tuple(steps),
             usage=tally.usage,
-            span=final.short,
         )
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qrmem.language.local.brief import brief
 from qrmem.language.local.choosing import choose
 from qrmem.language.local.evidence import Clue, Evidence, joined
 from qrmem.language.local.query import Query, query
@@ -68,7 +67,6 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
         reason=_what_was_found(asked, evidence, finding, is_enough),
         quotes=quotes(finding.clues),
         tokens=tokens,
-        short=brief(context.question, passages).text,
     )
 
 
