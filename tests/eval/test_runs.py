@@ -138,7 +138,7 @@ def test_an_item_that_crashes_is_reported_and_the_others_go_on(
     assert run("--system", "bm25", "--out", "r", data="long.json") == 1
     assert "| bm25 | h2 | WindowTooSmall" in capsys.readouterr().out
     done = rows("r")
-    assert [item for (_, item), row in done.items() if not row[2]] == ["h1", "h3"]  # type: ignore[index]
+    assert [item for (_, item), row in done.items() if not row[2]] == ["h1", "h3"]
     assert "| bm25 | 2 |" in Path("r/report/report.md").read_text(), "unscored is not zero"
 
 
@@ -228,7 +228,7 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
     assert "| search | h1 | UsageError: r/memories/" in capsys.readouterr().out
-    failed = [key for key, row in rows("r").items() if row[2]]  # type: ignore[index]
+    failed = [key for key, row in rows("r").items() if row[2]]
     assert failed == [("search", "h1")]
 
 
