@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -15,8 +15,8 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.caps import Caps
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
-from qrmem.types import Answer, AskContext, Event, Listener, Orientation, Step, Trail, Words
-from qrmem.wiring import Run, Tools
+from qrmem.session import Models, Run, Session
+from qrmem.types import Answer, AskContext, Event, Listener, Orientation, Scalar, Step, Trail, Words
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
@@ -76,7 +76,7 @@ class Asker:
         self,
         store: GraphStore,
         ns: str,
-        tools: Tools,
+        tools: Models,
         searcher: Searcher,
         listener: Listener,
         fragments: "FragmentScorer | None" = None,
@@ -168,6 +168,62 @@ def _answer(asking: Asking, outcome: Outcome, run: Run) -> Answer:
         choice=outcome.choice,
         reason=outcome.reason,
     )
+
+
+async def asked(
+    session: Session,
+    question: str,
+    *,
+    window: int | None,
+    choices: Sequence[str] | None,
+    documents: Sequence[str] | None,
+    where: Mapping[str, Scalar] | None,
+    orientation: Orientation | None,
+    **chosen: Any,
+) -> Asking:
+    """Return a question with all that was chosen for it, or left to the settings.
+
+    Raises:
+        UsageError: an option is not what it should be.
+        NotFound: there is nothing to look at.
+    """
+    if isinstance(choices, str):
+        raise UsageError("choices are a list of texts, not one text")
+    asking = Asking(
+        question=question,
+        window=session.settings.window if window is None else window,
+        choices=tuple(choices or ()),
+        documents=None,
+        orientation=orientation or session.settings.orientation,
+        **chosen,
+    )
+    return replace(asking, documents=await session.readable(documents, where))
+
+
+async def answered(
+    session: Session,
+    asking: Asking,
+    listener: Listener,
+    caps: Caps,
+    *,
+    keep_trail: bool,
+    is_watched: bool,
+) -> Answer:
+    """Answer a question; see `Memory.ask`."""
+    if unread := await session.unread(asking.documents):
+        listener(Event("warning", {"message": unread}))
+    asker = Asker(
+        session.store,
+        session.ns,
+        await session.models(),
+        await session.searcher(),
+        listener,
+        await session.fragment_scorer(),
+        caps,
+        is_watched=is_watched,
+    )
+    answer = await asker.ask(asking)
+    return await asker.kept(answer) if keep_trail else answer
 
 
 async def streamed(

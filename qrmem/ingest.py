@@ -15,11 +15,12 @@ from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.inspecting import low_yields
+from qrmem.inspect import low_yields
 from qrmem.llm.caps import Caps
 from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.retrieval.keeping import Keeper
+from qrmem.session import Models, Run, measured
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
@@ -33,7 +34,6 @@ from qrmem.types import (
     Reading,
     Segment,
 )
-from qrmem.wiring import Run, Tools, measured
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many: a merge looks at every name of
@@ -78,7 +78,7 @@ class Adder:
         self,
         store: GraphStore,
         ns: str,
-        tools: Tools,
+        tools: Models,
         *,
         listener: Listener,
         update: bool = False,

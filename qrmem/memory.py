@@ -1,39 +1,48 @@
 """The facade: open a memory, add documents, search, ask, look, forget."""
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from copy import copy
+from datetime import datetime
 from inspect import signature
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from qrmem import tracing
+from qrmem import inspect, observability
 from qrmem.config import Settings
-from qrmem.conversation import Conversing
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.llm.caps import CapOptions
-from qrmem.logs import log
-from qrmem.session import Opened
+from qrmem.llm.sums import By
+from qrmem.session import Session, caps_of, check_embedder, reembed
 from qrmem.sources import Source
 from qrmem.types import (
     AddReport,
     Answer,
     Archived,
+    Document,
+    DocumentInfo,
+    EntityView,
     Event,
     ExtractionReport,
     Hit,
     Listener,
+    MemoryStatus,
+    Merge,
     MergeDecision,
     Orientation,
+    Recalled,
     Scalar,
     Step,
+    Trail,
+    Turn,
+    UsageRow,
     Words,
 )
 
 if TYPE_CHECKING:
-    from qrmem.asking import Asking
+    from qrmem.graphstore.neo4j import SavedQuery
     from qrmem.planning.figures import Plan
     from qrmem.retrieval.fragments import FragmentSettings
 
@@ -79,10 +88,10 @@ class Opening:
         self._memory: Memory | None = None
 
     def __await__(self) -> Generator[Any, None, "Memory"]:
-        return self._open().__await__()
+        return self.open().__await__()
 
     async def __aenter__(self) -> "Memory":
-        self._memory = await self._open()
+        self._memory = await self.open()
         return self._memory
 
     async def __aexit__(
@@ -94,9 +103,9 @@ class Opening:
         if self._memory is not None:
             await self._memory.close()
 
-    async def _open(self) -> "Memory":
+    async def open(self) -> "Memory":
+        """Open it; see `open`."""
         from qrmem.graphstore import missing_file, open_store
-        from qrmem.wiring import check_embedder
 
         made = missing_file(self._settings.memory)
         store = await open_store(self._settings.memory, self._settings, create=self._create)
@@ -109,7 +118,7 @@ class Opening:
         return memory
 
 
-class Memory(Conversing):
+class Memory:
     """One namespace of a store: add documents to it, search it, ask it, look at it."""
 
     def __init__(
@@ -125,7 +134,7 @@ class Memory(Conversing):
         Args:
             made: the file that was made for it, and goes again if nothing came into it.
         """
-        super().__init__(Opened(store, settings, made))
+        self._session = Session(store, settings, made)
         self._listener = listener
         self._is_watched = False
 
@@ -142,12 +151,12 @@ class Memory(Conversing):
 
     async def close(self) -> None:
         """Close the store and the model's connections; afterwards every call is refused."""
-        await self._opened.close()
+        await self._session.close()
 
     @property
     def settings(self) -> Settings:
         """What it was opened with."""
-        return self._opened.settings
+        return self._session.settings
 
     # --- reading documents in -------------------------------------------------------------------
 
@@ -184,21 +193,21 @@ class Memory(Conversing):
             ModelUnavailable: the model does not answer; what was read is kept.
         """
         from qrmem.ingest import Adder
-        from qrmem.wiring import caps_of
 
-        self._opened.require_writable()
-        adder = Adder(
-            self._opened.store,
-            self._opened.ns,
-            await self._opened.tools(create=True),
-            listener=self._emit,
-            update=update,
-            rebuild=rebuild,
-            question=question,
-            index=self._opened.code_index(),
-            caps=caps_of(self.settings, **caps),
-        )
-        with tracing.run("add", namespace=self._opened.ns):
+        session = self._session
+        session.require_writable()
+        with session.adding(), observability.run("add", namespace=session.ns):
+            adder = Adder(
+                session.store,
+                session.ns,
+                await session.models(create=True),
+                listener=self._emit,
+                update=update,
+                rebuild=rebuild,
+                question=question,
+                index=session.code_index(),
+                caps=caps_of(self.settings, **caps),
+            )
             return await adder.add(source, glob)
 
     async def load(self, path: str | PathLike[str]) -> Archived:
@@ -212,8 +221,8 @@ class Memory(Conversing):
         """
         from qrmem.io.moving import load_archive
 
-        self._opened.require_writable()
-        return await load_archive(self._opened, path, self._emit)
+        self._session.require_writable()
+        return await load_archive(self._session, path, self._emit)
 
     async def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
         """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
@@ -227,8 +236,8 @@ class Memory(Conversing):
         """
         from qrmem.io.moving import load_extraction
 
-        self._opened.require_writable()
-        return await load_extraction(self._opened, path, self._emit)
+        self._session.require_writable()
+        return await load_extraction(self._session, path, self._emit)
 
     async def delete(self, *document_ids: str) -> None:
         """Forget documents: afterwards the memory equals one that never held them.
@@ -236,10 +245,10 @@ class Memory(Conversing):
         Raises:
             NotFound: one of them is not there; nothing is deleted.
         """
-        self._opened.require_writable()
-        await self._opened.require_documents(document_ids)
+        self._session.require_writable()
+        await self._session.require_documents(document_ids)
         for document_id in document_ids:
-            await self._opened.store.delete_document(self._opened.ns, document_id)
+            await self._session.store.delete_document(self._session.ns, document_id)
         await self._refresh_names()
 
     async def delete_all(self) -> None:
@@ -248,10 +257,10 @@ class Memory(Conversing):
         Raises:
             NotFound: there is none of that name.
         """
-        self._opened.require_writable()
-        if await self._opened.store.namespace(self._opened.ns) is None:
-            await self._opened.info()
-        await self._opened.store.delete_namespace(self._opened.ns)
+        self._session.require_writable()
+        if await self._session.store.namespace(self._session.ns) is None:
+            await self._session.info()
+        await self._session.store.delete_namespace(self._session.ns)
 
     async def merge(self, first: str, second: str) -> None:
         """Count two names as one from now on; beats every rule, and stays."""
@@ -269,11 +278,11 @@ class Memory(Conversing):
         """
         from qrmem.llm.caching import is_reply_key
 
-        opened = self._opened
-        opened.require_writable()
-        await opened.info()
-        replies = [key for key in await opened.store.kept_keys(opened.ns) if is_reply_key(key)]
-        await opened.store.drop_kept(opened.ns, replies)
+        session = self._session
+        session.require_writable()
+        await session.info()
+        replies = [key for key in await session.store.kept_keys(session.ns) if is_reply_key(key)]
+        await session.store.drop_kept(session.ns, replies)
         return len(replies)
 
     async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
@@ -285,19 +294,17 @@ class Memory(Conversing):
         Raises:
             CapReached: what was embedded is kept, and the same call goes on from there.
         """
-        from qrmem.wiring import caps_of, reembed
-
-        opened = self._opened
-        opened.require_writable()
-        await opened.info()
+        session = self._session
+        session.require_writable()
+        await session.info()
         try:
             bounds = caps_of(self.settings, **caps)
-            with tracing.run("reembed", namespace=opened.ns):
+            with observability.run("reembed", namespace=session.ns):
                 return await reembed(
-                    opened.store, opened.ns, self.settings, embedder, self._emit, bounds
+                    session.store, session.ns, self.settings, embedder, self._emit, bounds
                 )
         finally:
-            await opened.follow_embedder()
+            await session.follow_embedder()
 
     # --- finding and answering --------------------------------------------------------------------
 
@@ -320,9 +327,8 @@ class Memory(Conversing):
             UsageError: the question is empty, or k is below 1.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        searcher = await self._opened.searcher()
-        narrowed = await self._opened.narrowed(documents, where)
-        await self._opened.require_read(narrowed)
+        narrowed = await self._session.readable(documents, where)
+        searcher = await self._session.searcher()
         return await searcher.search(question, k=k, documents=narrowed)
 
     async def ask(
@@ -365,11 +371,10 @@ class Memory(Conversing):
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        from qrmem.asking import Asker
-        from qrmem.wiring import caps_of
+        from qrmem.asking import answered, asked
 
-        opened = self._opened
-        asking = await self._asking(
+        asking = await asked(
+            self._session,
             question,
             strategy=strategy,
             window=window,
@@ -383,29 +388,19 @@ class Memory(Conversing):
             on_exhausted=on_exhausted,
             fragments=fragments,
         )
-        await opened.require_read(asking.documents)
-        if unread := await opened.unread(asking.documents):
-            self._emit(Event("warning", {"message": unread}))
-        tools, searcher = await opened.tools(), await opened.searcher()
-        scorer = await opened.fragment_scorer()
-        asker = Asker(
-            opened.store,
-            opened.ns,
-            tools,
-            searcher,
-            self._emit,
-            scorer,
-            caps_of(self.settings, **caps),
-            is_watched=self._is_watched,
-        )
-        with tracing.run("ask", namespace=opened.ns, strategy=strategy):
-            answer = await asker.ask(asking)
-        if self.settings.keep_trails if keep_trail is None else keep_trail:
-            answer = await asker.kept(answer)
-        return answer
+        bounds = caps_of(self.settings, **caps)
+        with observability.run("ask", namespace=self._session.ns, strategy=strategy):
+            return await answered(
+                self._session,
+                asking,
+                self._emit,
+                bounds,
+                keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
+                is_watched=self._is_watched,
+            )
 
     async def plan(
-        self, source: Source | None = None, *, ask: str | None = None, **options: Any
+        self, /, source: Source | None = None, *, ask: str | None = None, **options: Any
     ) -> "Plan":
         """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
 
@@ -420,16 +415,17 @@ class Memory(Conversing):
         Raises:
             UsageError: both or neither are given, or what the run itself would refuse.
         """
+        from qrmem.asking import asked
         from qrmem.planning.runs import plan_question, plan_source
 
         if (source is None) == (ask is None):
             raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
-            return await plan_source(self._opened, **chosen)
+            return await plan_source(self._session, **chosen)
         chosen = _arguments(Memory.ask, self, ask, options)
         chosen.pop("keep_trail")
-        return await plan_question(self._opened, await self._asking(**chosen))
+        return await plan_question(self._session, await asked(self._session, **chosen))
 
     async def stream(
         self, question: str, *, words: bool = False, **options: Any
@@ -462,62 +458,226 @@ class Memory(Conversing):
         other._is_watched = words or self._is_watched
         return other
 
-    # --- inside ---------------------------------------------------------------------------------
+    # --- conversations ----------------------------------------------------------------------------
 
-    async def _asking(
+    async def add_turn(
         self,
-        question: str,
+        role: str,
+        text: str,
         *,
-        window: int | None,
-        choices: Sequence[str] | None,
-        documents: Sequence[str] | None,
-        where: Mapping[str, Scalar] | None,
-        orientation: Orientation | None,
-        **chosen: Any,
-    ) -> "Asking":
-        """Return a question with all that was chosen for it, or left to the settings."""
-        from qrmem.asking import Asking
+        at: datetime | str | None = None,
+        session: str = "",
+        speaker: str = "",
+    ) -> str:
+        """Keep what somebody said; return the id of the document that it became.
 
-        if isinstance(choices, str):
-            raise UsageError("choices are a list of texts, not one text")
-        return Asking(
-            question=question,
-            window=self.settings.window if window is None else window,
-            choices=tuple(choices or ()),
-            documents=await self._opened.narrowed(documents, where),
-            orientation=orientation or self.settings.orientation,
-            **chosen,
+        No chat model is called, whatever the settings: nobody has to wait, or pay, for a turn.
+
+        Args:
+            role: `user`, `assistant`, or what else the model's messages know.
+            at: when; now, if it is not said. Turns are kept in the order in which they come.
+            session: the conversation that it is part of.
+            speaker: a name, where several people share a role.
+
+        Raises:
+            UsageError: the role or the text is empty, or `at` is no time.
+        """
+        (added,) = await self.add_messages(
+            [{"role": role, "content": text, "name": speaker}], at=at, session=session
         )
+        return added
+
+    async def add_messages(
+        self,
+        messages: Iterable[Any],
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        only_new: bool = False,
+    ) -> list[str]:
+        """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
+
+        Args:
+            messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
+                like), or `(role, text)`.
+            at: when those without a time of their own were said; now, if it is not said.
+            only_new: leave out those with which the session ends already: for a log that grows.
+
+        Raises:
+            UsageError: one of them is no message, or `at` is no time.
+        """
+        from qrmem import conversation
+
+        return await conversation.add_messages(
+            self._session, messages, self._emit, at=at, session=session, only_new=only_new
+        )
+
+    async def turns(self, session: str | None = None) -> list[Turn]:
+        """Return the turns of a session, or of all, in the order in which they came."""
+        from qrmem import conversation
+
+        return await conversation.turns(self._session, session)
+
+    async def recall(
+        self,
+        prompt: str,
+        *,
+        session: str = "",
+        tokens: int = 2000,
+        fragments: "FragmentSettings | None" = None,
+    ) -> Recalled:
+        """Return what a model is to know before it answers a prompt (FragRel, B.3).
+
+        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. Of all
+        earlier turns, of any session, the eight best by FragRel are returned in order of time, and
+        with each one what later turns seem to correct.
+
+        Args:
+            prompt: what the user says now; it need not be a turn yet.
+            tokens: upper bound of everything that is returned.
+            fragments: instead of the paper's settings for conversations.
+
+        Raises:
+            UsageError: the prompt is empty, or `tokens` is below 1.
+        """
+        from qrmem import conversation
+
+        return await conversation.recall(
+            self._session, prompt, session=session, tokens=tokens, fragments=fragments
+        )
+
+    async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
+        """Return which turns, of some documents, later turns seem to correct, and by which.
+
+        What an answer cites can be looked up here; documents that are no turns are passed over.
+        """
+        from qrmem import conversation
+
+        return await conversation.corrections(self._session, ids)
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    async def status(self) -> MemoryStatus:
+        """Return the namespace in figures, with problems and what it cost."""
+        return await inspect.status(self._session)
+
+    async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
+        """Return what all runs used together, construction and online apart.
+
+        Args:
+            by: `stage`, `run` or `day` (UTC).
+        """
+        return await inspect.usage_rows(self._session, by)
+
+    async def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces in this store."""
+        return await self._session.store.namespaces()
+
+    async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
+        """Return all documents by id, without their texts."""
+        return await inspect.documents(self._session, where)
+
+    async def document(self, document_id: str) -> Document:
+        """Return a document with its text.
+
+        Raises:
+            NotFound: no such document.
+        """
+        return await inspect.document(self._session, document_id)
+
+    async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
+        """Return entities by falling number of segments."""
+        await self._session.info()
+        return await self._session.store.list_entities(self._session.ns, limit)
+
+    async def entity(self, name: str) -> EntityView:
+        """Return an entity by any of its names, with relations, questions and segments.
+
+        Raises:
+            NotFound: nothing is called so; the message names what comes near.
+        """
+        return await inspect.entity(self._session, name)
+
+    async def merges(self) -> Sequence[Merge]:
+        """Return which names count as one entity, and why."""
+        return await inspect.merges(self._session)
+
+    async def trail(self, trail_id: str | None = None) -> Trail:
+        """Return a recorded run, or the last.
+
+        Raises:
+            NotFound: no such trail, or none at all.
+        """
+        return await inspect.trail(self._session, trail_id)
+
+    async def trails(self, limit: int = 20) -> Sequence[Trail]:
+        """Return recorded runs, newest first."""
+        await self._session.known()
+        return await self._session.store.trails(self._session.ns, limit)
+
+    async def neo4j_queries(self, name: str = "") -> "Sequence[SavedQuery]":
+        """Return ready queries to look at this namespace in Neo4j Browser.
+
+        Args:
+            name: of an entity to look at; "": the one that occurs most.
+
+        Raises:
+            UsageError: this memory is not in Neo4j.
+        """
+        return await inspect.neo4j_queries(self._session, name)
+
+    async def graphml(self, path: str) -> int:
+        """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
+        from qrmem.io.graphml import write_graphml
+
+        await self._session.info()
+        return await write_graphml(self._session.store, self._session.ns, path)
+
+    async def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
+        """Write the namespace to one file: equal memories give equal bytes, from every store.
+
+        Args:
+            path: replaced if an archive stands there; anything else is not written over.
+            runs: write trails, the ledger of calls and cached replies too; they have a clock in
+                them.
+
+        Raises:
+            NotFound: there is no such namespace.
+            StoreConflict: somebody changed it meanwhile; nothing is written.
+        """
+        from qrmem.io.archive import export_archive
+
+        await self._session.info()
+        return await export_archive(self._session.store, self._session.ns, path, runs=runs)
+
+    # --- inside ---------------------------------------------------------------------------------
 
     def _emit(self, event: Event) -> None:
         """Tell everybody who reads what happens: logging, spans, and whoever listens."""
-        log(event)
-        tracing.record(event)
+        observability.observe(event)
         if self._listener is not None:
             self._listener(event)
 
     async def _decide(self, first: str, second: str, *, same: bool) -> None:
-        self._opened.require_writable()
+        self._session.require_writable()
         if not first.strip() or not second.strip() or first == second:
             raise UsageError("give two different names")
-        await self._opened.info()
+        await self._session.info()
         one, other = sorted((first, second))
-        await self._opened.store.decide(self._opened.ns, MergeDecision(one, other, same=same))
+        await self._session.store.decide(self._session.ns, MergeDecision(one, other, same=same))
         await self._refresh_names()
 
     async def _refresh_names(self) -> None:
         from qrmem.graph.merging import refresh_names
 
-        opened = self._opened
-        await refresh_names(opened.store, opened.ns, similar=await opened.similar())
+        session = self._session
+        await refresh_names(session.store, session.ns, similar=await session.similar())
 
 
 def _arguments(
     method: Callable[..., Any], memory: Memory, first: Any, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return all arguments of a run but its caps, which a plan does not need."""
-    from qrmem.wiring import caps_of
-
     try:
         bound = signature(method).bind(memory, first, **options)
     except TypeError as exc:

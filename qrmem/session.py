@@ -1,26 +1,48 @@
-"""One opened namespace: its store, its settings, and the parts that are made when first needed."""
+"""From settings to live parts: the store, the models, and what one run works with."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.errors import EmbedderMismatch, NotFound, StoreUnavailable, UsageError
+from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.types import DocumentInfo, Scalar
+from qrmem.inspect import has_metadata
+from qrmem.llm.account import Account, Phase
+from qrmem.llm.caps import CapOptions, Caps
+from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.prices import prices_of
+from qrmem.llm.tokenizers import Remembering, open_tokenizer
+from qrmem.types import (
+    CallRecord,
+    ChatModel,
+    Embedder,
+    EntityTagger,
+    Listener,
+    Reasoner,
+    Scalar,
+    Tokenizer,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
+    from qrmem.llm.meter import Meter
+    from qrmem.llm.opening import OpenedChat
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.fragments.code_keeping import CodeIndex
     from qrmem.retrieval.searcher import Searcher
-    from qrmem.wiring import Tools
-
 
 CLOSED = "the memory is closed; open it again"
 
 
-class Opened:
+class Session:
     """What all methods of a memory stand on; shared by those that listen to the same memory.
 
     Attributes:
@@ -29,14 +51,22 @@ class Opened:
     """
 
     def __init__(self, store: GraphStore, settings: Settings, made: Path | None = None) -> None:
+        """Take an open store.
+
+        Args:
+            made: the file that was made for it, and goes again if nothing came into it.
+        """
         self._made = made
         self.ns = settings.namespace
         self.settings = settings
         self._store: GraphStore | None = store
-        self._tools: Tools | None = None
+        self._making = asyncio.Lock()
+        self._models: Models | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
         self._index: CodeIndex | None = None
+        self._adding: set[asyncio.Future[None]] = set()
+        self._ended = 0
 
     @property
     def store(self) -> GraphStore:
@@ -57,20 +87,13 @@ class Opened:
     async def close(self) -> None:
         """Close the store and the model's connections; a second time does nothing."""
         store, self._store = self._store, None
-        tools, self._tools, self._searcher = self._tools, None, None
-        self._fragments = None
-        if tools is not None:
-            await tools.close()
+        await self.renew()
         if store is not None:
             await store.close()
-            await self._withdraw()
+            if self._made is not None:
+                from qrmem.graphstore import withdraw
 
-    async def _withdraw(self) -> None:
-        """Leave no file where there was none, if nothing came into it."""
-        from qrmem.graphstore import withdraw
-
-        if self._made is not None:
-            await withdraw(self._made)
+                await withdraw(self._made)
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -115,18 +138,53 @@ class Opened:
             if document_id not in known:
                 raise NotFound(f"no document {document_id!r} in {self.where}")
 
-    async def narrowed(
+    async def readable(
         self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
     ) -> frozenset[str] | None:
-        """Return the ids that are named and fit, or `None` for all.
+        """Return the ids of the documents to look at, `None` for all.
+
+        What is being added at the same time through this memory is waited for, where without it
+        there would be nothing to look at.
+
+        Args:
+            documents: only these.
+            where: only those whose metadata has these values.
 
         Raises:
-            NotFound: a document named is not there, or none fits `where`.
+            NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        if documents is None and not where:
-            return None
         if isinstance(documents, str):
             raise UsageError("documents are a list of ids, not one text")
+        while True:
+            ended = self._ended
+            try:
+                narrowed = await self._narrowed(documents, where)
+                await self._require_read(narrowed)
+                return narrowed
+            except NotFound:
+                await asyncio.sleep(0)  # an `add` that was called together with this may begin
+                if self._adding:
+                    await asyncio.wait(set(self._adding), return_when=asyncio.FIRST_COMPLETED)
+                elif ended == self._ended:
+                    raise
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Let readers that find nothing wait for this `add`."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._adding.add(done)
+        try:
+            yield
+        finally:
+            self._ended += 1
+            self._adding.discard(done)
+            done.set_result(None)
+
+    async def _narrowed(
+        self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
+    ) -> frozenset[str] | None:
+        if documents is None and not where:
+            return None
         if documents is not None:
             await self.require_documents(documents)
         found = frozenset(
@@ -138,15 +196,8 @@ class Opened:
             raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
         return found
 
-    async def require_read(self, documents: frozenset[str] | None) -> None:
-        """Refuse to look for anything where nothing was read: that is no answer.
-
-        Args:
-            documents: ids of the only documents to look at; `None`: all.
-
-        Raises:
-            NotFound: with what is missing.
-        """
+    async def _require_read(self, documents: frozenset[str] | None) -> None:
+        """Refuse to look for anything where nothing was read: that is no answer."""
         await self.info()
         columns = await (await self.searcher()).columns()
         read = {info.id for info in columns.documents} if columns else set()
@@ -173,36 +224,36 @@ class Opened:
 
     # --- parts that are made when first needed --------------------------------------------------
 
-    async def tools(self, *, create: bool = False) -> "Tools":
-        """Return reasoner, embedder and tokenizers.
+    async def models(self, *, create: bool = False) -> "Models":
+        """Return reasoner, embedder and tokenizers; made once, however many ask at once.
 
         Args:
             create: where the namespace is missing, those that it will be made with.
         """
-        from qrmem.wiring import Tools, new_namespace
-
-        if self._tools is None:
-            info = await self.known() if create else await self.info()
-            info = info or new_namespace(self.settings)
-            self._tools = await Tools.open(self.store, info, self.settings)
-        return self._tools
+        async with self._making:
+            if self._models is None:
+                info = await self.known() if create else await self.info()
+                info = info or new_namespace(self.settings)
+                self._models = await Models.open(self.store, info, self.settings)
+            return self._models
 
     async def searcher(self) -> "Searcher":
         """Return what ranks segments; it loads no chat model."""
-        if self._searcher is None:
-            from qrmem.retrieval.searcher import Searcher
-            from qrmem.wiring import recorded_embedder
+        async with self._making:
+            if self._searcher is None:
+                from qrmem.retrieval.searcher import Searcher
 
-            embedder = recorded_embedder(await self.info(), self.settings)
-            self._searcher = Searcher(self.store, self.ns, embedder)
-        return self._searcher
+                embedder = recorded_embedder(await self.info(), self.settings)
+                self._searcher = Searcher(self.store, self.ns, embedder)
+            return self._searcher
 
     async def fragment_scorer(self) -> "FragmentScorer":
         """Return what assesses fragments; it keeps their relations while the memory is open."""
+        searcher = await self.searcher()
         if self._fragments is None:
             from qrmem.retrieval.fragments import FragmentScorer
 
-            self._fragments = FragmentScorer(await self.searcher(), self.code_index())
+            self._fragments = FragmentScorer(searcher, self.code_index())
         return self._fragments
 
     def code_index(self) -> "CodeIndex":
@@ -214,11 +265,12 @@ class Opened:
         return self._index
 
     async def renew(self) -> None:
-        """Make all parts anew when they are needed: the namespace is another now."""
-        tools, self._tools, self._searcher = self._tools, None, None
-        self._fragments = self._index = None
-        if tools is not None:
-            await tools.close()
+        """Make all parts anew when they are needed: the namespace is another now, or closed."""
+        async with self._making:
+            models, self._models, self._searcher = self._models, None, None
+            self._fragments = self._index = None
+            if models is not None:
+                await models.close()
 
     async def similar(self) -> "Similar | None":
         """Return what finds names alike by their vectors, where the settings want it."""
@@ -226,7 +278,7 @@ class Opened:
             return None
         from qrmem.agents.likeness import alike_by
 
-        embedder = (await self.tools()).embedder
+        embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
     async def follow_embedder(self) -> None:
@@ -235,10 +287,306 @@ class Opened:
         await self.renew()
 
 
-def has_metadata(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
-    """Whether a document's metadata has all the values of `where`."""
-    # A value typed on a command line is a number by its looks alone, so both compare as text.
-    return all(
-        key in info.metadata and str(info.metadata[key]) == str(value)
-        for key, value in (where or {}).items()
+def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
+    """Refuse another embedder than the one that the namespace was embedded by.
+
+    Raises:
+        EmbedderMismatch: with what to do.
+    """
+    chosen = settings.embedder
+    if info is not None and chosen and chosen != info.embedder:
+        raise EmbedderMismatch(
+            f"namespace {info.name!r} was embedded by {info.embedder!r}, not {chosen!r}; leave "
+            f"--embedder out, or change it for good: qrmem reembed --embedder {chosen}"
+        )
+
+
+def new_namespace(settings: Settings) -> NamespaceInfo:
+    """Return what a new namespace is made with; see `measured` for the dimension."""
+    info = sketched(settings)
+    embedder = open_embedder(info.embedder, settings)
+    is_remote = info.embedder.startswith("openai:")
+    return replace(info, dimension=embedder.dimension if embedder and not is_remote else 0)
+
+
+def sketched(settings: Settings) -> NamespaceInfo:
+    """Return what a new namespace would be made with, its embedder left alone."""
+    return NamespaceInfo(
+        name=settings.namespace,
+        tokenizer=open_tokenizer(settings.tokenizer).name,
+        segment_tokens=settings.segment_tokens,
+        embedder=settings.embedder or default_embedder(),
     )
+
+
+async def measured(embedder: Embedder | None) -> int:
+    """Return the length of an embedder's vectors, 0 without one; a server has to be asked for it.
+
+    Raises:
+        CapReached: that would exceed a cap.
+        ModelUnavailable: the server does not answer.
+    """
+    if embedder is None:
+        return 0
+    if not embedder.name.startswith("openai:"):
+        return embedder.dimension
+    return int((await embedder.embed(["dimension"])).shape[1])
+
+
+def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
+    """Return the embedder that the namespace was made with."""
+    return open_embedder(info.embedder, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One `add`, `ask` or `reembed`: its reasoner and embedder, and what they use.
+
+    Attributes:
+        meter: of the chat model; `None` for the local reasoner.
+        calls: those that are not yet in the store.
+        account: of everything that the run uses.
+        embedder: of the namespace, on the same account.
+    """
+
+    reasoner: Reasoner
+    meter: "Meter | None"
+    calls: list[CallRecord]
+    account: Account
+    embedder: Embedder | None
+
+    def take(self, segment_id: str) -> list[CallRecord]:
+        """Return the calls about a segment that were not taken yet, to be committed with it."""
+        taken = [call for call in self.calls if call.segment_id == segment_id]
+        self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
+        return taken
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has used so far."""
+        return self.account.usage()
+
+
+def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
+    """Return the caps of a run: those of the settings, with those chosen for it.
+
+    Raises:
+        UsageError: a cap is no number, or there is none of that name.
+    """
+    if unknown := chosen.keys() - CapOptions.__annotations__.keys():
+        raise UsageError(f"there is no option {sorted(unknown)[0]!r}")
+    settings = settings.with_(**chosen)
+    return Caps(
+        calls=settings.max_calls,
+        tokens=settings.max_tokens,
+        cost=settings.max_cost,
+        seconds=settings.max_seconds,
+    )
+
+
+class Models:
+    """The parts that stay the same while a memory is open."""
+
+    keeps_records = False
+    """Whether a run keeps its records beside those that it commits; a long one has many."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        info: NamespaceInfo,
+        settings: Settings,
+        chat: "OpenedChat | ChatModel | None",
+        embedder: Embedder | None,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            chat: what the settings name; or a chat model that somebody else opened, and closes.
+        """
+        from qrmem.llm.opening import OpenedChat
+
+        self.settings = settings
+        self.info = info
+        self.embedder = embedder
+        self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
+        self.counter: Tokenizer = Remembering(open_tokenizer(settings.tokenizer))
+        self._store = store
+        self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
+        self._prices = prices_of(settings)
+        self._tagger: EntityTagger | None = None
+
+    @classmethod
+    async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
+        """Open what the settings name; a model is not called yet."""
+        from qrmem.llm.opening import open_models
+
+        chat = open_models(settings, stage_names())
+        embedder = recorded_embedder(info, settings)
+        if settings.replay and info.embedder.startswith("openai:"):
+            raise UsageError("a cassette holds no vectors: a replay needs another embedder")
+        return cls(store, info, settings, chat, embedder)
+
+    async def close(self) -> None:
+        """Close the model's connections, and end the tagger."""
+        if self._chat is not None:
+            await self._chat.aclose()
+        if self._tagger is not None:
+            await self._tagger.close()
+
+    def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
+        """Return the entity tagger that the settings name, or `None` where it adds nothing.
+
+        Raises:
+            UsageError: there is none of that name.
+            MissingError: where to find it is not said.
+        """
+        if self.settings.tagger == "rules" and reasoner.is_local:
+            return None
+        if self._tagger is None:
+            from qrmem.language.taggers import open_tagger
+
+            self._tagger = open_tagger(self.settings)
+        return self._tagger
+
+    def run(
+        self,
+        phase: Phase,
+        listener: Listener,
+        aside: Aside | None = None,
+        caps: Caps | None = None,
+        *,
+        is_watched: bool = False,
+    ) -> Run:
+        """Return what one run works with.
+
+        Args:
+            aside: takes the replies to keep, where losing one is no reason to stop.
+            caps: of this run; those of the settings where there are none.
+            is_watched: tell the listener of answers as they are written.
+
+        Raises:
+            UsageError: money is capped, and a price is not known.
+        """
+        calls: list[CallRecord] = []
+        books: dict[str, Any] = {
+            "run": uuid.uuid4().hex[:12],
+            "phase": phase,
+            "caps": caps or caps_of(self.settings),
+            "sink": calls.append,
+            "listener": listener,
+            "keeps_records": self.keeps_records,
+        }
+        if self._chat is None:
+            account = Account(price_of=self._prices.of, **books)
+            return Run(self._local(account), None, calls, account, self._counted(account))
+        from qrmem.language.prompted import PromptedReasoner
+        from qrmem.llm.meter import Meter
+
+        chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
+        meter = Meter(chat, tokenizer=self.counter, price=self._prices.of, **books)
+        reasoner = PromptedReasoner(
+            meter,
+            self.counter,
+            mode=self.settings.mode,
+            settings=self.settings,
+            listener=listener,
+            is_watched=is_watched,
+        )
+        return Run(reasoner, meter, calls, meter.account, self._counted(meter.account))
+
+    def _local(self, account: Account) -> Reasoner:
+        from qrmem.language.local import LocalReasoner
+
+        return LocalReasoner(
+            self.counter,
+            questions_per_600=self.settings.questions,
+            reserve=self.settings.reserve,
+            check=account.check,
+        )
+
+    def _counted(self, account: Account) -> Embedder | None:
+        """Return the embedder on the account of a run."""
+        if self.embedder is None:
+            return None
+        return counted_embedder(self.embedder, account, self.counter)
+
+    def _cached(self, aside: Aside | None) -> Callable[[ChatModel], ChatModel]:
+        """Return what keeps the replies of a chat model in the store."""
+        from qrmem.llm.caching import CachedChat
+
+        async def keep(
+            key: str,
+            value: Mapping[str, Any],
+            segments: Sequence[str],
+            calls: Sequence[CallRecord],
+        ) -> None:
+            work = partial(self._store.put_cached, self.info.name, key, value)
+            if aside is None:
+                await work(segments=segments, calls=calls)
+            else:
+                await aside.write(lambda: work(segments=segments, calls=calls))
+
+        return lambda chat: CachedChat(chat, self._kept, keep)
+
+    async def _kept(self, key: str) -> Mapping[str, Any] | None:
+        return await self._store.cached(self.info.name, key)
+
+
+def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -> Embedder:
+    """Return an embedder on the account of a run.
+
+    Raises:
+        UsageError: money is capped, and its price is not known.
+    """
+    from qrmem.llm.counted_embedder import CountedEmbedder
+
+    kind, _, model = embedder.name.partition(":")
+    if kind == "openai":
+        account.require_prices([model])
+    return CountedEmbedder(embedder, account, counter)
+
+
+def stage_names() -> list[str]:
+    """Return the names of all stages that a chat model is asked in."""
+    from qrmem.prompts import Prompt, catalogue
+
+    return sorted({p.stage for p in vars(catalogue).values() if isinstance(p, Prompt)})
+
+
+async def reembed(
+    store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener, caps: Caps
+) -> int:
+    """Change a namespace's embedder, embed what lacks vectors; returns how many segments.
+
+    Raises:
+        CapReached: what was embedded is kept, and the same call goes on from there.
+    """
+    from qrmem.agents.embedding import embed_segments
+
+    calls: list[CallRecord] = []
+    account = Account(
+        run=uuid.uuid4().hex[:12],
+        phase="construction",
+        caps=caps,
+        price_of=prices_of(settings).of,
+        sink=calls.append,
+        listener=listener,
+    )
+    embedder = open_embedder(name, settings)
+    if embedder is not None:
+        embedder = counted_embedder(embedder, account, open_tokenizer(settings.tokenizer))
+    try:
+        info = await store.namespace(ns)
+        if info is not None and info.embedder != name:
+            await store.set_embedder(ns, name, await measured(embedder))
+        if embedder is None:
+            return 0
+        ids = [
+            segment.id
+            for document in await store.documents(ns)
+            for segment in await store.segments_of(ns, document.id)
+        ]
+        return await embed_segments(store, ns, embedder, ids, listener=listener)
+    finally:
+        if calls:
+            await store.put_calls(ns, calls)

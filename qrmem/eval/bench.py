@@ -21,6 +21,7 @@ from qrmem.llm.exchange import Exchange, Form
 from qrmem.llm.meter import Meter
 from qrmem.llm.prices import load_prices
 from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.session import Models, Run, new_namespace
 from qrmem.types import (
     AskContext,
     ChatModel,
@@ -34,7 +35,6 @@ from qrmem.types import (
     StageUsage,
     Usage,
 )
-from qrmem.wiring import Run, Tools, new_namespace
 
 if TYPE_CHECKING:
     from qrmem.llm.chat import Chat
@@ -117,7 +117,7 @@ class Bench:
     """
 
     settings: Settings
-    tools: Tools
+    tools: Models
     memories: Memories
     model: SharedModel | None
     listener: Listener
@@ -231,7 +231,7 @@ async def open_bench(
             folder / "memories", settings, shared, embedder, record=record, listener=listener
         )
         stack.push_async_callback(memories.close)
-        tools = Tools(store, info, settings, shared, embedder)
+        tools = Models(store, info, settings, shared, embedder)
         yield Bench(
             settings=settings,
             tools=tools,

@@ -18,8 +18,8 @@ from qrmem.llm.meter import usage
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
+from qrmem.session import Models
 from qrmem.types import AddReport, Embedder, Event, Listener
-from qrmem.wiring import Tools
 
 if TYPE_CHECKING:
     from qrmem.llm.chat import Chat
@@ -59,7 +59,7 @@ class Shelf:
 
     key: str
     store: GraphStore
-    tools: Tools
+    tools: Models
     searcher: Searcher
     fragments: FragmentScorer
     ns: str = NAMESPACE
@@ -136,7 +136,7 @@ class Memories:
             info = await store.namespace(NAMESPACE)
             if info is None:
                 info = await store.create_namespace(NAMESPACE, self._info(settings))
-            tools = Tools(store, info, settings, None if is_local else self._chat, self._embedder)
+            tools = Models(store, info, settings, None if is_local else self._chat, self._embedder)
             await self._build(key, context, build, store, tools)
         except BaseException:
             await store.close()
@@ -155,7 +155,7 @@ class Memories:
         )
 
     async def _build(
-        self, key: str, context: Context, build: Build, store: GraphStore, tools: Tools
+        self, key: str, context: Context, build: Build, store: GraphStore, tools: Models
     ) -> None:
         adder = Adder(
             store,

@@ -11,8 +11,8 @@ from qrmem.graphstore import GraphStore, open_store
 from qrmem.ingest import Adder
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
+from qrmem.session import Models
 from qrmem.types import Listener, Turn
-from qrmem.wiring import Tools
 
 NAMESPACE = "session"
 
@@ -20,7 +20,7 @@ NAMESPACE = "session"
 class Session:
     """The rounds of one conversation so far, in a memory of their own that is not kept."""
 
-    def __init__(self, store: GraphStore, tools: Tools, listener: Listener) -> None:
+    def __init__(self, store: GraphStore, tools: Models, listener: Listener) -> None:
         self.rounds: list[Round] = []
         self._turns: list[Turn] = []
         self._store = store
@@ -65,6 +65,6 @@ async def open_session(bench: Bench) -> AsyncIterator[Session]:
             dimension=embedder.dimension if embedder else 0,
         )
         info = await store.create_namespace(NAMESPACE, info)
-        yield Session(store, Tools(store, info, settings, None, embedder), bench.listener)
+        yield Session(store, Models(store, info, settings, None, embedder), bench.listener)
     finally:
         await store.close()

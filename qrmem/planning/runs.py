@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from qrmem.planning.figures import Plan
-from qrmem.session import Opened
-from qrmem.wiring import recorded_embedder, sketched
+from qrmem.session import Session, recorded_embedder, sketched
 
 if TYPE_CHECKING:
     from qrmem.asking import Asking
 
 
-async def plan_source(opened: Opened, source: Any, **options: Any) -> Plan:
+async def plan_source(opened: Session, source: Any, **options: Any) -> Plan:
     """Return what reading a source will use; see `qrmem.planning.adding.plan_add`."""
     from qrmem.planning.adding import plan_add
 
@@ -18,10 +17,9 @@ async def plan_source(opened: Opened, source: Any, **options: Any) -> Plan:
     return await plan_add(opened.store, info, opened.settings, source, **options)
 
 
-async def plan_question(opened: Opened, asking: "Asking") -> Plan:
+async def plan_question(opened: Session, asking: "Asking") -> Plan:
     """Return what answering a question will use."""
     info = await opened.info()
-    await opened.require_read(asking.documents)
     from qrmem.planning.asking import plan_ask
 
     embedder = recorded_embedder(info, opened.settings)

@@ -13,8 +13,8 @@ from qrmem.llm.counted_embedder import STAGE
 from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder
 from qrmem.llm.staged import StagedChat, named_stages
 from qrmem.planning.rehearsal import Course, Rehearsing, StandIn
+from qrmem.session import Models, Run, stage_names
 from qrmem.types import CallRecord, ChatModel, Embedder, Event, Reasoner, Tokenizer
-from qrmem.wiring import Run, Tools, stage_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,8 +56,8 @@ def on_stage(settings: Settings) -> Settings:
     )
 
 
-class RehearsalTools(Tools):
-    """Tools whose runs rehearse: real prompts, local replies, vectors of nothing."""
+class RehearsalTools(Models):
+    """Models whose runs rehearse: real prompts, local replies, vectors of nothing."""
 
     keeps_records = True
 

@@ -255,7 +255,7 @@ async def test_documents_that_share_words_are_those_that_a_count_gives() -> None
     texts = [text for _, text in chatter(120)]
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add([qrmem.Document(t, id=f"{n:03}") for n, t in enumerate(texts)])
-        searcher = await memory._opened.searcher()
+        searcher = await memory._session.searcher()
         for share in (0.0, 0.3, 0.6, 1.0):
             mine = terms(texts[5])
             expected = {

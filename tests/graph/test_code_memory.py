@@ -174,11 +174,11 @@ async def test_a_callee_is_picked_for_its_caller(tree: Path) -> None:
     async with qrmem.open("memory://", embedder="none", code_fragments="definitions") as memory:
         await memory.add(str(tree))
         settings = FragmentSettings(relation="code", score="bm25", top=4)
-        scorer = FragmentScorer(await memory._opened.searcher())
+        scorer = FragmentScorer(await memory._session.searcher())
         found = await scorer.assess("What does the captain do in the morning?", settings=settings)
         assert found is not None
         around = dict(zip(found.fragments.ids, found.around, strict=True))
-        segments = {s.id: s for s in await memory._opened.store.segments("default", list(around))}
+        segments = {s.id: s for s in await memory._session.store.segments("default", list(around))}
         by_text = {segments[id].text.split("(")[0].strip(): value for id, value in around.items()}
         assert by_text["def open_store"] > by_text["def read_bytes"]
 

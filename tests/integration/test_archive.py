@@ -280,7 +280,7 @@ async def test_of_two_imports_at_once_one_wins_and_the_memory_is_whole(
 
 async def test_half_an_archive_is_neither_read_nor_changed(tmp_path: Path) -> None:
     async with qrmem.open(str(tmp_path / "m.db"), embedder="none", namespace="half") as memory:
-        store = memory._opened.store
+        store = memory._session.store
         await store.create_namespace(
             "half", NamespaceInfo("half", "builtin-v1", 600, importing="x")
         )

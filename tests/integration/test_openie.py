@@ -102,7 +102,7 @@ async def test_passages_that_were_added_before_are_found_by_their_text(memory: M
     assert {f.description for f in facts} > {
         f.description for relation in before.relations for f in relation.facts
     }
-    ledger = await memory._opened.store.ledger("default")
+    ledger = await memory._session.store.ledger("default")
     assert [row.reasoner.endswith(" + openie") for row in ledger] == [True]
     assert (await memory.add({"title": "Ada", "text": DOCS[0]["text"]})).unchanged
 
@@ -167,7 +167,7 @@ async def test_a_long_passage_is_cut_and_each_triple_stands_where_its_ends_do(
         report = await _load(memory, "t.json", [doc])
         assert (report.triples, report.absent_triples) == (2, 1)
         assert report.segments > 2
-        texts = {s.id: s.text for s in await memory._opened.store.segments_of("default", "d")}
+        texts = {s.id: s.text for s in await memory._session.store.segments_of("default", "d")}
         for name in ("Ann", "Cid"):
             view = await memory.entity(name)
             assert all(name in texts[f.segment_id] for r in view.relations for f in r.facts)
@@ -235,7 +235,7 @@ async def test_triples_for_a_memory_that_is_not_there_make_none(memory: Memory) 
 
 
 async def test_an_import_that_was_stopped_goes_on(memory: Memory) -> None:
-    store: Any = memory._opened.store
+    store: Any = memory._session.store
 
     async def fail(*args: Any) -> None:
         raise QrmemError("gone")

@@ -66,9 +66,9 @@ def types(mentions: object) -> dict[str, str]:
 
 
 async def readings(memory: qrmem.Memory) -> list[Contribution]:
-    store, found = memory._opened.store, list[Contribution]()
+    store, found = memory._session.store, list[Contribution]()
     for info in await memory.documents():
-        found += await store.contributions(memory._opened.ns, info.id, kinds=("extraction",))
+        found += await store.contributions(memory._session.ns, info.id, kinds=("extraction",))
     return found
 
 

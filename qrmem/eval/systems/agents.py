@@ -13,8 +13,8 @@ from qrmem.eval.systems.retrieved import in_document_order, ranking
 from qrmem.language.prompted.caller import Caller
 from qrmem.language.prompted.window import Ruler
 from qrmem.prompts import catalogue
+from qrmem.session import Run
 from qrmem.types import StageUsage, Status, Step, Usage, Verdict
-from qrmem.wiring import Run
 
 MODEL = frozenset({"model"})
 _REFERENCE = re.compile(r"#(\d+)")

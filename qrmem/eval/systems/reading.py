@@ -6,8 +6,8 @@ from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.support import cited_sentences
 from qrmem.language.quotes import locate
+from qrmem.session import Run
 from qrmem.types import Passage, Reasoner, ScoredSegment, Status, Step
-from qrmem.wiring import Run
 
 
 async def answer_from(

@@ -1,9 +1,11 @@
-"""Runs, steps and model calls as OpenTelemetry spans, named by its conventions for generative AI.
+"""What happens in a run, for whoever watches: lines of the logger `qrmem`, OpenTelemetry spans.
 
-Needs the extra `otel`; without it, or with no tracer provider set, nothing happens. What documents,
-questions and replies say is in no span.
+Spans are named by OpenTelemetry's conventions for generative AI. They need the extra `otel`;
+without it, or with no tracer provider set, there are none. What documents, questions and replies
+say is in no span.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +15,18 @@ from typing import Any
 from qrmem.llm.counted_embedder import STAGE as EMBEDDING
 from qrmem.types import Event
 
+logger = logging.getLogger("qrmem")
+# A library says nothing by itself: without this, warnings would go to standard error.
+logger.addHandler(logging.NullHandler())
+
+_LEVELS: Mapping[str, int] = {
+    "warning": logging.WARNING,
+    "phase": logging.INFO,
+    "document": logging.INFO,
+    "step": logging.INFO,
+    "call": logging.DEBUG,
+    "segment": logging.DEBUG,
+}
 _NOT_SENT = "cached"
 _REPLIES = frozenset(["ok", "repaired", "unparsable"])
 
@@ -20,7 +34,7 @@ _REPLIES = frozenset(["ok", "repaired", "unparsable"])
 @contextmanager
 def run(operation: str, **attributes: str) -> Iterator[None]:
     """Put a span around one `add`, `ask` or `reembed`; model calls and steps are inside it."""
-    trace = _trace()
+    trace = _opentelemetry()
     if trace is None:
         yield
         return
@@ -32,9 +46,42 @@ def run(operation: str, **attributes: str) -> Iterator[None]:
         yield
 
 
-def record(event: Event) -> None:
+def observe(event: Event) -> None:
+    """Take one event of a run: log it, and make a span of it if it is a call or a step."""
+    _log(event)
+    _trace_event(event)
+
+
+def _log(event: Event) -> None:
+    """Take one event; the words of a reply that is being written are not logged."""
+    level = _LEVELS.get(event.kind)
+    if level is not None and logger.isEnabledFor(level):
+        logger.log(level, "%s", _line(event), extra={"event": event.kind, "data": event.data})
+
+
+def _line(event: Event) -> str:
+    data = event.data
+    if event.kind == "warning":
+        return str(data.get("message", ""))
+    if event.kind == "call":
+        return (
+            f"{data['stage']} by {data['model']}: {data['tokens_in']} + {data['tokens_out']} "
+            f"tokens, {data['seconds']:.2f} s, {data['outcome']}"
+        )
+    if event.kind == "step":
+        step = data["step"]
+        read = f", {len(step.read)} read" if step.read else ""
+        return f"step {step.n}: {step.action}{read} {step.verdict}".rstrip()
+    return f"{event.kind}: " + ", ".join(_shown(data))
+
+
+def _shown(data: Mapping[str, Any]) -> list[str]:
+    return [f"{name} {value}" for name, value in data.items() if value not in ("", None)]
+
+
+def _trace_event(event: Event) -> None:
     """Take one event: calls and steps become spans that have ended just now."""
-    if (trace := _trace()) is None:
+    if (trace := _opentelemetry()) is None:
         return
     if event.kind == "call" and event.data["outcome"] != _NOT_SENT:
         data = event.data
@@ -87,7 +134,7 @@ def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, k
 
 
 @cache
-def _trace() -> Any:
+def _opentelemetry() -> Any:
     """Return `opentelemetry.trace`, or `None` where the extra is not installed."""
     try:
         from opentelemetry import trace
@@ -96,4 +143,4 @@ def _trace() -> Any:
     return trace
 
 
-__all__ = ["record", "run"]
+__all__ = ["logger", "observe", "run"]

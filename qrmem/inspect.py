@@ -1,17 +1,33 @@
-"""Looking at a memory: figures, one entity, the graph as a file."""
+"""What can be seen of one namespace without changing it or asking it anything."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound, StoreUnavailable
+from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
-from qrmem.graphstore.protocol import GraphStore, NameRow, NamespaceInfo
+from qrmem.graphstore.protocol import GraphStore, NameRow
 from qrmem.llm.account import usage
+from qrmem.llm.sums import By, usage_by
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import normalise_name, split_key
-from qrmem.types import DocumentInfo, Entity, EntityView, MemoryStatus, Relation
+from qrmem.types import (
+    Document,
+    DocumentInfo,
+    Entity,
+    EntityView,
+    MemoryStatus,
+    Merge,
+    Relation,
+    Scalar,
+    Trail,
+    UsageRow,
+)
+
+if TYPE_CHECKING:
+    from qrmem.graphstore.neo4j import SavedQuery
+    from qrmem.session import Session
 
 FEW = 0.25
 """Relations in 1,000 characters that are too few.
@@ -21,11 +37,11 @@ The local reasoner was seen to find 0.7 to 5 in prose, GPT-3.5 18 in encyclopedi
 LONG_ENOUGH = 5_000
 """Characters from which on a document's relations are counted."""
 _SHOWN = 5
-_ALL = 2**31 - 1
 
 
-async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
-    """Return a namespace in figures, with what is not `ok` and what it cost."""
+async def status(session: "Session") -> MemoryStatus:
+    """Return the namespace in figures, with what is not `ok` and what it cost."""
+    store, info = session.store, await session.info()
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
     states: Counter[str] = Counter(row.state for row in ledger)
@@ -56,6 +72,73 @@ async def describe(store: GraphStore, info: NamespaceInfo) -> MemoryStatus:
             *low_yields(documents, await store.fact_counts(info.name)),
             *_incomplete(len(problems)),
         ),
+    )
+
+
+async def usage_rows(session: "Session", by: By) -> Sequence[UsageRow]:
+    """Return what all runs used together; see `Memory.usage`."""
+    info = await session.info()
+    return usage_by(await session.store.calls(info.name), by)
+
+
+async def documents(
+    session: "Session", where: Mapping[str, Scalar] | None
+) -> Sequence[DocumentInfo]:
+    """Return all documents by id, without their texts."""
+    await session.known()
+    found = await session.store.documents(session.ns)
+    return [info for info in found if has_metadata(info, where)]
+
+
+async def document(session: "Session", document_id: str) -> Document:
+    """Return a document with its text; see `Memory.document`."""
+    await session.known()
+    found = await session.store.document(session.ns, document_id)
+    if found is None:
+        raise NotFound(f"no document {document_id!r} in {session.where}")
+    return found
+
+
+async def entity(session: "Session", name: str) -> EntityView:
+    """Return an entity by any of its names; see `Memory.entity`."""
+    await session.info()
+    return await view_entity(session.store, session.ns, name)
+
+
+async def merges(session: "Session") -> Sequence[Merge]:
+    """Return which names count as one entity, and why."""
+    from qrmem.graph.merging import current_merges
+
+    await session.info()
+    return await current_merges(session.store, session.ns, similar=await session.similar())
+
+
+async def trail(session: "Session", trail_id: str | None) -> Trail:
+    """Return a recorded run, or the last; see `Memory.trail`."""
+    await session.known()
+    found = await session.store.trail(session.ns, trail_id)
+    if found is None:
+        what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
+        raise NotFound(f"{what} in {session.where}")
+    return found
+
+
+async def neo4j_queries(session: "Session", name: str) -> "Sequence[SavedQuery]":
+    """Return ready queries for Neo4j Browser; see `Memory.neo4j_queries`."""
+    from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
+
+    if not isinstance(session.store, Neo4jStore):
+        raise UsageError(f"{session.store.location} is no memory in Neo4j")
+    await session.info()
+    return browser_queries(session.ns, name=name)
+
+
+def has_metadata(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
+    """Whether a document's metadata has all the values of `where`."""
+    # A value typed on a command line is a number by its looks alone, so both compare as text.
+    return all(
+        key in info.metadata and str(info.metadata[key]) == str(value)
+        for key, value in (where or {}).items()
     )
 
 
@@ -135,34 +218,3 @@ def _concerns(question: str, entity: Entity, relations: Sequence[Relation]) -> b
     added = set(entity.questions) | {fact.question for r in relations for fact in r.facts}
     text = question.casefold()
     return question in added or any(form.casefold() in text for form, _ in entity.forms)
-
-
-async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
-    """Write entities and folded relations as GraphML; returns how many entities were written."""
-    import networkx
-
-    graph: networkx.Graph[str] = networkx.Graph(name=ns)
-    listed = await store.list_entities(ns, _ALL)
-    for entity in listed:
-        graph.add_node(
-            entity.key, label=_xml(entity.name), type=_xml(entity.type), segments=entity.segments
-        )
-    for relation in fold(await store.facts(ns, [entity.key for entity in listed])):
-        if relation.head in graph and relation.tail in graph:
-            graph.add_edge(
-                relation.head,
-                relation.tail,
-                label=_xml(relation.description),
-                weight=len(relation.facts),
-                segments=" ".join(relation.segments),
-            )
-    try:
-        networkx.write_graphml(graph, Path(path))
-    except OSError as exc:
-        raise StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}") from exc
-    return len(listed)
-
-
-def _xml(text: str) -> str:
-    """Leave out what no XML file may hold; everything else is escaped by the writer."""
-    return "".join(c for c in text if c >= " " and c not in "\ufffe\uffff")

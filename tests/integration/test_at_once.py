@@ -1,0 +1,74 @@
+"""Many calls on one memory at the same time: parts are made once, and nobody comes too early."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from servers.openai_server import serving
+
+import qrmem
+from qrmem.errors import NotFound
+from qrmem.session import Models
+
+TEXTS = [
+    f"Captain Hale{n} met Doctor Reed{n} in Port Anvil{n}. They bought the brig Swift{n}."
+    for n in range(20)
+]
+
+
+async def test_three_asks_at_once_open_the_model_once_and_record_every_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Models] = []
+    make = Models.open.__func__  # type: ignore[attr-defined]
+
+    async def counted(*args: object) -> Models:
+        await asyncio.sleep(0)
+        opened.append(await make(*args))
+        return opened[-1]
+
+    path, tape = str(tmp_path / "m.db"), str(tmp_path / "tape.jsonl")
+    questions = [f"Whom did Captain Hale{n} meet?" for n in range(3)]
+    async with qrmem.open(path, embedder="none", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS[:3])])
+    async with serving() as server:
+        live = qrmem.Settings(
+            memory=path,
+            model="test",
+            base_url=server.url,
+            embedder="none",
+            cache=False,
+            record=tape,
+        )
+        monkeypatch.setattr(Models, "open", classmethod(counted))
+        async with qrmem.open(settings=live) as memory:
+            first = await asyncio.gather(*(memory.ask(question) for question in questions))
+        assert len(opened) == 1
+    async with qrmem.open(path, replay=tape, model="test", embedder="none") as memory:
+        again = [await memory.ask(question) for question in questions]
+    assert [answer.text for answer in again] == [answer.text for answer in first]
+
+
+@pytest.mark.parametrize("place", ["memory://", "file"])
+async def test_asks_and_searches_beside_the_first_adds_find_something(
+    place: str, tmp_path: Path
+) -> None:
+    where = place if place == "memory://" else str(tmp_path / "m.db")
+    async with qrmem.open(where, embedder="none", model="") as memory:
+        calls = []
+        for n, text in enumerate(TEXTS):
+            calls += [
+                memory.search(f"Who met Doctor Reed{n}?"),
+                memory.ask(f"Who met Doctor Reed{n}?"),
+                memory.add({"id": f"d{n}", "text": text}),
+            ]
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        assert [found for found in done if isinstance(found, BaseException)] == []
+        assert len(await memory.documents()) == len(TEXTS)
+
+
+async def test_a_search_beside_an_add_that_fails_is_refused() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        added = memory.add("/nowhere/at/all.txt")
+        found, _ = await asyncio.gather(memory.search("Who?"), added, return_exceptions=True)
+        assert isinstance(found, NotFound)
