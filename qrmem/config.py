@@ -12,7 +12,7 @@ from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, NoReturn, Self, get_args, get_type_hints
 
 from qrmem.errors import UsageError
 from qrmem.types import BuildMode, Orientation
@@ -58,6 +58,52 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash(self._value)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # `dataclasses.asdict` copies
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled")
+
+
+class Address(str):
+    """A path or URL whose text shows no name, password or query; `reveal` gives all of it."""
+
+    _secret: Secret
+
+    def __new__(cls, value: str) -> Self:
+        """Take an address as it was given."""
+        made = super().__new__(cls, _shown(value))
+        made._secret = Secret(value)
+        return made
+
+    def reveal(self) -> str:
+        """Return the whole address; only adapters call this, when they connect."""
+        return self._secret.reveal()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Address):
+            return self._secret == other._secret
+        return str(self) == other
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+def revealed(address: str) -> str:
+    """Return the whole of an address; only what connects to it calls this."""
+    return address.reveal() if isinstance(address, Address) else address
+
+
+def _shown(value: str) -> str:
+    """Return an address without the parts of a URL that may be secret."""
+    if not re.search(r"[a-z][a-z0-9+]*://", value, re.IGNORECASE):
+        return value
+    value = re.sub(r"//[^/\s]*@", "//***@", value)
+    return re.sub(r"([?&][^=&]*)=[^&#]+", r"\1=***", value)
 
 
 _NONE = Secret("")
@@ -155,6 +201,9 @@ class Settings:
     neo4j_patience: float = 30.0
 
     def __post_init__(self) -> None:
+        for name in _ADDRESSES:
+            if not isinstance(value := getattr(self, name), Address):
+                object.__setattr__(self, name, Address(value))
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(
@@ -174,10 +223,6 @@ class Settings:
             )
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
-
-    def __repr__(self) -> str:
-        shown = (f"{field.name}={_shown(getattr(self, field.name))!r}" for field in fields(self))
-        return f"Settings({', '.join(shown)})"
 
     @classmethod
     def from_env(
@@ -212,6 +257,8 @@ class Settings:
 ENVIRONMENT = _COMMON | {f"QRMEM_{field.name.upper()}": field.name for field in fields(Settings)}
 """Variable to field; of two for one field the later one counts."""
 
+_ADDRESSES = ("memory", "base_url", "embed_base_url", "tagger")
+"""Settings that may hold a URL, and with it a password."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "code_fragments": ("lines", "definitions"),
     "mode": get_args(BuildMode),
@@ -239,11 +286,6 @@ _AT_LEAST: Mapping[str, float] = {
     "similar_names": 0,
     "neo4j_patience": 0,
 }
-
-
-def _shown(value: object) -> object:
-    """Return a value without the name and password that an address may hold."""
-    return re.sub(r"//[^/\s]*@", "//***@", value) if isinstance(value, str) else value
 
 
 def stages(text: str) -> dict[str, str]:
@@ -334,4 +376,4 @@ def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float
     return number
 
 
-__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Secret", "Settings", "stages"]
+__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Address", "Secret", "Settings", "revealed", "stages"]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from qrmem import inspect, observability
-from qrmem.config import Settings
+from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.llm.caps import CapOptions
@@ -107,8 +107,10 @@ class Opening:
         """Open it; see `open`."""
         from qrmem.graphstore import missing_file, open_store
 
-        made = missing_file(self._settings.memory)
-        store = await open_store(self._settings.memory, self._settings, create=self._create)
+        made = missing_file(revealed(self._settings.memory))
+        store = await open_store(
+            revealed(self._settings.memory), self._settings, create=self._create
+        )
         memory = Memory(store, self._settings, self._listener, made=made)
         try:
             check_embedder(self._settings, await store.namespace(self._settings.namespace))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from qrmem.config import Settings
+from qrmem.config import Settings, revealed
 from qrmem.errors import QrmemError
 
 EXTRAS = {
@@ -79,7 +79,7 @@ async def _store(settings: Settings) -> Finding:
     from qrmem.graphstore import open_store
 
     try:
-        store = await open_store(settings.memory, settings, create=False)
+        store = await open_store(revealed(settings.memory), settings, create=False)
         try:
             names = await store.namespaces()
             mode = " (read-only)" if store.is_read_only else ""

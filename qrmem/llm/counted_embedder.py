@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from qrmem.errors import QrmemError
 from qrmem.llm.account import Account
 from qrmem.llm.caps import Amount
-from qrmem.llm.exchange import Transient
+from qrmem.llm.failures import Transient
 from qrmem.llm.remote_embedder import Embedded, RemoteEmbedder, Send
 from qrmem.types import Embedder, Tokenizer
 

@@ -1,13 +1,18 @@
 """Where a model is served: address, how to name it in messages, and whether a key is needed."""
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-from qrmem.config import Secret, Settings
+from qrmem.config import Secret, Settings, revealed
 from qrmem.errors import MissingError, UsageError
 
 DEFAULT_URL = "https://api.openai.com/v1"
+_SHOWN = 300
+"""Characters of a server's words that a message shows."""
+_SHORTEST = 4
+"""Characters of a secret that is looked for in messages; "x" is no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +23,29 @@ class Endpoint:
         url: base URL, without name and password, for whoever sends to it may log it.
         address: the same without query.
         host: host and port, for messages.
-        login: name and password that stood in the URL, with which a proxy may guard a server.
+        token: name and password that stood in the URL, as a header takes them; a proxy may guard a
+            server so.
+        others: what else no message may show: the password, and values of the URL's query.
     """
 
     url: str
     address: str
     host: str
     key: Secret
-    login: tuple[str, Secret] | None = None
+    token: Secret | None = None
+    others: tuple[Secret, ...] = ()
 
     def clean(self, text: str) -> str:
-        """Return a server's words on one line, without keys and mark-up, at most 300 characters."""
-        for secret in (self.key, self.login[1] if self.login else None):
-            if secret:
-                text = text.replace(secret.reveal(), "***")
-        return " ".join(_without_markup(text).split())[:300]
+        """Return foreign words on one line, at most 300 characters, with nothing that is secret.
+
+        Characters that are not printable are left out, and before a secret is looked for.
+        """
+        words = " ".join(_without_markup(text).split())
+        shown = "".join(char for char in words if char.isprintable())
+        for secret in (self.key, self.token, *self.others):
+            if secret and len(secret.reveal()) >= _SHORTEST:
+                shown = shown.replace(secret.reveal(), "***")
+        return shown[:_SHOWN]
 
 
 def embedding_endpoint(settings: Settings) -> Endpoint:
@@ -56,7 +69,7 @@ def endpoint(settings: Settings) -> Endpoint:
         UsageError: the base URL is none.
         MissingError: OpenAI's own service is named and there is no key, or the key can be none.
     """
-    url = settings.base_url.strip() or DEFAULT_URL
+    url = revealed(settings.base_url).strip() or DEFAULT_URL
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
@@ -75,13 +88,18 @@ def endpoint(settings: Settings) -> Endpoint:
         raise MissingError(f"the key for {host} holds characters that no key can: copy it again")
     open_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     address = f"{parts.scheme}://{host}{parts.path}"
-    return Endpoint(open_url, address, host, Secret(key), _login(parts))
+    token, others = _login(parts)
+    return Endpoint(open_url, address, host, Secret(key), token, others)
 
 
-def _login(parts: SplitResult) -> tuple[str, Secret] | None:
+def _login(parts: SplitResult) -> tuple[Secret | None, tuple[Secret, ...]]:
+    """Return what logs in, and all parts of a URL that are secret."""
+    others = [value for _, value in parse_qsl(parts.query)]
     if parts.username is None:
-        return None
-    return unquote(parts.username), Secret(unquote(parts.password or ""))
+        return None, tuple(map(Secret, others))
+    name, password = unquote(parts.username), unquote(parts.password or "")
+    token = b64encode(f"{name}:{password}".encode()).decode()
+    return Secret(token), tuple(map(Secret, (password, parts.password or "", *others)))
 
 
 def _without_markup(text: str) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeGuard, get_args, runtime_checkable
 
-from qrmem.errors import ModelUnavailable, QrmemError
+from qrmem.errors import QrmemError
+from qrmem.llm.failures import Transient
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Listener
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
@@ -162,37 +163,3 @@ async def send(chat: ChatModel, exchange: Exchange) -> ChatReply:
 def _sends(chat: ChatModel) -> TypeGuard[Sender]:
     """Whether a chat model has layers of ours; `isinstance` would look this up on every call."""
     return hasattr(chat, "send")
-
-
-Cause = Literal["connection", "timeout", "busy", "server", "body"]
-"""No connection; no answer in time; 429 or 503; 5xx or a broken connection; no usable answer."""
-
-
-class Transient(ModelUnavailable):
-    """A request failed in a way that may pass; `Retrying` decides what becomes of it.
-
-    Attributes:
-        cause: what kind of failure it is.
-        retry_after: seconds that the server asked for, or `None`.
-        is_free: the server answered that it did not work, so no tokens are owed.
-    """
-
-    def __init__(
-        self, message: str, *, cause: Cause, retry_after: float | None = None, is_free: bool = False
-    ) -> None:
-        super().__init__(message)
-        self.cause = cause
-        self.retry_after = retry_after
-        self.is_free = is_free
-
-
-class Rejected(ModelUnavailable):
-    """The server refuses the form of a request (400, 422); `Negotiation` may find another.
-
-    Attributes:
-        complaint: the server's words, in lower case.
-    """
-
-    def __init__(self, message: str, *, complaint: str) -> None:
-        super().__init__(message)
-        self.complaint = complaint

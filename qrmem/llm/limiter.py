@@ -5,7 +5,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from qrmem.llm.exchange import Exchange, Sender, Transient
+from qrmem.llm.exchange import Exchange, Sender
+from qrmem.llm.failures import Transient
 from qrmem.types import ChatReply
 
 _CALM = 1.0

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.exchange import FORMS, Exchange, Form, Options, Rejected, Sender
+from qrmem.llm.exchange import FORMS, Exchange, Form, Options, Sender
+from qrmem.llm.failures import Rejected
 from qrmem.llm.replies import is_clean
 from qrmem.types import ChatReply, Event
 

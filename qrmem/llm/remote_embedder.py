@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
+from qrmem.llm.client import Client
 from qrmem.llm.endpoint import embedding_endpoint
-from qrmem.llm.exchange import Transient
-from qrmem.llm.requests import Client, open_client
+from qrmem.llm.failures import Transient
 from qrmem.llm.retrying import Retries
 from qrmem.llm.vectors import unit_rows
 
@@ -107,8 +107,7 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self.dimension), dtype=np.float32)
-        opened = open_client(self._endpoint, "/embeddings", self._model, self._timeout)
-        async with await opened as client:
+        async with Client(self._endpoint, "/embeddings", self._model, self._timeout) as client:
             places = asyncio.Semaphore(self._places)
 
             async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
@@ -142,16 +141,24 @@ class RemoteEmbedder:
     async def _rows(self, client: Client, texts: list[str]) -> Embedded:
         asked = {"model": self._model, "input": texts, "encoding_format": "float"}
         body = await client.post(asked)
-        try:
-            found = json.loads(body)
-            rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
-            tokens = (found.get("usage") or {}).get("prompt_tokens")
-            counted = tokens if isinstance(tokens, int) else 0
-            return Embedded([row["embedding"] for row in rows], counted)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as exc:
+        embedded = _read(body)
+        if embedded is None:
             said = self._endpoint.clean(body)[:120] or "an empty body"
             text = f"{self._endpoint.host} sent something that is no embeddings: {said}"
-            raise Transient(text, cause="body") from exc
+            raise Transient(text, cause="body")
+        return embedded
+
+
+def _read(body: str) -> Embedded | None:
+    try:
+        found = json.loads(body)
+        rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
+        tokens = (found.get("usage") or {}).get("prompt_tokens")
+        return Embedded(
+            [row["embedding"] for row in rows], tokens if isinstance(tokens, int) else 0
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
 
 
 __all__ = ["Embedded", "RemoteEmbedder", "Send"]

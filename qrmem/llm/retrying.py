@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qrmem.errors import ModelUnavailable, QrmemError
-from qrmem.llm.exchange import Cause, Exchange, Sender, Transient
+from qrmem.llm.exchange import Exchange, Sender
+from qrmem.llm.failures import Cause, Transient
 from qrmem.types import ChatReply, Event, Listener
 
 T = TypeVar("T")
@@ -122,8 +123,7 @@ class Retries:
                 return await tries.make(call)
             except Transient as exc:
                 if not tries.may_help(exc):
-                    tried = f" (tried {tries.made} times)" if tries.made > 1 else ""
-                    raise ModelUnavailable(f"{exc}{tried}") from exc
+                    raise ModelUnavailable(f"{exc}{_ending(exc, tries.made)}") from exc
                 wait = self._wait(exc, tries.made)
                 tell(str(exc), tries.made, wait)
             await self._sleep(wait)
@@ -135,6 +135,15 @@ class Retries:
             return asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT)
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(made - 1, 30))
         return self._jitter.uniform(longest / 2, longest)
+
+
+def _ending(exc: Transient, made: int) -> str:
+    """Return what a last failure's message ends with."""
+    wait = exc.retry_after or 0.0
+    if wait > LONGEST_ASKED:
+        span = f"{wait / 60:.0f} minutes" if wait < 7200 else f"{wait / 3600:.0f} hours"
+        return f" (it asks to wait {span}: try again then)"
+    return f" (tried {made} times)" if made > 1 else ""
 
 
 class Retrying:

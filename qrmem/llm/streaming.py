@@ -4,6 +4,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from qrmem.llm.failures import StreamBroken
+
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
@@ -94,33 +96,53 @@ async def joined(lines: AsyncIterator[str], take: Callable[[str], None]) -> str:
         take: hears each piece of the reply as it comes.
 
     Raises:
-        ValueError: they are no such events, or break off before the reply has ended.
+        StreamBroken: they are no such events, or break off before the reply has ended.
     """
-    text: list[str] = []
-    body: dict[str, Any] = {}
-    choice: dict[str, Any] = {}
-    log_probs: list[Any] = []
+    reply = _Joined(take)
     async for line in lines:
         if not line.startswith("data:") or line[5:].strip() in {"", "[DONE]"}:
             continue
-        found = json.loads(line[5:])
-        if found.get("error"):
-            raise ValueError(str(found["error"]))
-        body |= {key: found[key] for key in ("model", "usage") if found.get(key)}
-        for part in found.get("choices") or ():
+        try:
+            reply.add(json.loads(line[5:]))
+        except (ValueError, TypeError, AttributeError, RecursionError) as exc:
+            raise StreamBroken(f"{type(exc).__name__}: {exc}") from None
+    return reply.body()
+
+
+class _Joined:
+    """What the events of a stream have said so far."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take = take
+        self._text: list[str] = []
+        self._refusal = self._end = ""
+        self._others: dict[str, Any] = {}
+        self._log_probs: list[Any] = []
+
+    def add(self, event: Any) -> None:
+        """Take one event."""
+        if event.get("error"):
+            raise StreamBroken(str(event["error"]))
+        self._others |= {key: event[key] for key in ("model", "usage") if event.get(key)}
+        for part in event.get("choices") or ():
             delta = part.get("delta") or {}
             if piece := delta.get("content"):
-                text.append(piece)
-                take(piece)
-            if delta.get("refusal"):
-                choice["refusal"] = choice.get("refusal", "") + delta["refusal"]
-            choice["end"] = part.get("finish_reason") or choice.get("end")
-            log_probs += (part.get("logprobs") or {}).get("content") or ()
-    if not choice.get("end"):
-        raise ValueError("the stream broke off before the reply had ended")
-    message = {"content": "".join(text), "refusal": choice.get("refusal")}
-    made = {"message": message, "finish_reason": choice["end"], "logprobs": {"content": log_probs}}
-    return json.dumps({**body, "choices": [made]})
+                self._text.append(piece)
+                self._take(piece)
+            self._refusal += delta.get("refusal") or ""
+            self._end = part.get("finish_reason") or self._end
+            self._log_probs += (part.get("logprobs") or {}).get("content") or ()
+
+    def body(self) -> str:
+        """Return the body that an answer in one piece has."""
+        if not self._end:
+            raise StreamBroken("the stream broke off before the reply had ended")
+        choice = {
+            "message": {"content": "".join(self._text), "refusal": self._refusal or None},
+            "finish_reason": self._end,
+            "logprobs": {"content": self._log_probs},
+        }
+        return json.dumps({**self._others, "choices": [choice]})
 
 
 __all__ = ["Fields", "joined"]

@@ -1,15 +1,15 @@
 """The innermost layer: one HTTP request to an OpenAI-compatible server, failures translated."""
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from qrmem.llm.client import Client
 from qrmem.llm.endpoint import Endpoint
-from qrmem.llm.exchange import Exchange, Form, Options, Transient
-from qrmem.llm.requests import Client, open_client
+from qrmem.llm.exchange import Exchange, Form, Options
+from qrmem.llm.failures import Transient
 from qrmem.llm.streaming import Fields
 from qrmem.types import ChatReply, ChatRequest, Event, Listener
 
@@ -22,9 +22,7 @@ class OpenAITransport:
     def __init__(self, endpoint: Endpoint, model: str, timeout: float) -> None:
         self._endpoint = endpoint
         self._model = model
-        self._timeout = timeout
-        self._client: Client | None = None
-        self._opening = asyncio.Lock()
+        self._client = Client(endpoint, _PATH, model, timeout)
 
     async def send(self, exchange: Exchange) -> ChatReply:
         """Send one request and wait for the whole reply.
@@ -47,25 +45,15 @@ class OpenAITransport:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-
-    async def _opened(self) -> Client:
-        async with self._opening:
-            if self._client is None:
-                self._client = await open_client(self._endpoint, _PATH, self._model, self._timeout)
-            return self._client
+        await self._client.aclose()
 
     async def _post(self, arguments: dict[str, Any], exchange: Exchange) -> str:
-        client = await self._opened()
-        return await client.post(arguments, hear=partial(_note_limits, exchange))
+        return await self._client.post(arguments, hear=partial(_note_limits, exchange))
 
     async def _stream(
         self, arguments: dict[str, Any], exchange: Exchange, listener: Listener
     ) -> str:
         """Send a request and tell of the reply's text as it comes."""
-        client = await self._opened()
         arguments |= {"stream": True}
         if exchange.options.stream == "usage":
             arguments |= {"stream_options": {"include_usage": True}}
@@ -77,19 +65,15 @@ class OpenAITransport:
             for field, text in fields.feed(piece):
                 listener(Event("words", {**about, "field": field, "text": text}))
 
-        return await client.stream(arguments, take, hear=partial(_note_limits, exchange))
+        return await self._client.stream(arguments, take, hear=partial(_note_limits, exchange))
 
     def _reply(self, body: str, seconds: float) -> ChatReply:
-        try:
-            found = json.loads(body)
-            choice = found["choices"][0]
-            message = choice["message"]
-            refusal = message.get("refusal")
-            text = _text(refusal or message.get("content"))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as exc:
+        read = _read(body)
+        if read is None:
             said = self._endpoint.clean(body)[:120] or "an empty body"
             text = f"{self._endpoint.host} sent something that is no reply: {said}"
-            raise Transient(text, cause="body") from exc
+            raise Transient(text, cause="body")
+        found, choice, text, refusal = read
         usage = _dict(found.get("usage"))
         return ChatReply(
             text=text,
@@ -101,6 +85,18 @@ class OpenAITransport:
             seconds=seconds,
             log_probs=_log_probs(choice.get("logprobs")),
         )
+
+
+def _read(body: str) -> tuple[dict[str, Any], dict[str, Any], str, bool] | None:
+    """Return a body, its choice, the text of it, and whether that is a refusal; `None` if none."""
+    try:
+        found = json.loads(body)
+        choice = found["choices"][0]
+        message = choice["message"]
+        refusal = message.get("refusal")
+        return found, choice, _text(refusal or message.get("content")), bool(refusal)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
 
 
 def _note_limits(exchange: Exchange, headers: Mapping[str, str]) -> None:

@@ -238,20 +238,6 @@ async def test_the_probe_tells_what_is_wrong_with_a_bad_one() -> None:
     assert found.problems
 
 
-# --- a reply without an end ----------------------------------------------------------------------
-
-
-async def test_a_huge_reply_is_read_and_its_cost_is_told() -> None:
-    events: list[Event] = []
-    async with serving(faults=Faults(always="huge")) as server, opened(server) as chat:
-        meter = metered(chat, listener=events.append)
-        found = await ask(meter, request("Ada met Charles."), Names)
-    assert found.value.entities == ["Ada", "Charles"]
-    assert len(found.raw) > 10**7
-    (told,) = [event.data for event in events if event.data.get("what") == "excess"]
-    assert told["tokens"] == server.stats.tokens_in + server.stats.tokens_out
-
-
 # --- the server as a command ---------------------------------------------------------------------
 
 

@@ -68,6 +68,7 @@ class Behaviour:
     dimension: int = 32
     headers: Mapping[str, str] = field(default_factory=dict)
     caches: bool = False
+    raw: Callable[[Mapping[str, str]], bytes] | None = None
 
 
 @dataclass
@@ -179,6 +180,11 @@ class OpenAIServer:
     ) -> bool:
         if method == "GET" and path == "/stats":
             return await self._send(writer, 200, self.stats.as_json())
+        if self.behaviour.raw is not None:
+            self.stats.requests += 1
+            writer.write(self.behaviour.raw(headers))
+            await writer.drain()
+            return False
         if method == "GET" and path == "/v1/models":
             data = [{"id": name, "object": "model"} for name in self.behaviour.models or ["test"]]
             return await self._send(writer, 200, {"object": "list", "data": data})

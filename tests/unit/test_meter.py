@@ -19,7 +19,8 @@ from qrmem.errors import (
 )
 from qrmem.llm.caching import CachedChat, cache_keys
 from qrmem.llm.caps import Amount, Caps, Price, Purse
-from qrmem.llm.exchange import Exchange, Transient
+from qrmem.llm.exchange import Exchange
+from qrmem.llm.failures import Transient
 from qrmem.llm.limiter import Limiter
 from qrmem.llm.meter import Meter, usage
 from qrmem.llm.structured import ask

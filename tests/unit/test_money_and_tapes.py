@@ -298,5 +298,5 @@ def test_messages_hold_neither_key_nor_mark_up() -> None:
     assert where.clean("key sk-1\nis  wrong") == "key *** is wrong"
     assert where.clean("<html><body><p>Bad</p> gateway</body></html>") == "Bad gateway"
     assert "u:p" not in where.url + where.address + where.host
-    assert where.login == ("u", Secret("p"))
+    assert where.token == Secret("dTpw")
     assert where.clean("no user p here") == "no user *** here"

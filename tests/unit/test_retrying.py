@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.exchange import Transient
+from qrmem.llm.failures import Transient
 from qrmem.llm.retrying import Reached, Retries
 
 RETRIES = 4

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from qrmem.config import Settings
+from qrmem.config import Settings, revealed
 from qrmem.errors import MissingError, UsageError
 from qrmem.language.rules import RulesTagger
 from qrmem.language.taggers.corenlp import CorenlpEngine
@@ -19,7 +19,7 @@ def open_tagger(settings: Settings) -> EntityTagger:
         UsageError: there is none of that name.
         MissingError: where to find it is not said, or the extra is not installed.
     """
-    kind, _, where = settings.tagger.partition(":")
+    kind, _, where = revealed(settings.tagger).partition(":")
     if settings.tagger == "rules":
         return RulesTagger()
     if kind == "corenlp":

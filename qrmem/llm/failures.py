@@ -3,13 +3,18 @@
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
-from qrmem.errors import AccessRefused, ContextExceeded, ModelUnavailable, QrmemError
+from qrmem.errors import (
+    AccessRefused,
+    ContextExceeded,
+    ModelUnavailable,
+    QrmemError,
+    UsageError,
+)
 from qrmem.llm.endpoint import Endpoint
-from qrmem.llm.exchange import Cause, Rejected, Transient
 
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _NO_MODEL = re.compile(
@@ -22,6 +27,84 @@ _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|reduce the length|exceeds? the available context"
 )
+
+
+Cause = Literal["connection", "timeout", "busy", "server", "body"]
+"""No connection; no answer in time; 429 or 503; 5xx or a broken connection; no usable answer."""
+
+
+class Transient(ModelUnavailable):
+    """A request failed in a way that may pass; whether to try again is decided above.
+
+    Attributes:
+        cause: what kind of failure it is.
+        retry_after: seconds that the server asked for, or `None`.
+        is_free: the server answered that it did not work, so no tokens are owed.
+    """
+
+    def __init__(
+        self, message: str, *, cause: Cause, retry_after: float | None = None, is_free: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.retry_after = retry_after
+        self.is_free = is_free
+
+
+class Rejected(ModelUnavailable):
+    """The server refuses the form of a request (400, 422); another one may be taken.
+
+    Attributes:
+        complaint: the server's words, in lower case.
+    """
+
+    def __init__(self, message: str, *, complaint: str) -> None:
+        super().__init__(message)
+        self.complaint = complaint
+
+
+class LibraryError(Exception):
+    """What a library raised, in words: it stands for the original, which holds keys and bodies."""
+
+
+def in_words(exc: BaseException, endpoint: Endpoint) -> LibraryError:
+    """Return what may stand as the cause of our own error."""
+    said = ": ".join(dict.fromkeys(_words(link) for link in _causes(exc)))
+    return LibraryError(f"{type(exc).__name__}: {endpoint.clean(said)}")
+
+
+def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -> QrmemError | None:
+    """Return what a failed request is in our terms; `None` where it is a mistake of our own.
+
+    Args:
+        seconds: the time-out that was set.
+    """
+    import openai
+
+    if (ours := next((e for e in _causes(exc) if isinstance(e, QrmemError)), None)) is not None:
+        return ours
+    if isinstance(exc, openai.APIStatusError):
+        answer = exc.response
+        return from_status(answer.status_code, answer.text, answer.headers, endpoint, model)
+    if isinstance(exc, UnicodeEncodeError) or "Illegal header" in str(exc.__cause__):
+        # No retry makes it sendable; a variable's value is not shown.
+        return UsageError(
+            f"the model's name {model!r}, OPENAI_ORG_ID or OPENAI_PROJECT_ID holds characters "
+            "that cannot be sent"
+        )
+    if isinstance(exc, openai.APIConnectionError | TimeoutError):
+        return from_connection(exc, endpoint, seconds)
+    # In the middle of an answer the HTTP library speaks, whichever it is.
+    if type(exc).__module__.startswith("http"):
+        return from_connection(exc, endpoint, seconds)
+    if isinstance(exc, openai.OpenAIError | UnicodeError | StreamBroken):
+        said = endpoint.clean(str(exc)) or type(exc).__name__
+        return Transient(f"{endpoint.host} sent no whole reply: {said}", cause="body")
+    return None
+
+
+class StreamBroken(ValueError):
+    """A streamed reply is none, or breaks off before it has ended."""
 
 
 def from_status(
@@ -117,7 +200,7 @@ def _message(body: str) -> str:
     return found if isinstance(found, str) else body
 
 
-def _causes(exc: BaseException | None) -> Any:
+def _causes(exc: BaseException | None) -> Iterator[BaseException]:
     while exc is not None:
         yield exc
         exc = exc.__cause__
@@ -127,4 +210,12 @@ def _words(exc: BaseException) -> str:
     return str(exc).rstrip(". ") or type(exc).__name__
 
 
-__all__ = ["from_connection", "from_status", "retry_after"]
+__all__ = [
+    "Cause",
+    "LibraryError",
+    "Rejected",
+    "StreamBroken",
+    "Transient",
+    "in_words",
+    "translated",
+]

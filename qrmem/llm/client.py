@@ -1,0 +1,244 @@
+"""One request to an OpenAI-compatible server: the whole answer in time, or one of our errors.
+
+The stock `openai` client sends it. Its HTTP client is the library's own, with three rules added: an
+answer has at most `LARGEST_ANSWER` bytes, a redirect to another server is refused, and no secret
+leaves in an error.
+"""
+
+import asyncio
+import codecs
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from qrmem.errors import MissingError, ModelUnavailable
+from qrmem.llm.endpoint import Endpoint
+from qrmem.llm.failures import Transient, in_words, translated
+from qrmem.llm.streaming import joined
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+Hear = Callable[[Mapping[str, str]], None]
+"""Takes the headers of an answer."""
+
+CONNECT_SECONDS = 4.0
+"""Time to get a connection; a command with no route to its server ends within 5 seconds."""
+LARGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes of one answer, unpacked; more than 64 embeddings of 4,096 numbers take."""
+_GZIP = 31
+"""How zlib is told that the data are gzip's."""
+
+
+class Client:
+    """Posts to one address of a server, for one model; an async context manager.
+
+    The connection is opened, and the `openai` package imported, with the first request, which
+    raises `MissingError` where proxies or certificates named by the environment do not work.
+
+    Every request raises:
+        AccessRefused: key or model name refused.
+        ContextExceeded: the prompt is longer than the model's context.
+        Transient: trying again may help.
+        Rejected: the request's form is refused.
+        ModelUnavailable: anything else.
+    """
+
+    def __init__(self, endpoint: Endpoint, path: str, model: str, seconds: float) -> None:
+        """Take an address.
+
+        Args:
+            path: below the base URL.
+            model: named in errors.
+            seconds: time-out of a whole request.
+        """
+        base = urlsplit(endpoint.url)
+        # Whole, so that the client need not put it together for each request.
+        self._url = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}{path}"))
+        self._endpoint = endpoint
+        self._model = model
+        self._seconds = seconds
+        self._opening = asyncio.Lock()
+        self._client: AsyncOpenAI | None = None
+        self._answer: Any = None
+
+    async def post(self, body: Mapping[str, Any], *, hear: Hear = lambda headers: None) -> str:
+        """Return the body of an answer."""
+        client = await self._opened()
+
+        async def work() -> str:
+            answer = await client.post(self._url, cast_to=self._answer, body=body)
+            hear(answer.headers)
+            return str(answer.text)
+
+        return await self._bounded(work())
+
+    async def stream(
+        self,
+        body: Mapping[str, Any],
+        take: Callable[[str], None],
+        *,
+        hear: Hear = lambda headers: None,
+    ) -> str:
+        """Return the body of a streamed answer as if it had come in one piece.
+
+        A server that answers in one piece all the same is taken at its word.
+
+        Args:
+            take: is given each piece of the reply as it comes.
+        """
+        client = await self._opened()
+
+        async def work() -> str:
+            from openai import AsyncStream
+
+            answer: Any = await client.post(
+                self._url, cast_to=self._answer, body=body, stream=True, stream_cls=AsyncStream[Any]
+            )
+            async with aclosing(answer):
+                hear(answer.headers)
+                if "event-stream" in answer.headers.get("content-type", ""):
+                    return await joined(_lines(_pieces(answer)), take)
+                return (await _whole(answer)).decode("utf-8", "replace")
+
+        return await self._bounded(work())
+
+    async def _bounded(self, work: Awaitable[str]) -> str:
+        """Await an answer for as long as one may take, and raise one of our errors."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await work
+        except Exception as exc:
+            error = translated(exc, self._endpoint, self._model, self._seconds)
+            if error is None:
+                raise
+            cause = in_words(exc, self._endpoint)
+        # Outside of the handler: what the library raised holds keys and the whole answer.
+        raise error from cause
+
+    async def _opened(self) -> "AsyncOpenAI":
+        async with self._opening:
+            if self._client is None:
+                self._client, self._answer = await _open(self._endpoint, self._seconds)
+            return self._client
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+
+async def _open(endpoint: Endpoint, seconds: float) -> "tuple[AsyncOpenAI, Any]":
+    """Return a client that never retries by itself, and the type of its HTTP library's answers."""
+    # The first import takes more than a second, during which no other call may time out.
+    await asyncio.to_thread(import_module, "openai")
+    import openai
+
+    try:
+        client = openai.AsyncOpenAI(
+            api_key=endpoint.key.reveal() or "none",
+            base_url=endpoint.url,
+            default_headers=_login(endpoint),
+            # Whatever comes after the connection is within the time-out of the whole request.
+            timeout=openai.Timeout(None, connect=min(seconds, CONNECT_SECONDS)),
+            max_retries=0,
+            http_client=_http_client(endpoint),
+        )
+    except (ImportError, OSError, ValueError) as exc:
+        # The environment names proxies or certificates that do not work here.
+        reason, cause = endpoint.clean(str(exc)), in_words(exc, endpoint)
+    else:
+        # The HTTP library below: httpx2, or httpx, by the client's version.
+        return client, import_module(type(client.base_url).__module__).Response
+    raise MissingError(f"{endpoint.host} cannot be asked from here: {reason}") from cause
+
+
+def _http_client(endpoint: Endpoint) -> Any:
+    """Return the HTTP library's client, which reads an answer no further than it may be long."""
+    import openai
+
+    class Bounded(openai.DefaultAsyncHttpxClient):
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            answer = await super().send(request, stream=True, **options)
+            if stream and not answer.is_error:
+                return answer
+            try:
+                content = await _whole(answer)
+            finally:
+                await answer.aclose()
+            headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _OF_THE_BODY]
+            return type(answer)(
+                answer.status_code, headers=headers, content=content, request=answer.request
+            )
+
+    async def stays(request: Any) -> None:
+        """Refuse to send a prompt on to a server that the user did not name."""
+        here, there = urlsplit(endpoint.url), urlsplit(str(request.url))
+        if _origin(here) != _origin(there):
+            raise ModelUnavailable(
+                f"{endpoint.host} sends requests on to {endpoint.clean(there.netloc)}, which was "
+                "not asked: set the base URL to the server that answers"
+            )
+
+    return Bounded(event_hooks={"request": [stays]}, headers={"Accept-Encoding": "gzip"})
+
+
+_OF_THE_BODY = {b"content-encoding", b"content-length", b"transfer-encoding"}
+
+
+def _origin(url: Any) -> tuple[str, str | None, int | None]:
+    return url.scheme, url.hostname, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _whole(answer: Any) -> bytes:
+    return b"".join([piece async for piece in _pieces(answer)])
+
+
+async def _pieces(answer: Any) -> AsyncIterator[bytes]:
+    """Yield the unpacked bytes of an answer, and stop where they are too many."""
+    packing = answer.headers.get("content-encoding", "identity").strip().lower()
+    if packing not in {"identity", "gzip"}:
+        raise ModelUnavailable(f"the answer is packed in a way that was not asked for: {packing!r}")
+    unpacker = zlib.decompressobj(_GZIP) if packing == "gzip" else None
+    size = 0
+    async for piece in answer.aiter_raw():
+        if unpacker is not None:
+            try:
+                piece = unpacker.decompress(piece, LARGEST_ANSWER + 1)
+            except zlib.error as exc:
+                raise Transient(f"the answer cannot be unpacked: {exc}", cause="body") from None
+        size += len(piece)
+        if size > LARGEST_ANSWER:
+            limit = LARGEST_ANSWER // 1024 // 1024
+            raise ModelUnavailable(
+                f"the server's answer is longer than {limit} MB; it was not read"
+            )
+        yield piece
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    async for piece in pieces:
+        *lines, rest = (rest + decoder.decode(piece)).split("\n")
+        for line in lines:
+            yield line.rstrip("\r")
+    yield rest
+
+
+def _login(endpoint: Endpoint) -> dict[str, str]:
+    """Return the header of a name and password, which stands in for that of a key."""
+    return {"Authorization": f"Basic {endpoint.token.reveal()}"} if endpoint.token else {}
+
+
+__all__ = ["CONNECT_SECONDS", "LARGEST_ANSWER", "Client"]

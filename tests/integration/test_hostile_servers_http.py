@@ -1,0 +1,187 @@
+"""What a chat server may do to its client: secrets echoed, endless answers, redirects."""
+
+import asyncio
+import gzip
+import json
+import logging
+import pickle
+import traceback
+import tracemalloc
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from servers.openai_server import Behaviour, OpenAIServer
+
+from qrmem.config import Settings
+from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
+from qrmem.llm.chat import Chat, open_chat
+from qrmem.types import ChatRequest, Message
+
+KEY = "sk-marked-key-5316"
+PASSWORD = "marked-password-5316"
+MARKS = ("5316", "bWFya2VkOm1hcmtlZC1wYXNzd29yZC01MzE2")
+
+
+@asynccontextmanager
+async def asked(raw: Any, address: str = "", **settings: Any) -> AsyncIterator[Any]:
+    async with OpenAIServer(behaviour=Behaviour(raw=raw)) as server:
+        url = server.url.replace("//", f"//{address}", 1)
+        chosen = {"api_key": KEY, "retries": 0, **settings}
+        async with open_chat(Settings.from_env({}, model="m", base_url=url, **chosen)) as chat:
+            yield chat, server
+
+
+async def failure(chat: Chat, *, is_watched: bool = False) -> QrmemError:
+    request = ChatRequest((Message("user", "hello"),), max_tokens=8, is_watched=is_watched)
+    with pytest.raises(QrmemError) as caught:
+        await chat.complete(request)
+    return caught.value
+
+
+def answer(status: int, body: bytes, **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} Said", f"content-length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def completion(text: str) -> bytes:
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    return json.dumps({"choices": [choice]}).encode()
+
+
+def everything(error: BaseException) -> str:
+    """Return all that a user, a log or another process can get to see of an error."""
+    seen = ["".join(traceback.format_exception(error)), repr(error), str(vars(error))]
+    link: BaseException | None = error
+    while link is not None:
+        seen.append(f"{link!r} {vars(link)}")
+        link = link.__cause__ or link.__context__
+    seen.append(pickle.dumps(str(error)).decode("latin-1"))
+    return "\n".join(seen)
+
+
+# --- secrets -------------------------------------------------------------------------------------
+
+
+def echo(status: int, way: str) -> Any:
+    def raw(headers: Mapping[str, str]) -> bytes:
+        said = headers["authorization"]
+        if way == "split by control characters":
+            said = "\x1b[31m" + "\x00".join(said)
+        body = json.dumps({"error": {"message": f"bad header {said}"}}).encode()
+        if way == "page":
+            body = f"<html><b>{said}</b></html>".encode()
+        if way == "text":
+            body = said.encode()
+        return answer(status, body, retry_after="0", x_said=headers["authorization"])
+
+    return raw
+
+
+@pytest.mark.parametrize("address", ["", f"marked:{PASSWORD}@"])
+@pytest.mark.parametrize("way", ["json", "split by control characters", "page", "text"])
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
+async def test_a_key_that_a_server_echoes_is_shown_nowhere(
+    status: int, way: str, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with asked(echo(status, way), address) as (chat, _):
+        error = await failure(chat)
+    shown = everything(error) + caplog.text
+    assert not [mark for mark in MARKS if mark in shown.replace("\\x00", "").replace("\x00", "")]
+    assert "\x1b" not in str(error)
+
+
+async def test_a_key_in_a_redirect_or_a_broken_stream_is_shown_nowhere() -> None:
+    def stream(headers: Mapping[str, str]) -> bytes:
+        body = b'data: {"error": "' + headers["authorization"].encode() + b'"}\n\n'
+        return answer(200, body, content_type="text/event-stream")
+
+    def redirect(headers: Mapping[str, str]) -> bytes:
+        return answer(307, b"", location=f"http://{KEY}.example/")
+
+    for raw, is_watched in ((stream, True), (redirect, False)):
+        async with asked(raw, retries=0) as (chat, _):
+            shown = everything(await failure(chat, is_watched=is_watched))
+        assert "5316" not in shown
+
+
+def test_settings_show_neither_keys_nor_passwords() -> None:
+    settings = Settings.from_env(
+        {},
+        api_key=KEY,
+        embed_api_key=KEY,
+        neo4j_password=PASSWORD,
+        base_url=f"https://marked:{PASSWORD}@example.org/v1",
+        embed_base_url=f"https://marked:{PASSWORD}@example.org/v1",
+        memory=f"neo4j://marked:{PASSWORD}@example.org",
+    )
+    assert "5316" not in f"{settings!r} {asdict(settings)} {settings}"
+    assert "5316" not in json.dumps(asdict(settings), default=str)
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("is_watched", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "gzip", "gzip twice"])
+async def test_an_endless_answer_is_given_up_and_not_asked_for_again(
+    kind: str, is_watched: bool, status: int
+) -> None:
+    body = b" " * 100_000_000 if kind != "plain" else b" " * 20_000_000
+    for _ in range(("plain", "gzip", "gzip twice").index(kind)):
+        body = gzip.compress(body, 1)
+    said = {"content_encoding": ", ".join(["gzip"] * kind.count("gzip"))} if "gzip" in kind else {}
+    if kind == "gzip twice":
+        said = {"content_encoding": "gzip, gzip"}
+    async with asked(lambda headers: answer(status, body, **said), retries=3) as (chat, server):
+        tracemalloc.start()
+        error = await failure(chat, is_watched=is_watched)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert type(error) is ModelUnavailable
+    assert "longer than 8 MB" in str(error) or "packed" in str(error)
+    assert server.stats.requests == 1
+    assert most < 80_000_000
+
+
+async def test_a_packed_answer_of_usual_size_is_read() -> None:
+    body = gzip.compress(completion("Ada" * 1000))
+    async with asked(lambda headers: answer(200, body, content_encoding="gzip")) as (chat, _):
+        reply = await chat.complete(ChatRequest((Message("user", "hello"),)))
+    assert reply.text == "Ada" * 1000
+
+
+# --- elsewhere -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_prompt_is_not_sent_on_to_another_server(status: int) -> None:
+    reached = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append(await reader.read(1000))
+        writer.close()
+
+    other = await asyncio.start_server(take, "127.0.0.1", 0)
+    port = other.sockets[0].getsockname()[1]
+    away = answer(status, b"", location=f"http://127.0.0.1:{port}/v1/chat/completions")
+    async with other, asked(lambda headers: away) as (chat, server):
+        error = await failure(chat)
+    assert not reached
+    assert server.stats.requests == 1
+    assert f"127.0.0.1:{port}" in str(error)
+    assert "base URL" in str(error)
+
+
+async def test_a_server_that_asks_for_a_day_is_given_up_and_that_is_said() -> None:
+    busy = answer(429, b'{"error": {"message": "slow down"}}', retry_after="86400")
+    async with asked(lambda headers: busy, retries=4) as (chat, server):
+        error = await failure(chat)
+    assert server.stats.requests == 1
+    assert "24 hours" in str(error)
+    assert not isinstance(error, AccessRefused)
