@@ -294,9 +294,9 @@ def test_what_was_copied_with_a_line_end_is_the_same_without() -> None:
 
 
 def test_messages_hold_neither_key_nor_mark_up() -> None:
-    where = endpoint(Settings(base_url="http://u:p@h/v1", api_key=Secret("sk-1")))
+    where = endpoint(Settings(base_url="http://u:pass@h/v1", api_key=Secret("sk-1")))
     assert where.clean("key sk-1\nis  wrong") == "key *** is wrong"
     assert where.clean("<html><body><p>Bad</p> gateway</body></html>") == "Bad gateway"
-    assert "u:p" not in where.url + where.address + where.host
-    assert where.token == Secret("dTpw")
-    assert where.clean("no user p here") == "no user *** here"
+    assert "u:pass" not in where.url + where.address + where.host
+    assert where.token == Secret("dTpwYXNz")
+    assert where.clean("no user pass here") == "no user *** here"
