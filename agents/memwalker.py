@@ -17,7 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.errors import ModelOutputError
-from qrmem.language.prompted.caller import Caller
+from qrmem.llm.prompting import Caller
 from qrmem.prompts import catalogue, fenced
 from qrmem.prompts.catalogue import section
 from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
@@ -82,7 +82,7 @@ async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: 
             reply=min(SUMMARY_TOKENS, window // 4),
         )
     except ModelOutputError:
-        return caller.ruler.cut(" ".join(pieces), SUMMARY_TOKENS)
+        return caller.budget.cut(" ".join(pieces), SUMMARY_TOKENS)
     return " ".join(called.value.summary.split())
 
 
@@ -167,7 +167,7 @@ async def triage(state: WalkState, runtime: Runtime[Walk]) -> WalkState:
 
 async def _chosen(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tuple[int | None, str]:
     numbered = [fenced(run.tree[part].summary, f"part {n}") for n, part in enumerate(parts)]
-    from qrmem.language.prompted.choices import shown
+    from qrmem.answering.options import shown
 
     try:
         called = await run.caller.call(

@@ -11,9 +11,9 @@ from qrmem.agents.orienting import orient
 from qrmem.agents.start import start
 from qrmem.agents.state import AskDeps, AskOptions, Outcome
 from qrmem.agents.trail import Recorder, scored
+from qrmem.answering import citations as quotes
 from qrmem.graph import expansion
 from qrmem.graph.budget import Packed, Weighed, pack
-from qrmem.language import quotes
 from qrmem.retrieval.fragments.settings import Order
 from qrmem.types import (
     AskContext,

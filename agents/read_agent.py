@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.errors import ModelOutputError
-from qrmem.language.prompted.caller import Caller
+from qrmem.llm.prompting import Caller
 from qrmem.prompts import catalogue, fenced
 from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
@@ -178,7 +178,7 @@ def build_graph() -> "CompiledStateGraph[ReadingState, Reading, ReadingState, Re
 
 async def look_up(state: ReadingState, runtime: Runtime[Reading]) -> ReadingState:
     """Ask which pages are wanted in full; those that would not fit any more are left out."""
-    from qrmem.language.prompted.choices import shown
+    from qrmem.answering.options import shown
 
     run = runtime.context
     known = state["looked_up"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from qrmem.language.rules import RulesTagger
+from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.text.names import normalise_name
 from qrmem.types import Contribution, EntityTagger, Loss, Mention
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import qrmem
 from benchmarks.frame import Figure
+from qrmem.answering.local import LocalReasoner
 from qrmem.graph.segmenting import cut
-from qrmem.language.local import LocalReasoner
 from qrmem.llm.chat import open_chat
 from qrmem.llm.meter import Meter
 from qrmem.llm.structured import ask

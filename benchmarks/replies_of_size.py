@@ -15,7 +15,7 @@ from typing import Any
 
 from servers import answering
 
-from qrmem.language.local import LocalReasoner
+from qrmem.answering.local import LocalReasoner
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Reading, Segment, Statement
 

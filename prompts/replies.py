@@ -1,7 +1,7 @@
 """What the prompts ask a model to reply; loaded when a prompt is first used, as pydantic is slow.
 
 Lists hold terse strings instead of objects: reply tokens are the dearest, and a field name per item
-would double them. What stands between the `|` is taken apart in `qrmem.language.prompted`.
+would double them. What stands between the `|` is taken apart in `qrmem.answering.prompted`.
 """
 
 from typing import Any, Literal

@@ -296,7 +296,7 @@ class Adder:
 
     async def _read_turn(self, document: Document) -> None:
         """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
-        from qrmem.language.local import LocalReasoner
+        from qrmem.answering.local import LocalReasoner
 
         reasoner = LocalReasoner(self._tools.counter, questions_per_600=0)
         for segment in await self._unread(document):

@@ -443,7 +443,7 @@ class Models:
         if self.settings.tagger == "rules" and reasoner.is_local:
             return None
         if self._tagger is None:
-            from qrmem.language.taggers import open_tagger
+            from qrmem.extraction.taggers import open_tagger
 
             self._tagger = open_tagger(self.settings)
         return self._tagger
@@ -479,7 +479,7 @@ class Models:
         if self._chat is None:
             account = Account(price_of=self._prices.of, **books)
             return Run(self._local(account), None, calls, account, self._counted(account))
-        from qrmem.language.prompted import PromptedReasoner
+        from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
         chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
@@ -495,7 +495,7 @@ class Models:
         return Run(reasoner, meter, calls, meter.account, self._counted(meter.account))
 
     def _local(self, account: Account) -> Reasoner:
-        from qrmem.language.local import LocalReasoner
+        from qrmem.answering.local import LocalReasoner
 
         return LocalReasoner(
             self.counter,

@@ -152,7 +152,7 @@ async def _embedder(settings: Settings) -> Finding:
 
 
 async def _tagger(settings: Settings) -> Finding:
-    from qrmem.language.taggers import open_tagger
+    from qrmem.extraction.taggers import open_tagger
 
     try:
         tagger = open_tagger(settings)

@@ -19,9 +19,9 @@ from qrmem.eval.rundir import RunFolder, runs_in
 from qrmem.eval.runner import together
 from qrmem.eval.running import Means
 from qrmem.eval.running_presets import rest_of
-from qrmem.language.prompted.caller import Caller
-from qrmem.language.prompted.window import Ruler
 from qrmem.llm.caps import Amount
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue, fenced
 from qrmem.types import Event
 
@@ -95,7 +95,7 @@ async def _rated(
 async def _rating(bench: Bench, item: Item, row: Row) -> Rating:
     run = bench.reader(Tally(bench.listener))
     assert run.meter is not None
-    caller = Caller(run.meter, Ruler(bench.tools.counter))
+    caller = Caller(run.meter, TokenBudget(bench.tools.counter))
     model = bench.settings.model
     most = MOST_CHAT if row.found.rounds else MOST
     try:

@@ -19,7 +19,7 @@ from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
 from qrmem.eval.running import Means, Prepared, run_made
 from qrmem.eval.shortening import SHORT_ENOUGH
-from qrmem.language.rules import tagged
+from qrmem.extraction.rules_tagger import tagged
 from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3

@@ -9,8 +9,8 @@ from dataclasses import replace
 from qrmem.errors import ModelOutputError
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import WHOLE, Found, Item
-from qrmem.language.prompted.caller import Caller
-from qrmem.language.prompted.window import Ruler
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue, fenced
 from qrmem.types import Usage
 
@@ -39,7 +39,7 @@ async def shortened(bench: Bench, item: Item, found: Found) -> tuple[Found, str]
 async def _by_model(bench: Bench, item: Item, text: str, tally: Tally) -> str:
     run = bench.reader(tally)
     assert run.meter is not None
-    caller = Caller(run.meter, Ruler(bench.tools.counter))
+    caller = Caller(run.meter, TokenBudget(bench.tools.counter))
     words = text.split()
     try:
         called = await caller.call(

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from qrmem.language.local import LocalReasoner
-from qrmem.language.prompted import PromptedReasoner
+from qrmem.answering.local import LocalReasoner
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.types import (
     AskContext,
     ChatReply,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from qrmem.answering.local import LocalReasoner
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings, stages
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.language.local import LocalReasoner
-from qrmem.language.prompted import PromptedReasoner
 from qrmem.llm.account import Account, Phase
 from qrmem.llm.counted_embedder import STAGE
 from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder

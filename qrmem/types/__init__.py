@@ -6,7 +6,8 @@ its questions); entities and relations of the structured memory are merged from 
 never stored as facts.
 
 The seams are small Protocols. Adapters live in `qrmem.llm` (chat, embeddings, tokenizers) and
-`qrmem.language` (reasoners, taggers); the store's Protocol is `qrmem.graphstore.GraphStore`.
+`qrmem.answering` (reasoners), `qrmem.extraction` (taggers); the store's Protocol is
+`qrmem.graphstore.GraphStore`.
 """
 
 from qrmem.types.answers import (

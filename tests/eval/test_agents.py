@@ -5,10 +5,10 @@ import json
 from fakes import ScriptedModel
 
 from qrmem.agents import memwalker, read_agent
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
-from qrmem.language.prompted.caller import Caller
-from qrmem.language.prompted.reasoner import PromptedReasoner
-from qrmem.language.prompted.window import Ruler
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import AskContext, ChatRequest, Passage, Segment
 
@@ -24,7 +24,7 @@ def leaves(*texts: str) -> list[Passage]:
 
 
 def caller(model: ScriptedModel) -> Caller:
-    return Caller(model, Ruler(COUNTER))
+    return Caller(model, TokenBudget(COUNTER))
 
 
 def reasoner(model: ScriptedModel) -> PromptedReasoner:

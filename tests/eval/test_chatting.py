@@ -18,7 +18,7 @@ from qrmem.eval.records import Row
 from qrmem.eval.report.results import read_results
 from qrmem.eval.rundir import RunFolder
 from qrmem.eval.running import Means, Wanted, run_task
-from qrmem.language.prompted.window import Ruler
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
 
@@ -198,8 +198,8 @@ async def test_no_call_of_a_session_is_longer_than_the_window(system: str) -> No
         reply=lambda request: "well " * 400,
     )
     await played(system, chat, turns=[*long, last], window=1500)
-    ruler = Ruler(BuiltinTokenizer())
-    assert all(ruler.fits(request, 1500) for request in chat.requests)
+    budget = TokenBudget(BuiltinTokenizer())
+    assert all(budget.fits(request, 1500) for request in chat.requests)
     assert "the last word?\n</text>" in chat.of("reply")[-1]
     if system == "memochat":
         assert chat.of("memo")

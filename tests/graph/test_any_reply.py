@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.opening import open_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.language.prompted import PromptedReasoner
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import BuildMode, ChatReply, ChatRequest, Document
 

@@ -16,9 +16,9 @@ from qrmem.errors import (
     ModelUnavailable,
     WindowTooSmall,
 )
+from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.language.rules import RulesTagger
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]

@@ -7,10 +7,10 @@ from fakes import ScriptedModel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
-from qrmem.language.prompted import PromptedReasoner
-from qrmem.language.prompted.window import MESSAGE_TOKENS, REQUEST_TOKENS
+from qrmem.llm.token_budget import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,

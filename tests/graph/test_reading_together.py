@@ -13,12 +13,12 @@ from fakes import ScriptedModel
 from graph.test_building import dump
 
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, ModelUnavailable, WindowTooSmall
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.language.prompted import PromptedReasoner
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     ChatReply,

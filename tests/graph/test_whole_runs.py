@@ -19,14 +19,14 @@ from qrmem.agents import (
     build_document,
     run_strategy,
 )
+from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
+from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.language.prompted import PromptedReasoner
-from qrmem.language.prompted.window import MESSAGE_TOKENS, REQUEST_TOKENS
-from qrmem.language.rules import RulesTagger
+from qrmem.llm.token_budget import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer

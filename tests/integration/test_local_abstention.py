@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qrmem.language.local import LocalReasoner
+from qrmem.answering.local import LocalReasoner
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import AskContext, Passage, Segment
 

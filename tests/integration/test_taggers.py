@@ -14,9 +14,9 @@ from servers import maven
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable
-from qrmem.language.taggers import open_tagger
-from qrmem.language.taggers.corenlp import CorenlpEngine
-from qrmem.language.taggers.external import ExternalTagger
+from qrmem.extraction.taggers import open_tagger
+from qrmem.extraction.taggers.corenlp import CorenlpEngine
+from qrmem.extraction.taggers.external import ExternalTagger
 from qrmem.types import Contribution, EntityTagger
 
 pytestmark = [

@@ -1,6 +1,6 @@
 import pytest
 
-from qrmem.language.prompted.choices import chosen, shown
+from qrmem.answering.options import chosen, shown
 
 CHOICES = ("a red dog", "the blue whale", "none of them")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qrmem.answering.evidence import Evidence
+from qrmem.answering.local import LocalReasoner
+from qrmem.answering.query import query
 from qrmem.errors import WindowTooSmall
-from qrmem.language.local import LocalReasoner
-from qrmem.language.local.evidence import Evidence
-from qrmem.language.local.query import query
-from qrmem.language.local.reading import read
-from qrmem.language.local.summary import weight
+from qrmem.extraction.extractive_summary import weight
+from qrmem.extraction.named_sentences import read
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.text.words import terms
 from qrmem.types import AskContext, Fact, Mention, Passage, Reading, Reasoner, Segment, Verdict

@@ -1,4 +1,4 @@
-from qrmem.language.prompted import items
+from qrmem.extraction import reply_items as items
 from qrmem.types import Mention, Quote
 
 TEXT = "Ann Lee left Rome in 1990. Mrs Lee, as they called her, never saw the Tiber again."

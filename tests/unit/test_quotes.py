@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.language.quotes import locate, supporting, whole
+from qrmem.answering.citations import locate, supporting, whole
 from qrmem.types import Passage, Quote, Segment
 
 TEXT = "It was dark. He  left the\nharbour in May, and “nobody” saw him again. The bell rang."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.language.rules import RulesTagger, tagged
+from qrmem.extraction.rules_tagger import RulesTagger, tagged
 
 
 def names(text: str) -> list[str]:

@@ -10,10 +10,10 @@ import pytest
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable, UsageError
-from qrmem.language.rules import RulesTagger
-from qrmem.language.taggers import corenlp, neural, open_tagger
-from qrmem.language.taggers.external import PATIENCE, ExternalTagger
-from qrmem.language.taggers.types import type_of
+from qrmem.extraction.rules_tagger import RulesTagger
+from qrmem.extraction.taggers import corenlp, neural, open_tagger
+from qrmem.extraction.taggers.external import PATIENCE, ExternalTagger
+from qrmem.extraction.taggers.types import type_of
 
 
 class Engine:

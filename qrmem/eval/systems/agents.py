@@ -10,8 +10,8 @@ from qrmem.eval.bench import Bench, Tally, passages
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieved import in_document_order, ranking
-from qrmem.language.prompted.caller import Caller
-from qrmem.language.prompted.window import Ruler
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue
 from qrmem.session import Run
 from qrmem.types import StageUsage, Status, Step, Usage, Verdict
@@ -181,7 +181,7 @@ def _noted(question: str, parts: list[str], answers: list[str]) -> str:
 def caller_of(run: Run, bench: Bench) -> Caller:
     """Return what sends a baseline's own prompts; its calls count with the run's."""
     assert run.meter is not None
-    return Caller(run.meter, Ruler(bench.tools.counter), bench.listener)
+    return Caller(run.meter, TokenBudget(bench.tools.counter), bench.listener)
 
 
 def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Found:

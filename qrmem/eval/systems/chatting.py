@@ -11,7 +11,7 @@ from qrmem.eval.records import Context, Found, Item, Round
 from qrmem.eval.sessions import Session, open_session
 from qrmem.eval.systems.agents import caller_of
 from qrmem.graph.dialog import as_document
-from qrmem.language.prompted.caller import Caller
+from qrmem.llm.prompting import Caller
 from qrmem.prompts import catalogue, fenced
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.types import ScoredSegment, Step, Turn

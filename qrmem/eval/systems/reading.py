@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from qrmem.answering.citations import locate
 from qrmem.eval.bench import Bench, Tally
 from qrmem.eval.records import Context, Found, Item
 from qrmem.eval.support import cited_sentences
-from qrmem.language.quotes import locate
 from qrmem.session import Run
 from qrmem.types import Passage, Reasoner, ScoredSegment, Status, Step
 

@@ -1,0 +1,1 @@
+"""Answers: with a chat model, or by the passages that come closest."""

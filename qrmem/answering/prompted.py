@@ -1,0 +1,169 @@
+"""The reasoner that works by prompts to a chat model."""
+
+from collections.abc import Sequence
+
+from qrmem.answering.with_model import Answerer
+from qrmem.config import Settings
+from qrmem.extraction.batched import TogetherReader
+from qrmem.extraction.compact import CompactReader
+from qrmem.extraction.paper import PaperReader
+from qrmem.extraction.prompt_context import PromptContext
+from qrmem.extraction.relation_folding import Folder
+from qrmem.extraction.summaries import Summariser
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
+from qrmem.prompts import catalogue
+from qrmem.types import (
+    AskContext,
+    BuildMode,
+    ChatModel,
+    Contribution,
+    Fact,
+    Job,
+    Listener,
+    Passage,
+    Reading,
+    Segment,
+    Tokenizer,
+    Verdict,
+)
+
+_READING = {
+    "compact": (
+        catalogue.READ,
+        catalogue.SUPPLEMENT,
+        catalogue.READ_TOGETHER,
+        catalogue.SUPPLEMENT_TOGETHER,
+    ),
+    "paper": (
+        catalogue.ENTITIES,
+        catalogue.RELATIONS,
+        catalogue.QUESTIONS,
+        catalogue.ENTITIES_ASKED,
+        catalogue.RELATIONS_ASKED,
+    ),
+}
+
+
+class PromptedReasoner:
+    """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window."""
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        tokenizer: Tokenizer,
+        *,
+        mode: BuildMode,
+        settings: Settings,
+        listener: Listener | None = None,
+        is_watched: bool = False,
+    ) -> None:
+        """Make a reasoner.
+
+        Args:
+            tokenizer: counts what goes into a window; it should not count less than the model.
+            mode: `compact`: two calls a segment, or several short ones; `paper`: the paper's
+                prompts, a call each.
+            settings: window, reserve, questions and concurrency; the window of a question is its
+                own (`AskContext`).
+            listener: is told when a server counts more than the tokenizer.
+            is_watched: whether somebody reads verdicts and answers as they are written.
+        """
+        self._name = f"prompted:{chat.name}:{mode}:" + "+".join(p.label for p in _READING[mode])
+        self._window = settings.window
+        caller = Caller(chat, TokenBudget(tokenizer), listener)
+        reserve = min(settings.reserve, settings.window // 4)
+        context = PromptContext(caller, settings.window, reserve, settings.questions)
+        self._reader = PaperReader(context) if mode == "paper" else CompactReader(context)
+        self._together = TogetherReader(context)
+        # Segments, prompt and a reply several times as long have to fit.
+        fitting = min(settings.shared_tokens, settings.window // 6)
+        self._shared_tokens = fitting if mode == "compact" else 0
+        self._summariser = Summariser(
+            caller, settings.window, reserve, settings.concurrency, mode == "paper"
+        )
+        self._folder = Folder(caller, settings.window, reserve)
+        self._answerer = Answerer(caller, settings.reserve, is_watched)
+
+    @property
+    def name(self) -> str:
+        """Kind, model, build mode and prompt versions."""
+        return self._name
+
+    @property
+    def is_local(self) -> bool:
+        """Never."""
+        return False
+
+    async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
+        """Return the document's summary T (Q03)."""
+        return await self._summariser.summarise(title, segments)
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        """First pass over a segment (Q04-Q08)."""
+        return await self._reader.extract(segment, reading)
+
+    async def supplement(
+        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
+    ) -> Contribution:
+        """Second pass, with the accepted questions (Q10)."""
+        return await self._reader.supplement(segment, reading, known, questions)
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of segments that may share a call; none do in mode `paper`."""
+        return self._shared_tokens
+
+    async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """First pass over several segments in one call."""
+        return await self._together.extract(jobs)
+
+    async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
+        """Second pass over several segments in one call."""
+        return await self._together.supplement(jobs)
+
+    async def fold(
+        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
+    ) -> str:
+        """Fold two parallel relations into one description (Q12); unparsable: both, side by side.
+
+        Args:
+            texts: of the two facts' segments.
+        """
+        return await self._folder.fold(first, second, summary, texts)
+
+    async def query_entities(self, context: AskContext) -> Sequence[str]:
+        """Return the names in the question and its options (Q14)."""
+        return await self._answerer.query_entities(context)
+
+    def room(self, context: AskContext, *, extra: str = "") -> int:
+        """Return the tokens left for passages."""
+        return self._answerer.room(context, extra)
+
+    def size(self, passage: Passage) -> int:
+        """Return the tokens that a passage takes in a prompt."""
+        return self._answerer.size(passage)
+
+    async def judge(
+        self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
+    ) -> Verdict:
+        """Answer from the passages, or say what is missing (Q15)."""
+        return await self._answerer.judge(context, passages, force=force)
+
+    async def revise(
+        self,
+        context: AskContext,
+        *,
+        current: Sequence[str],
+        candidates: Sequence[tuple[str, int]],
+        reason: str,
+        passages: Sequence[Passage],
+    ) -> Sequence[str]:
+        """Choose the entities of the next trial (Q16)."""
+        return await self._answerer.revise(context, current, candidates, reason, passages)
+
+    async def elaborate(
+        self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
+    ) -> str:
+        """Return the elaborated query (Q17)."""
+        return await self._answerer.elaborate(context, entities, relations)

@@ -1,0 +1,251 @@
+"""Answering with a chat model: verdicts, forced answers, the strategies' prompts (Q14-Q17)."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from qrmem.answering import options
+from qrmem.errors import ModelOutputError, WindowTooSmall
+from qrmem.extraction import reply_items as items
+from qrmem.extraction.prompt_context import pieces
+from qrmem.llm.prompting import Called, Caller, Out
+from qrmem.llm.token_budget import Draft, draft
+from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.prompts.catalogue import section
+from qrmem.prompts.replies import AnswerReply, JudgeReply
+from qrmem.text.names import normalise_name, occurs_in
+from qrmem.types import AskContext, Passage, Verdict
+
+Kept = Sequence[Sequence[str]]
+
+_PAPER_FORM = re.compile(
+    r"Reasoning\s*:(?P<reason>.*?)Action\s*:\s*(?P<action>-?[12])\b(?:[,\s]*Answer\s*:(?P<answer>.*))?",
+    re.DOTALL | re.IGNORECASE,
+)
+_SMALL = 160
+"""Tokens reserved for a reply of a few names or one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Asks a chat model about passages.
+
+    Attributes:
+        reserve: tokens kept free for a reply; at most a quarter of a window.
+        is_watched: whether somebody reads verdicts and answers as they are written.
+    """
+
+    caller: Caller
+    reserve: int
+    is_watched: bool = False
+
+    def room(self, context: AskContext, extra: str = "") -> int:
+        """Return the tokens left for passages in a judging or answering prompt."""
+        reply = self._reply(context)
+        empty = [self._draft(context, (), force, reply).request for force in (False, True)]
+        budget = self.caller.budget
+        left = context.window - reply - max(budget.request(request) for request in empty)
+        left -= budget.count(extra)
+        if left <= 0:
+            raise WindowTooSmall(
+                f"the window of {context.window} tokens leaves no room to read anything: the "
+                "question, its options and the prompt take all of it"
+            )
+        return left
+
+    def size(self, passage: Passage) -> int:
+        """Return the tokens of a passage with its marks, one more for the line between two."""
+        return self.caller.budget.count(block(passage)) + 1
+
+    async def judge(
+        self, context: AskContext, passages: Sequence[Passage], *, force: bool
+    ) -> Verdict:
+        """Answer from the passages, or say what is missing; unparsable counts as Action -1."""
+        if not passages and not force:
+            return Verdict(is_answerable=False, reason="There is nothing to read.")
+        try:
+            if force:
+                return _answered(context, await self._asked(catalogue.ANSWER, context, passages))
+            return _judged(context, await self._asked(catalogue.JUDGE, context, passages))
+        except ModelOutputError as exc:
+            reply = None if force else paper_form(exc.raw)
+            tokens = self._tokens(context, passages, force)
+            if reply is None:
+                return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
+            return _judged(context, Called(reply, tokens, ()))
+
+    async def query_entities(self, context: AskContext) -> list[str]:
+        """Return the names in the question and its options; made-up ones are dropped."""
+        question = options.shown(context.question, context.choices)
+        try:
+            called = await self.caller.call(
+                catalogue.QUERY_ENTITIES,
+                lambda kept: catalogue.AskedForInputs(question=question),
+                window=context.window,
+                reply=self._reply(context, _SMALL),
+            )
+        except ModelOutputError:
+            return []
+        names = (name.partition("|")[0].strip() for name in called.value.entities)
+        return list(dict.fromkeys(name for name in names if name and occurs_in(name, question)))
+
+    async def revise(
+        self,
+        context: AskContext,
+        current: Sequence[str],
+        candidates: Sequence[tuple[str, int]],
+        reason: str,
+        passages: Sequence[Passage],
+    ) -> list[str]:
+        """Return names out of the candidates, or the current ones where the reply names none."""
+        question = options.shown(context.question, context.choices)
+
+        def inputs(kept: Kept) -> catalogue.TrialInputs:
+            return catalogue.TrialInputs(
+                passages=section("Passages read:", "\n\n".join(kept[0]), fence=False),
+                question=question,
+                reason=section("Why they do not do:", " ".join(kept[2])),
+                current=fenced("\n".join(kept[1])),
+                candidates=fenced("\n".join(kept[3])),
+            )
+
+        listed = [f"{name} ({count})" for name, count in candidates]
+        try:
+            called = await self.caller.call(
+                catalogue.TRIAL,
+                inputs,
+                [[block(p) for p in passages], list(current), pieces(reason), listed],
+                window=context.window,
+                reply=self._reply(context, 2 * _SMALL),
+            )
+        except ModelOutputError:
+            return list(current)
+        shown = candidates[: len(called.kept[3])]
+        return _known(called.value.entities, [name for name, _ in shown]) or list(current)
+
+    async def elaborate(
+        self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
+    ) -> str:
+        """Return the elaborated query, "" where the reply cannot be used."""
+        question = options.shown(context.question, context.choices)
+
+        def inputs(kept: Kept) -> catalogue.ElaborateInputs:
+            return catalogue.ElaborateInputs(
+                question=question,
+                entities=section("Entities around it:", "\n".join(kept[1])),
+                relations=section("Relations around it:", "\n".join(kept[0])),
+            )
+
+        try:
+            called = await self.caller.call(
+                catalogue.ELABORATE,
+                inputs,
+                [list(relations), list(entities)],
+                window=context.window,
+                reply=self._reply(context, _SMALL),
+            )
+        except ModelOutputError:
+            return ""
+        return " ".join(called.value.query.split())
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _reply(self, context: AskContext, most: int | None = None) -> int:
+        reserve = min(self.reserve, context.window // 4)
+        return reserve if most is None else min(most, context.window // 8)
+
+    def _draft(
+        self, context: AskContext, passages: Sequence[Passage], force: bool, reply: int
+    ) -> Draft:
+        prompt = catalogue.ANSWER if force else catalogue.JUDGE
+        groups, inputs = self._parts(context, passages)
+        budget = self.caller.budget
+        return draft(budget, prompt, groups, inputs, window=context.window, reply=reply)
+
+    def _parts(
+        self, context: AskContext, passages: Sequence[Passage]
+    ) -> tuple[list[list[str]], Callable[[Kept], catalogue.PassagesInputs]]:
+        question = options.shown(context.question, context.choices)
+
+        def inputs(kept: Kept) -> catalogue.PassagesInputs:
+            return catalogue.PassagesInputs(
+                passages="\n".join(kept[0]) or "(none)", question=question
+            )
+
+        return [[block(passage) for passage in passages]], inputs
+
+    async def _asked(
+        self,
+        prompt: Prompt[catalogue.PassagesInputs, Out],
+        context: AskContext,
+        passages: Sequence[Passage],
+    ) -> Called[Out]:
+        groups, inputs = self._parts(context, passages)
+        return await self.caller.call(
+            prompt,
+            inputs,
+            groups,
+            window=context.window,
+            reply=self._reply(context),
+            is_watched=self.is_watched,
+        )
+
+    def _tokens(self, context: AskContext, passages: Sequence[Passage], force: bool) -> int:
+        return self._draft(context, passages, force, self._reply(context)).tokens
+
+
+def block(passage: Passage) -> str:
+    """Return a passage as a prompt shows it, its title within the marks: it is data too."""
+    title = " ".join(passage.title.split())
+    text = passage.segment.text.strip()
+    return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
+
+
+def paper_form(raw: str) -> JudgeReply | None:
+    """Read a verdict in the paper's own form: Reasoning, Action, Answer."""
+    found = list(_PAPER_FORM.finditer(raw))
+    if not found:
+        return None
+    last = found[-1]
+    action: Literal[-2, -1] = -2 if last["action"].endswith("2") else -1
+    answer = (last["answer"] or "").strip(" \n#`")
+    reason = " ".join(last["reason"].split())
+    return JudgeReply(reasoning=reason, action=action, answer=answer)
+
+
+def _judged(context: AskContext, called: Called[JudgeReply]) -> Verdict:
+    reply = called.value
+    if reply.action == -1:
+        return Verdict(is_answerable=False, reason=reply.reasoning.strip(), tokens=called.tokens)
+    return _verdict(context, reply.answer, reply.reasoning, reply.quotes, called.tokens)
+
+
+def _answered(context: AskContext, called: Called[AnswerReply]) -> Verdict:
+    reply = called.value
+    return _verdict(context, reply.answer, reply.reasoning, reply.quotes, called.tokens)
+
+
+def _verdict(
+    context: AskContext, answer: str, reason: str, quoted: Sequence[str], tokens: int
+) -> Verdict:
+    """Return a verdict; an empty answer, or one that means no option, answers nothing."""
+    answer, reason = answer.strip(), reason.strip()
+    choice = options.chosen(answer, context.choices) if context.choices else None
+    if not answer or (context.choices and choice is None):
+        return Verdict(is_answerable=False, reason=reason, tokens=tokens)
+    text = context.choices[choice] if choice is not None else answer
+    return Verdict(True, text, choice, reason, items.quotes(quoted), tokens)
+
+
+def _known(names: Sequence[str], candidates: Sequence[str]) -> list[str]:
+    """Return the candidates that are named, without the count that a model may repeat."""
+    exact = {name: name for name in candidates}
+    alike = {normalise_name(name): name for name in reversed(candidates)}
+    found = []
+    for name in names:
+        bare = re.sub(r"\s*\(\d+\)$", "", name.strip())
+        match = exact.get(name.strip()) or exact.get(bare) or alike.get(normalise_name(bare))
+        if match:
+            found.append(match)
+    return list(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""Reading segments: with a chat model, by rules, and with taggers."""

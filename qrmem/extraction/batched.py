@@ -1,0 +1,150 @@
+"""Several short segments in one call, so that a prompt is paid for once; each has its own notes.
+
+What is missing, or may be mixed up with another's, is not taken: the caller asks for that segment
+alone.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from qrmem.errors import ModelOutputError
+from qrmem.extraction.compact import noted, supplemented
+from qrmem.extraction.prompt_context import (
+    LONG,
+    Kept,
+    PromptContext,
+    background,
+    focus,
+    numbered,
+    pieces,
+    relation_lines,
+)
+from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.types import Contribution, Job
+
+if TYPE_CHECKING:
+    from qrmem.prompts import replies
+
+FRAME = 48
+"""Tokens of a reply for each passage beside its notes."""
+
+
+class _Numbered(Protocol):
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def entities(self) -> list[str]: ...
+
+    @property
+    def relations(self) -> list[str]: ...
+
+
+Entry = TypeVar("Entry", bound=_Numbered)
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherReader:
+    """One call for the first reading of several segments, one for their second."""
+
+    context: PromptContext
+
+    async def extract(self, jobs: Sequence[Job]) -> list[Contribution | None]:
+        """Return what the first reading brings, `None` for what has to be read alone."""
+
+        def shown(job: Job) -> str:
+            return f"Questions wanted: {self.context.wanted(job.segment)}"
+
+        found: replies.ReadTogetherReply = await self._asked(
+            catalogue.READ_TOGETHER, jobs, shown, LONG
+        )
+
+        def made(job: Job, entry: "replies.PassageRead") -> Contribution | None:
+            wanted = self.context.wanted(job.segment)
+            notes = noted(job.segment, entry.entities, entry.relations, entry.questions, wanted)
+            return notes if notes.mentions else None
+
+        return _each(jobs, found.passages, made)
+
+    async def supplement(self, jobs: Sequence[Job]) -> list[Contribution | None]:
+        """Return what the accepted questions bring, `None` for what has to be read alone."""
+        found: replies.SupplementTogetherReply = await self._asked(
+            catalogue.SUPPLEMENT_TOGETHER, jobs, _known, 1
+        )
+
+        def made(job: Job, entry: "replies.PassageSupplement") -> Contribution:
+            assert job.known is not None
+            return supplemented(
+                job.segment, job.known, job.questions, entry.entities, entry.relations
+            )
+
+        return _each(jobs, found.passages, made)
+
+    async def _asked(
+        self,
+        prompt: "Prompt[catalogue.TogetherInputs, Any]",
+        jobs: Sequence[Job],
+        beside: Callable[[Job], str],
+        length: int,
+    ) -> Any:
+        """Return the reply; one of which anything was lost says nothing safe about any segment."""
+        reading = jobs[0].reading
+        is_one = len({job.segment.document_id for job in jobs}) == 1
+        shown = [
+            f"{_text(n, job, with_title=not is_one)}\n{beside(job)}"
+            for n, job in enumerate(jobs, 1)
+        ]
+
+        def inputs(kept: Kept) -> catalogue.TogetherInputs:
+            return catalogue.TogetherInputs(
+                background=background(reading, kept[0]) if is_one else "",
+                focus=focus(reading),
+                passages="\n\n".join(shown),
+            )
+
+        window = self.context.within(reading)
+        tokens = sum(job.segment.tokens for job in jobs)
+        called = await self.context.caller.call(
+            prompt,
+            inputs,
+            [pieces(reading.summary) if is_one else []],
+            window=window,
+            reply=min(max(self.context.reserve, length * tokens + FRAME * len(jobs)), window // 2),
+            segments=[job.segment.id for job in jobs],
+            retries=0,
+        )
+        if called.losses:
+            raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)
+        return called.value
+
+
+def _each(
+    jobs: Sequence[Job],
+    entries: Sequence[Entry],
+    made: Callable[[Job, Entry], Contribution | None],
+) -> list[Contribution | None]:
+    """Give each segment its entry; a number that comes twice is nobody's."""
+    times = Counter(entry.n for entry in entries)
+    by_number = {entry.n: entry for entry in entries if times[entry.n] == 1}
+    found = [(job, by_number.get(n)) for n, job in enumerate(jobs, 1)]
+    return [None if entry is None else made(job, entry) for job, entry in found]
+
+
+def _text(n: int, job: Job, *, with_title: bool) -> str:
+    title = f"Title: {job.reading.title}\n" if with_title and job.reading.title else ""
+    return fenced(title + job.segment.text, str(n))
+
+
+def _known(job: Job) -> str:
+    """Return what is known of a segment and its questions; no name of a relation is said twice."""
+    assert job.known is not None
+    stated = {end for s in job.known.statements for end in (s.head, s.tail)}
+    names = "; ".join(m.name for m in job.known.mentions if m.name not in stated)
+    known = "\n".join((*relation_lines(job.known), *([names] if names else [])))
+    questions = f"Questions:\n{fenced(numbered(job.questions))}"
+    return f"Known already:\n{fenced(known)}\n{questions}" if known else questions
+
+
+__all__ = ["TogetherReader"]

@@ -1,0 +1,339 @@
+"""Names that capital letters show: one pass over a segment, no knowledge of any other segment.
+
+A capital in mid-sentence is evidence of a name; a capital where any word would have one (start of a
+sentence, a quotation, a heading, a line of verse) is none, and such a word is a name only if the
+segment shows it elsewhere, or what stands around it does.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qrmem.extraction import vocabulary as voc
+
+_U = voc.UPPER
+_ABBREVIATED = "|".join(sorted(voc.ABBREVIATED_TITLES, key=len, reverse=True))
+_TOKEN = re.compile(
+    rf"(?<![^\W_])(?:(?:{_ABBREVIATED})\.(?!\w)"
+    rf"|(?:[{_U}]\.)(?:[ ]?[{_U}]\.)+(?![\w])"
+    rf"|[{_U}]\.(?=[ \n][{_U}])"
+    rf"|[{_U}][^\W_]*(?:[’'][^\W\d_]+)*(?:-[^\W_]+(?:[’'][^\W\d_]+)*)*"
+    rf"(?:[ \n]?&[ \n]?[{_U}][^\W_]*)*)"
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDING = re.compile(r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z")
+_CONNECTOR = re.compile(r"[ \n](?:(of(?:[ \n]the)?)|(and)|([a-z]{1,3}(?:[ \n][a-z]{2,3})?))[ \n]\Z")
+_NUMBER_AFTER = re.compile(r"[ ](\d{1,3})(?![\w%]|[.,:]\d)(?:[ \n]([a-z]+))?")
+_BEFORE = frozenset(".!?…:;—–*#>|([{\"“”«„‘'•·_")
+_GAPS = frozenset((" ", "\n", "\u00a0", "  ", "-", " \n", "\r\n"))
+_ACRONYMS = frozenset({"US", "IT", "WHO"})
+_LATIN = re.compile("[A-Za-zÀ-ɏ]")
+_LONE_INITIAL = re.compile(r"[^\W\d_]\.")
+_VERSE_LINES = 4
+_NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
+
+
+@dataclass(slots=True)
+class Run:
+    """Neighbouring capitalised words that make one name.
+
+    Attributes:
+        words: as they stand, endings ('s) cut off.
+        weak: it stands where any word has a capital.
+        titled: it begins with a title (its words hold the title).
+    """
+
+    start: int
+    end: int
+    words: list[str]
+    weak: bool
+    possessive: bool = False
+
+
+@dataclass(slots=True)
+class _Token:
+    start: int
+    end: int
+    word: str
+    weak: bool
+    possessive: bool
+
+
+def vocabulary_of(text: str) -> Counter[str]:
+    """Count the words of a text as they stand, case kept."""
+    return Counter(_WORD.findall(text))
+
+
+def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[Run]:
+    """Return the names of a segment in order, none overlapping a span in `taken`.
+
+    Args:
+        taken: sorted spans that are something else already (dates, quoted works).
+        words: the segment's words, from `vocabulary_of`.
+    """
+    found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken), words)) if r.words]
+    alone = {tuple(run.words) for run in found}
+    for run in found:
+        _drop_adjective(run, words)
+        _drop_opener(run, alone)
+    return _accepted(text, [r for r in found if r.words], words)
+
+
+def _tokens(text: str, taken: list[tuple[int, int]]) -> list[_Token]:
+    """Capitalised words, with where they stand; a heading's words are weak as a whole."""
+    weak_lines = _weak_lines(text)
+    tokens, line, spans = [], 0, iter([*taken, (len(text), len(text))])
+    skip = next(spans)
+    for match in _TOKEN.finditer(text):
+        start, word = match.start(), match.group()
+        while skip[1] <= start and skip[0] < len(text):
+            skip = next(spans)
+        if skip[0] < match.end() and start < skip[1]:
+            continue
+        while line < len(weak_lines) and weak_lines[line][1] <= start:
+            line += 1
+        in_heading = line < len(weak_lines) and weak_lines[line][0] <= start
+        ending = _ENDING.search(word)
+        base = word[: ending.start()] if ending else word
+        tokens.append(
+            _Token(start, start + len(base), base, in_heading or _opens(text, start), bool(ending))
+        )
+    return tokens
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether any word would have a capital at this place."""
+    at = start - 1
+    while at >= 0 and text[at].isspace():
+        at -= 1
+    if at < 0 or text[at] in _BEFORE:
+        return True
+    return text.find("\n\n", at, start) >= 0
+
+
+def _weak_lines(text: str) -> list[tuple[int, int]]:
+    """Spans in which capitals say nothing: headings, shouted lines, first words of verse."""
+    spans, at, opening = [], 0, []
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if _is_heading(line, lines, number):
+            spans.append((at, at + len(line)))
+        elif line[:1].strip():
+            opening.append((at, line[0].isupper()))
+        at += len(line) + 1
+    capitals = sum(is_capital for _, is_capital in opening)
+    is_verse = len(opening) >= _VERSE_LINES and capitals >= 0.9 * len(opening)
+    if is_verse and len(text) < 90 * len(opening):
+        spans.extend((start, start + 1) for start, _ in opening)
+    return sorted(spans)
+
+
+def _is_heading(line: str, lines: list[str], number: int) -> bool:
+    """A short line alone whose weighty words all have capitals, or one that is marked as such."""
+    if line.startswith("#"):
+        return True
+    alone = (number == 0 or not lines[number - 1].strip()) and (
+        number + 1 >= len(lines) or not lines[number + 1].strip()
+    )
+    if not alone or not line or len(line) > 90:
+        return False
+    if line.rstrip()[-1:] in _NO_HEADING_ENDS and not line.isupper():
+        return False
+    words = _WORD.findall(line)
+    content = [word for word in words if word.casefold() not in voc.FUNCTION_WORDS]
+    return bool(content) and len(words) <= 12 and not any(word.islower() for word in content)
+
+
+def _joined(text: str, tokens: list[_Token], words: Counter[str]) -> Iterator[Run]:
+    """Put neighbouring tokens together."""
+    run: Run | None = None
+    for token in tokens:
+        if not _is_name_word(token):
+            if run:
+                yield run
+            run = None
+            continue
+        if run and _continues(text, run, token):
+            run.words.extend(_between(text, run, token))
+            run.words.append(token.word)
+            run.end, run.possessive = token.end, token.possessive
+            continue
+        if run:
+            yield run
+        run = Run(token.start, token.end, [token.word], token.weak, token.possessive)
+    if run:
+        yield run
+
+
+def _is_name_word(token: _Token) -> bool:
+    word = token.word
+    if len(word) == 1 and (token.possessive or word in "IAO"):
+        return False
+    low = voc.bare(word)
+    if low in voc.FUNCTION_WORDS and (word not in _ACRONYMS or token.weak):
+        return False
+    return low.partition("-")[0] not in voc.FUNCTION_WORDS or "-" not in low
+
+
+def _between(text: str, run: Run, token: _Token) -> list[str]:
+    gap = text[run.end : token.start]
+    return gap.lstrip("’'sS").split() if run.possessive else gap.split()
+
+
+def _continues(text: str, run: Run, token: _Token) -> bool:
+    gap = text[run.end : token.start]
+    head = voc.bare(token.word)
+    if run.possessive:
+        rest = gap.lstrip("’'sS")
+        return rest in _GAPS and (head in voc.BUILDING_HEADS or head in voc.PLACE_HEADS)
+    if gap in _GAPS:
+        return voc.bare(run.words[-1]) not in _DAYS_AND_MONTHS
+    if gap == ", " and token.word in {"Jr", "Jr.", "Sr", "Sr.", "Inc", "Ltd"}:
+        return True
+    return len(gap) < 12 and _connects(gap, run, token)
+
+
+def _connects(gap: str, run: Run, token: _Token) -> bool:
+    match = _CONNECTOR.match(gap)
+    if not match:
+        return False
+    of, conjunction, particle = match.groups()
+    if of:
+        return voc.bare(run.words[-1]) in voc.OF_HEADS
+    if conjunction:
+        return voc.bare(token.word) in voc.PARTNER_WORDS
+    return all(word in voc.PARTICLES for word in particle.split())
+
+
+def _trimmed(run: Run) -> Run:
+    """Cut off what does not belong to a name at either end."""
+    if len(run.words) > 1 and _LONE_INITIAL.fullmatch(run.words[-1]):
+        run.words[-1] = run.words[-1][:-1]
+        run.end -= 1
+    while run.words and _is_noise(run.words[0]) and len(run.words) > 1:
+        _cut_first(run)
+    if len(run.words) == 1 and (_is_noise(run.words[0]) or voc.bare(run.words[0]) in voc.TITLES):
+        run.words = []
+    return run
+
+
+def _is_noise(word: str) -> bool:
+    low = voc.bare(word)
+    return (
+        low in voc.WEEKDAYS or low in voc.MONTHS or low in voc.SEASONS or low in voc.SECTION_WORDS
+    )
+
+
+def _cut_first(run: Run) -> None:
+    """Drop the first word; what follows it stands in mid-sentence."""
+    run.start += len(run.words.pop(0))
+    run.weak = False
+
+
+def _drop_adjective(run: Run, words: Counter[str]) -> None:
+    """Drop an ordinary word that only its place gave a capital ("Poor Ellen", "Seeing Darcy")."""
+    while run.weak and len(run.words) > 1:
+        low = voc.bare(run.words[0])
+        is_title = low in voc.TITLES and not (low in voc.BARE_OPENERS and words[low])
+        ordinary = low in voc.BARE_OPENERS or words[low] or low.endswith(("ing", "ly"))
+        if is_title or not ordinary:
+            return
+        _cut_first(run)
+
+
+def _drop_opener(run: Run, alone: set[tuple[str, ...]]) -> None:
+    """Drop a first word in a script whose ordinary words no list knows, if the rest is a name.
+
+    A single letter there is an article; a longer word goes if the rest stands by itself elsewhere.
+    """
+    if not run.weak or len(run.words) < 2 or _LATIN.match(run.words[0]):
+        return
+    if len(run.words[0]) == 1 or tuple(run.words[1:]) in alone:
+        _cut_first(run)
+
+
+def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
+    """Keep the runs that something speaks for; weak ones need a witness in the segment."""
+    seen = Counter(
+        word.casefold() for run in found if not run.weak or _has_title(run) for word in run.words
+    )
+    kept = []
+    for run in found:
+        run.start = _start_of(text, run)
+        if _is_kept(text, run, seen, words):
+            _take_number(text, run)
+            kept.append(run)
+    return kept
+
+
+def _take_number(text: str, run: Run) -> None:
+    """Add a number that is part of the name ("Apollo 11"), not one that counts what follows."""
+    match = _NUMBER_AFTER.match(text, run.end) if not run.possessive else None
+    if match and not (match[2] and (match[2] in voc.UNITS or voc.PLURAL_OR_UNIT.match(match[2]))):
+        run.words.append(match[1])
+        run.end = match.end(1)
+
+
+def _has_title(run: Run) -> bool:
+    return len(run.words) > 1 and voc.bare(run.words[0]) in voc.TITLES
+
+
+def _start_of(text: str, run: Run) -> int:
+    """Where the first word that is left begins."""
+    at = text.find(run.words[0], run.start, run.end)
+    return at if at >= 0 else run.start
+
+
+def _is_kept(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bool:
+    low = [word.casefold() for word in run.words]
+    if (
+        all(w in voc.BARE_OPENERS or w in voc.FUNCTION_WORDS for w in low)
+        and len(low) == 1
+        and run.weak
+    ):
+        return False
+    if run.words[0].isupper() and len(run.words[0]) > 1:
+        return _is_acronym(text, run, seen, words)
+    if len(low) == 1 and len(low[0]) == 1:
+        return False
+    if len(run.words) > 1:
+        return not run.weak or _has_title(run) or any(w in seen or not words[w] for w in low)
+    if not run.weak:
+        return words[low[0]] <= seen[low[0]] and low[0] not in _COMMON_CAPITALS
+    return seen[low[0]] > words[low[0]] or (not words[low[0]] and _acts_as_name(text, run))
+
+
+_DAYS_AND_MONTHS = voc.WEEKDAYS | voc.MONTHS
+_COMMON_CAPITALS = voc.BARE_OPENERS | voc.TITLES
+
+
+def _is_acronym(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bool:
+    """A short word in capitals in the midst of words that are not."""
+    if len(run.words) > 1:
+        if all(w.isupper() for w in run.words):
+            seen_plain = (w.title() for w in run.words if voc.bare(w) not in voc.FUNCTION_WORDS)
+            return any(words[w] for w in seen_plain)
+        return True
+    word = run.words[0]
+    if words[word.casefold()] or _ROMAN.fullmatch(word):
+        return False
+    return not run.weak or words[word.title()] > 0 or bool(_LOWER_NEXT.match(text, run.end))
+
+
+_LOWER_NEXT = re.compile(r"(?:[’']s)?[ \n][a-z]")
+_ROMAN = re.compile(r"[IVXLC]+\.?")
+_NEXT_WORD = re.compile(
+    r"[ \n](?:(?:had|was|has|is|did|could|would|will|does|who|and [^\W\d_])|[a-z]+ed\b)"
+)
+_NOT_NAMES = re.compile(r".*(?:ing|ly|ed|ness|ment|tion|sion|ity|ism|ance|ence|ful|less|ous|s)\Z")
+
+
+def _acts_as_name(text: str, run: Run) -> bool:
+    """Whether a weak word stands as the subject of a verb, or owns something, like a name."""
+    low = voc.bare(run.words[0])
+    if len(low) < 2 or low in _COMMON_CAPITALS or low in voc.FUNCTION_WORDS:
+        return False
+    if run.possessive and text[run.end + 1 : run.end + 2] in ("s", "S"):
+        return True
+    return not _NOT_NAMES.match(low) and bool(_NEXT_WORD.match(text, run.end))

@@ -1,0 +1,115 @@
+"""A segment as the local reasoner sees it: sentences, and who is named where."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from qrmem.extraction.rules_tagger import Occurrence, Tagged, tagged
+from qrmem.text.sentences import sentences
+from qrmem.types import Mention
+
+_OPENERS = "\"'“”‘’«»*_#>-–— \t"
+
+FIGURES = frozenset({"DATE", "NUMBER"})
+"""Types of which two together tell nothing: "1884" and "31 metres"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a segment.
+
+    Attributes:
+        start: first character in the segment, white space before it left out.
+        text: as it stands, white space around it left out.
+        places: where entities are named, in order; offsets count in the segment.
+    """
+
+    start: int
+    end: int
+    text: str
+    places: tuple[Occurrence, ...]
+
+    @property
+    def entities(self) -> tuple[int, ...]:
+        """The entities named in it, in order of first occurrence."""
+        return tuple(dict.fromkeys(place.entity for place in self.places))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReading:
+    """What one look at a segment gives."""
+
+    sentences: tuple[Sentence, ...]
+    mentions: tuple[Mention, ...]
+
+    def names(self, sentence: Sentence, but: frozenset[str] = frozenset()) -> list[str]:
+        """The names in a sentence, in order, those of some types left out."""
+        found = (self.mentions[index] for index in sentence.entities)
+        return [mention.name for mention in found if mention.type not in but]
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> SegmentReading:
+    """Return the sentences of a segment with the entities named in each."""
+    found = tagged(text)
+    return SegmentReading(tuple(_sentences(text, found)), found.mentions)
+
+
+def read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
+    """Return the same with the entities that another tagger found, and the types that it knows."""
+    own = tagged(text)
+    if not others or tuple(others) == own.mentions:
+        return read(text)
+    known = {form.casefold() for mention in own.mentions for form in mention.forms}
+    new = [m for m in others if not known & {form.casefold() for form in (m.name, *m.forms)}]
+    types = {form.casefold(): m.type for m in others for form in m.forms}
+    mentions = [
+        m if m.type else replace(m, type=types.get(m.name.casefold(), "")) for m in own.mentions
+    ]
+    if not new and tuple(mentions) == own.mentions:
+        return read(text)
+    places = list(own.occurrences)
+    for mention in new:
+        spans = [span for span in _spans(text, mention) if _is_free(span, places)]
+        if spans:
+            places.extend(Occurrence(a, b, len(mentions)) for a, b in spans)
+            mentions.append(mention)
+    places.sort(key=lambda place: (place.start, place.end))
+    return SegmentReading(
+        tuple(_sentences(text, Tagged(tuple(mentions), tuple(places)))), tuple(mentions)
+    )
+
+
+def _spans(text: str, mention: Mention) -> list[tuple[int, int]]:
+    forms = sorted({mention.name, *mention.forms}, key=lambda form: (-len(form), form))
+    spelled = "|".join(r"\s+".join(map(re.escape, form.split())) for form in forms if form.strip())
+    return [m.span() for m in re.finditer(rf"(?<!\w)(?:{spelled})(?!\w)", text)] if spelled else []
+
+
+def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
+    return not any(place.start < span[1] and span[0] < place.end for place in places)
+
+
+def _sentences(text: str, found: Tagged) -> list[Sentence]:
+    result, at, places = [], 0, found.occurrences
+    for start, end in sentences(text):
+        raw = text[start:end]
+        inner = raw.strip()
+        start += len(raw) - len(raw.lstrip())
+        first = at
+        while at < len(places) and places[at].start < end:
+            at += 1
+        if inner:
+            result.append(Sentence(start, start + len(inner), inner, places[first:at]))
+    return result
+
+
+def flat(text: str) -> str:
+    """Return a text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def opening(sentence: Sentence) -> int:
+    """Return the first character of a sentence that is not a mark, counted in the segment."""
+    return sentence.start + len(sentence.text) - len(sentence.text.lstrip(_OPENERS))

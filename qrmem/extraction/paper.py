@@ -1,0 +1,147 @@
+"""Mode `paper`: the paper's prompts in their order, each a call of its own (SPEC 1.1)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qrmem.extraction import reply_items as items
+from qrmem.extraction.compact import asked_inputs, fresh, supplemented
+from qrmem.extraction.prompt_context import (
+    Kept,
+    PromptContext,
+    background,
+    entity_lines,
+    focus,
+    pieces,
+    relation_lines,
+)
+from qrmem.prompts import catalogue, fenced
+from qrmem.prompts.catalogue import section
+from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class PaperReader:
+    """Three calls for the first reading, two for the second."""
+
+    context: PromptContext
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        """Return entities, relations between them and the tagger's, and proposed questions."""
+        losses: list[Loss] = []
+        found = await self._entities(segment, reading, losses)
+        everything = [*found, *fresh(found, reading.tagged)]
+        stated, new = await self._relations(segment, reading, everything, losses)
+        known = Contribution(
+            segment_id=segment.id,
+            kind="extraction",
+            mentions=(*found, *new),
+            statements=tuple(stated),
+        )
+        questions = await self._questions(segment, reading, known, losses)
+        return replace(known, questions=questions, losses=tuple(losses))
+
+    async def supplement(
+        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
+    ) -> Contribution:
+        """Return what the entity and the relation prompt add with the questions in them."""
+        groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
+        entities = await self.context.notes(
+            catalogue.ENTITIES_ASKED,
+            lambda kept: asked_inputs(segment, reading, kept, questions),
+            groups,
+            segment,
+            reading,
+        )
+        named = entities.value.entities
+        found = items.mentions(items.split(named, questions), segment.text)
+        new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
+        groups[2] = [*new, *groups[2]]
+        relations = await self.context.notes(
+            catalogue.RELATIONS_ASKED,
+            lambda kept: asked_inputs(segment, reading, kept, questions),
+            groups,
+            segment,
+            reading,
+        )
+        made = supplemented(segment, known, questions, named, relations.value.relations)
+        return replace(made, losses=(*entities.losses, *relations.losses))
+
+    # --- one prompt each --------------------------------------------------------------------------
+
+    async def _entities(
+        self, segment: Segment, reading: Reading, losses: list[Loss]
+    ) -> list[Mention]:
+        def inputs(kept: Kept) -> catalogue.SegmentInputs:
+            return catalogue.SegmentInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(segment.text),
+            )
+
+        called = await self.context.notes(
+            catalogue.ENTITIES, inputs, [pieces(reading.summary)], segment, reading, is_long=True
+        )
+        losses += called.losses
+        return items.mentions(items.split(called.value.entities), segment.text)
+
+    async def _relations(
+        self, segment: Segment, reading: Reading, known: Sequence[Mention], losses: list[Loss]
+    ) -> tuple[list[Statement], list[Mention]]:
+        text = marked(segment.text, known)
+
+        def inputs(kept: Kept) -> catalogue.RelationInputs:
+            return catalogue.RelationInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(text),
+                entities=section("Entities:", "\n".join(kept[1])).rstrip(),
+            )
+
+        called = await self.context.notes(
+            catalogue.RELATIONS,
+            inputs,
+            [pieces(reading.summary), [mention.name for mention in known]],
+            segment,
+            reading,
+            is_long=True,
+        )
+        losses += called.losses
+        return items.statements(items.split(called.value.relations), known, segment.text)
+
+    async def _questions(
+        self, segment: Segment, reading: Reading, known: Contribution, losses: list[Loss]
+    ) -> tuple[str, ...]:
+        wanted = self.context.wanted(segment)
+
+        def inputs(kept: Kept) -> catalogue.QuestionInputs:
+            return catalogue.QuestionInputs(
+                background=background(reading, kept[0]),
+                focus=focus(reading),
+                segment=fenced(segment.text),
+                entities=section("Entities noted:", "\n".join(kept[2])),
+                relations=section("Relations noted:", "\n".join(kept[1])),
+                count=wanted,
+            )
+
+        called = await self.context.notes(
+            catalogue.QUESTIONS,
+            inputs,
+            [pieces(reading.summary), relation_lines(known), entity_lines(known)],
+            segment,
+            reading,
+        )
+        losses += called.losses
+        return items.questions(called.value.questions, wanted)
+
+
+def marked(text: str, known: Sequence[Mention]) -> str:
+    """Return a text with its entities in double brackets, the longest name where names overlap.
+
+    Deviation: the paper gives the text twice, plain and marked; the marks alone cost half of it.
+    """
+    forms = sorted({form for m in known for form in (m.name, *m.forms)}, key=len, reverse=True)
+    if not forms:
+        return text
+    pattern = "|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms)
+    return re.sub(pattern, lambda match: f"[[{match.group()}]]", text)

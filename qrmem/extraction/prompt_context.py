@@ -1,0 +1,112 @@
+"""What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
+
+from qrmem.llm.prompting import Called, Caller
+from qrmem.prompts import Prompt
+from qrmem.prompts.catalogue import section
+from qrmem.text.sentences import sentences
+from qrmem.types import Contribution, Reading, Segment
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Out = TypeVar("Out", bound=BaseModel)
+Kept = Sequence[Sequence[str]]
+"""What is kept of each list of pieces, so that a prompt fits."""
+
+PER_QUESTION = 120
+"""Tokens of a segment for each question, if five are asked per 600 (Q08)."""
+LONG = 4
+"""Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContext:
+    """What a reader works with.
+
+    Attributes:
+        window: L, for building calls too.
+        reserve: least tokens for a reply.
+        questions: generated questions per 600 tokens.
+    """
+
+    caller: Caller
+    window: int
+    reserve: int
+    questions: int
+
+    def wanted(self, segment: Segment) -> int:
+        """Return how many questions to ask for: in proportion, at least one, at most all."""
+        share = round(segment.tokens * self.questions / (5 * PER_QUESTION))
+        return min(self.questions, max(1, share))
+
+    def within(self, reading: Reading) -> int:
+        """Return the window of the run that a reading is part of."""
+        return min(self.window, reading.window) if reading.window else self.window
+
+    async def notes(
+        self,
+        prompt: "Prompt[Any, Out]",
+        render: Callable[[Kept], "DataclassInstance"],
+        groups: Sequence[Sequence[str]],
+        segment: Segment,
+        reading: Reading,
+        *,
+        is_long: bool = False,
+    ) -> Called[Out]:
+        """Send a prompt about a segment, within the window of the run that reads it.
+
+        Args:
+            is_long: whether the notes may be longer than what they are about.
+        """
+        window = self.within(reading)
+        reply = min(self.reserve, window // 4)
+        if is_long:
+            reply = min(max(reply, LONG * segment.tokens), window // 3)
+        return await self.caller.call(
+            prompt,
+            render,
+            groups,
+            window=window,
+            reply=reply,
+            segments=(segment.id,),
+            attempt=reading.attempt,
+        )
+
+
+def background(reading: Reading, summary: Sequence[str]) -> str:
+    """Return the section that places a segment in its document."""
+    lines = [reading.title, " ".join(summary)]
+    return section("The document:", "\n".join(line for line in lines if line))
+
+
+def focus(reading: Reading) -> str:
+    """Return the section that orients a reading by the user's question."""
+    return section("Look above all for what bears on this question:", reading.question, fence=False)
+
+
+@lru_cache(maxsize=64)
+def pieces(summary: str) -> tuple[str, ...]:
+    """Return a summary's sentences, so that it can be shortened from its end."""
+    return tuple(summary[start:end].strip() for start, end in sentences(summary))
+
+
+def entity_lines(known: Contribution) -> list[str]:
+    """Return a sub-graph's entities as a prompt shows them."""
+    return [f"{m.name}|{m.type}" if m.type else m.name for m in known.mentions]
+
+
+def relation_lines(known: Contribution) -> list[str]:
+    """Return a sub-graph's relations as a prompt shows them."""
+    return [f"{s.head}|{s.description}|{s.tail}" for s in known.statements]
+
+
+def numbered(questions: Sequence[str]) -> str:
+    """Return questions as a numbered list."""
+    return "\n".join(f"{n}. {question}" for n, question in enumerate(questions, 1))

@@ -1,0 +1,216 @@
+"""Stanford CoreNLP, the tagger of the paper, through stanza's client: one server for all segments.
+
+Only the coarse model is used: names of persons, places and organisations, dates and amounts. The
+fine-grained rules on top of it make entities of words such as "captain", take 2 GB more, and triple
+the start.
+"""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from qrmem.errors import MissingError, TaggerUnavailable
+from qrmem.extraction.taggers.stanza_package import server_module
+from qrmem.extraction.taggers.types import type_of
+
+ANNOTATORS = "tokenize,ssplit,pos,lemma,ner"
+COARSE = {"ner.applyFineGrained": "false"}
+HEAP = "2G"
+START_SECONDS = 120.0
+"""Until a server that was started must have tagged its first word."""
+MOST_THREADS = 8
+JARS = ("stanford-corenlp-[0-9]*[0-9].jar", "stanford-corenlp-*models*.jar")
+
+
+class CorenlpEngine:
+    """A server that is started from a folder of jars, or one that runs somewhere.
+
+    Attributes:
+        url: where it answers, with name and password if it wants them.
+    """
+
+    def __init__(self, *, home: str = "", url: str = "", timeout: float = 30.0) -> None:
+        """Prepare.
+
+        Args:
+            home: folder of the jars; the server is started from it.
+            url: of a server that runs already.
+            timeout: seconds that the server gives one segment.
+        """
+        self._home = home
+        self.url = url.rstrip("/")
+        self._timeout = timeout
+        self._server: Any = None
+        self._client: Any = None
+        self._said: IO[bytes] = BytesIO()
+        self._stopped = threading.Event()
+
+    @property
+    def name(self) -> str:
+        """`corenlp`."""
+        return "corenlp"
+
+    @property
+    def threads(self) -> int:
+        """One for each processor: the server is bound by them."""
+        return min(os.cpu_count() or 1, MOST_THREADS)
+
+    def start(self) -> None:
+        """Start the server, if it is ours, and wait until it has tagged a word."""
+        module = server_module()
+        if self._home:
+            self._launch(module)
+        self._client = module.CoreNLPClient(
+            start_server=module.StartServer.DONT_START,
+            endpoint=self.url,
+            annotators=ANNOTATORS,
+            output_format="json",
+            timeout=int(START_SECONDS * 1000),
+        )
+        try:
+            self._annotate("Ready.", START_SECONDS)
+        except TimeoutError:
+            raise TaggerUnavailable(f"{self._where} gives no answer") from None
+        self._client.timeout = int(self._timeout * 1000)
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Return where entities are named, pronouns left out."""
+        place = _code_points(text)
+        for sentence in self._annotate(text, self._timeout)["sentences"]:
+            for found in sentence.get("entitymentions", ()):
+                if sentence["tokens"][found["tokenBegin"]]["pos"].startswith("PRP"):
+                    continue
+                start = place[found["characterOffsetBegin"]]
+                end = place[found["characterOffsetEnd"]]
+                kind = type_of(found["ner"], text[start:end])
+                if kind is not None:
+                    yield start, end, kind
+
+    def stop(self) -> None:
+        """End the server, if it was started here."""
+        self._stopped.set()
+        if self._server is not None:
+            self._server.stop()
+            self._said.close()
+
+    # --- the server -------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        if self._home:
+            return "the CoreNLP server that was started"
+        return f"the CoreNLP server at {urlsplit(self.url).netloc.rpartition('@')[2]}"
+
+    def _launch(self, module: Any) -> None:
+        check_jars(self._home)
+        # The server listens on all addresses of the machine, so it is given a password.
+        port, password = _free_port(), secrets.token_hex(16)
+        self.url = f"http://qrmem:{password}@localhost:{port}"
+        self._server = module.CoreNLPClient(
+            start_server=module.StartServer.FORCE_START,
+            endpoint=f"http://localhost:{port}",
+            username="qrmem",
+            password=password,
+            # Named, for else the client writes a file of properties into the working directory.
+            properties="english",
+            classpath=f"{self._home}/*",
+            memory=HEAP,
+            threads=self.threads,
+            timeout=int(START_SECONDS * 1000),
+            preload=False,
+            be_quiet=True,
+        )
+        # Quiet, so that it prints no texts; but why it does not come up is wanted.
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `stop`)
+        self._server.be_quiet, self._server.stdout = False, subprocess.DEVNULL
+        self._server.stderr = self._said
+        self._server.start()
+        self._wait(module)
+
+    def _wait(self, module: Any) -> None:
+        # The client's own waiting goes on for two minutes when the process has long ended.
+        deadline = time.monotonic() + START_SECONDS
+        while not self._stopped.wait(0.2):
+            try:
+                if self._server.is_alive():
+                    return
+            except module.client.ShouldRetryException:
+                pass
+            code = self._server.server.poll()
+            if code is not None:
+                raise TaggerUnavailable(
+                    f"the CoreNLP server ended while starting (exit {code}): {self._last_words()}"
+                )
+            if time.monotonic() > deadline:
+                raise TaggerUnavailable(f"{self._where} did not come up in {START_SECONDS:g} s")
+        self._server.stop()
+        raise TaggerUnavailable("closed while starting")
+
+    def _last_words(self) -> str:
+        """Return the line of what the server said that names an error, else its last."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").split("\n")
+        told = [line for line in lines if line.strip()] or ["it said nothing"]
+        return _short(next((line for line in told if "Error" in line), told[-1]))
+
+    def _annotate(self, text: str, seconds: float) -> Mapping[str, Any]:
+        module = server_module()
+        properties = COARSE | {"timeout": str(int(seconds * 1000))}
+        try:
+            reply: Mapping[str, Any] = self._client.annotate(text, properties=properties)
+        except module.TimeoutException:
+            raise TimeoutError from None
+        except module.AnnotationException as exc:
+            if "timed out" in str(exc):
+                raise TimeoutError from None
+            why = exc.__cause__ or exc
+            raise TaggerUnavailable(f"{self._where} does not answer: {_short(why)}") from exc
+        except ValueError as exc:
+            raise TaggerUnavailable(f"{self._where} sends no JSON: {_short(exc)}") from exc
+        return reply
+
+
+def check_jars(home: str) -> None:
+    """Refuse a folder or a machine that a server cannot be started from.
+
+    Raises:
+        MissingError: with what is missing.
+    """
+    if shutil.which("java") is None:
+        raise MissingError("CoreNLP needs Java: no java is on the PATH")
+    folder = Path(home)
+    if not folder.is_dir():
+        raise MissingError(f"CORENLP_HOME is {home}: no such folder")
+    for pattern in JARS:
+        if not any(folder.glob(pattern)):
+            raise MissingError(f"no {pattern.replace('[0-9]*[0-9]', '*')} in CORENLP_HOME ({home})")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def _code_points(text: str) -> range | list[int]:
+    """Return the character of each UTF-16 unit, which is what Java counts."""
+    if max(text, default="") <= "\uffff":
+        return range(len(text) + 1)
+    places: list[int] = []
+    for index, char in enumerate(text):
+        places += [index] * (2 if char > "\uffff" else 1)
+    return [*places, len(text)]
+
+
+def _short(what: object) -> str:
+    return (" ".join(str(what).split()) or type(what).__name__)[:160]

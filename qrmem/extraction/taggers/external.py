@@ -1,0 +1,107 @@
+"""A tagger that lives outside of us: started once, asked with patience, ended with the memory."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from qrmem.errors import TaggerUnavailable
+from qrmem.extraction.rules_tagger import gathered
+from qrmem.types import Mention
+
+T = TypeVar("T")
+
+PATIENCE = 3
+"""Time-outs in a row after which a tagger is not asked any more."""
+
+
+class Engine(Protocol):
+    """What does the work, blocking; methods are called from worker threads."""
+
+    @property
+    def name(self) -> str:
+        """As in the settings, without what is specific to a machine."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many segments it takes at once."""
+        ...
+
+    def start(self) -> None:
+        """Get ready; called once, before anything else.
+
+        Raises:
+            MissingError: what it needs is not there.
+            TaggerUnavailable: it does not come up.
+        """
+        ...
+
+    def spans(self, text: str) -> Iterable[tuple[int, int, str]]:
+        """Return `(start, end, type)` of all names in a text.
+
+        Raises:
+            TimeoutError: no answer in time.
+            TaggerUnavailable: no answer at all.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End what was started; may come while `start` is at work, and more than once."""
+        ...
+
+
+class ExternalTagger:
+    """An `EntityTagger` around an engine, which starts when the first segment comes."""
+
+    def __init__(self, engine: Engine, *, timeout: float) -> None:
+        """Prepare; `timeout` is in seconds, for one segment."""
+        self._engine = engine
+        self._timeout = timeout
+        self._pool = ThreadPoolExecutor(engine.threads, thread_name_prefix=engine.name)
+        self._free = asyncio.Semaphore(engine.threads)
+        self._starting: asyncio.Future[None] | None = None
+        self._missed = 0
+
+    @property
+    def name(self) -> str:
+        """`corenlp` or `stanza`."""
+        return self._engine.name
+
+    async def tag(self, text: str) -> Sequence[Mention]:
+        """Return the entities of one segment, in order of first occurrence."""
+        await self._started()
+        async with self._free:
+            if self._missed >= PATIENCE:
+                raise TaggerUnavailable(f"no answer {PATIENCE} times in a row; not asked any more")
+            try:
+                spans = await asyncio.wait_for(self._run(self._spans, text), self._timeout)
+            except TimeoutError:
+                self._missed += 1
+                raise TaggerUnavailable(f"no answer within {self._timeout:g} s") from None
+        self._missed = 0
+        return gathered(text, spans).mentions
+
+    async def close(self) -> None:
+        """End what was started."""
+        if self._starting is None:
+            return
+        # An engine that is still starting stops at this; whatever came of it is ended below.
+        await asyncio.to_thread(self._engine.stop)
+        with suppress(Exception):
+            await self._starting
+        await asyncio.to_thread(self._engine.stop)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _started(self) -> None:
+        if self._starting is None:
+            self._starting = self._run(self._engine.start)
+        # One segment that is given up must not end the start that others wait for.
+        await asyncio.shield(self._starting)
+
+    def _spans(self, text: str) -> list[tuple[int, int, str]]:
+        return list(self._engine.spans(text))
+
+    def _run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)

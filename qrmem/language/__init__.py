@@ -1,1 +1,0 @@
-"""Reasoners, prompted and local, and entity taggers."""

@@ -1,0 +1,179 @@
+"""Sends typed prompts to a chat model, packs again where the server counts more than we do."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from qrmem.errors import ContextExceeded, WindowTooSmall
+from qrmem.llm.structured import Structured, ask
+from qrmem.llm.token_budget import Draft, TokenBudget, draft
+from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from qrmem.prompts import Prompt
+
+Out = TypeVar("Out", bound=BaseModel)
+Value = TypeVar("Value")
+
+PARSE_RETRIES = 4
+"""Tries at a higher temperature (S02)."""
+PACKED_AGAIN = 3
+"""How often a prompt that a server finds too long is shortened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Generic[Value]):
+    """A typed reply, or a plain one.
+
+    Attributes:
+        tokens: of the prompt, counted before the call.
+        kept: what of the groups was kept to fit.
+        losses: one if something of the reply had to be left out, else none.
+    """
+
+    value: Value
+    tokens: int
+    kept: tuple[Sequence[str], ...]
+    losses: tuple[Loss, ...] = ()
+
+
+class Caller:
+    """A chat model, a counter and a window.
+
+    Attributes:
+        budget: what counts.
+    """
+
+    def __init__(
+        self, chat: ChatModel, budget: TokenBudget, listener: Listener | None = None
+    ) -> None:
+        self.budget = budget
+        self._chat = chat
+        self._listener = listener
+        self._exceeded: ContextExceeded | None = None
+
+    async def call(
+        self,
+        prompt: "Prompt[Any, Out]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]] = (),
+        *,
+        window: int,
+        reply: int,
+        segments: Sequence[str] = (),
+        attempt: int = 0,
+        retries: int = PARSE_RETRIES,
+        is_watched: bool = False,
+    ) -> Called[Out]:
+        """Send a prompt; see `qrmem.llm.token_budget.draft` for what is left out to fit.
+
+        Args:
+            segments: ids of those that it is about.
+            attempt: number of the first try.
+            retries: tries at a higher temperature, after the first one and its re-ask.
+            is_watched: see `ChatRequest`.
+
+        Raises:
+            WindowTooSmall: it cannot be made to fit.
+            ContextExceeded: nor for a server that takes less than the window.
+            ModelOutputError: no reply could be read.
+        """
+
+        async def sent(made: Draft) -> Called[Out]:
+            request = replace(
+                made.request,
+                segment_id=next(iter(segments), ""),
+                shared_with=tuple(segments[1:]),
+                attempt=attempt,
+                is_watched=is_watched,
+            )
+            return await self._sent(prompt, replace(made, request=request), window, retries)
+
+        return await self._packed(prompt, render, groups, window, reply, sent)
+
+    async def say(
+        self,
+        prompt: "Prompt[Any, Any]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]] = (),
+        *,
+        window: int,
+        reply: int,
+    ) -> Called[str]:
+        """Send a prompt whose reply is plain text, and may be cut at the end; see `call`.
+
+        Raises:
+            WindowTooSmall: it cannot be made to fit.
+            ContextExceeded: nor for a server that takes less than the window.
+        """
+
+        async def sent(made: Draft) -> Called[str]:
+            replied = await self._chat.complete(made.request)
+            self._learn(made, replied.tokens_in)
+            return Called(replied.text.strip(), made.tokens, made.kept)
+
+        return await self._packed(prompt, render, groups, window, reply, sent)
+
+    async def _packed(
+        self,
+        prompt: "Prompt[Any, Any]",
+        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        groups: Sequence[Sequence[str]],
+        window: int,
+        reply: int,
+        send: Callable[[Draft], Awaitable[Called[Value]]],
+    ) -> Called[Value]:
+        """Pack a prompt and send it, packed again where a server finds it too long."""
+        for last in (False,) * PACKED_AGAIN + (True,):
+            try:
+                made = draft(self.budget, prompt, groups, render, window=window, reply=reply)
+            except WindowTooSmall:
+                # It is so by the stretched count alone: a wider window would not help.
+                if self._exceeded is not None:
+                    raise self._exceeded from None
+                raise
+            try:
+                return await send(made)
+            except ContextExceeded as exc:
+                if last:
+                    raise
+                self._exceeded = exc
+                self.budget.stretch()
+                self._warn(f"{exc}; tokens are counted a quarter higher from here on")
+        raise AssertionError("unreachable")
+
+    async def _sent(
+        self, prompt: "Prompt[Any, Out]", made: Draft, window: int, retries: int
+    ) -> Called[Out]:
+        assert prompt.output is not None
+        answered = await ask(
+            self._chat,
+            made.request,
+            prompt.output(),
+            retries=retries,
+            fits=lambda request: self.budget.fits(request, window),
+        )
+        self._learn(made, max(reply.tokens_in for reply in answered.replies[:1]))
+        return Called(answered.value, made.tokens, made.kept, _losses(made.request, answered))
+
+    def _learn(self, made: Draft, counted: int) -> None:
+        # By now others may have corrected the scale: it rises only.
+        if counted > made.tokens and self.budget.learn(made.request, counted):
+            self._warn(
+                f"the server counts {counted} tokens where we count {made.tokens}; corrected"
+            )
+
+    def _warn(self, message: str) -> None:
+        if self._listener is not None:
+            self._listener(Event("warning", {"message": message}))
+
+
+def _losses(request: ChatRequest, answered: Structured[Any]) -> tuple[Loss, ...]:
+    if not answered.problems:
+        return ()
+    last = request.attempt + PARSE_RETRIES + 1
+    return (Loss("; ".join(answered.problems), answered.raw, last),)
