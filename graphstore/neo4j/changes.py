@@ -1,59 +1,91 @@
 """Writing the view: read what a change touches, work out what comes of it, write that.
 
-Names and entities that would vanish at the end are never written.
+A change is one transaction, and the server keeps all that a transaction writes in memory: callers
+keep their changes small. Nodes are merged, not created, and what is not where it is expected is
+passed over, so that a person may delete or mend nodes in Neo4j Browser.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
+from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
-from qrmem.graphstore.neo4j.connection import Work
-from qrmem.graphstore.neo4j.keys import full, joined, short
-from qrmem.graphstore.neo4j.parts import Part
-from qrmem.graphstore.neo4j.planning import Plan, planned, planned_clearing
-from qrmem.graphstore.neo4j.recounting import LeftHalfWay, recount
-from qrmem.graphstore.neo4j.tallies import packed
-from qrmem.graphstore.protocol import EntityRow, FactRow
+from qrmem.graphstore.neo4j.connection import Properties, Work
+from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.types import Question
 
+Place = tuple[str, str]
+"""Short keys of a segment and a name."""
 
-async def apply(
-    work: Work, revision: int, part: Part, known: Mapping[str, str]
-) -> tuple[int, Mapping[str, str]]:
-    """Apply a change, or a part of one, if nobody else did since.
 
-    Args:
-        known: names, and what they stand for, as the parts before this one left them.
+@dataclass(slots=True)
+class Name:
+    """A name that a change touches; entities by short key.
 
-    Returns:
-        The new revision, and the same of the names that this part speaks of.
-
-    Raises:
-        LeftHalfWay: another change stopped between its parts; count again first.
+    Attributes:
+        was: the entity that it stands for in the database; "" for a new name.
+        now: the entity that it will stand for.
+        forms: surface form to count.
+        mentions: segments that mention it.
     """
-    found, is_ahead = await work.lock()
+
+    was: str = ""
+    now: str = ""
+    forms: dict[str, int] = field(default_factory=dict)
+    mentions: int = 0
+
+    def count(self, forms: Iterable[tuple[str, int]], sign: int) -> None:
+        """Count a mention in (1) or out (-1)."""
+        self.mentions += sign
+        for form, number in forms:
+            self.forms[form] = self.forms.get(form, 0) + sign * number
+
+    def properties(self) -> Properties:
+        """Return what is kept of it beside its keys."""
+        ranked = by_frequency(self.forms)
+        return {
+            "forms": [form for form, _ in ranked],
+            "counts": [number for _, number in ranked],
+            "mentions": self.mentions,
+            "surface": ranked[0][0] if ranked else "",
+            "count": sum(number for _, number in ranked),
+        }
+
+
+def by_frequency(forms: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return surface forms that occur, most frequent first, then longer, then smaller."""
+    pairs = [(form, number) for form, number in forms.items() if number > 0]
+    return sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
+
+
+async def apply(work: Work, revision: int, change: Change) -> int:
+    """Apply a change if nobody else did since; return the new revision."""
+    found = await work.lock()
     if found != revision:
         raise StoreConflict(
             f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else did it"
         )
-    if is_ahead and part.is_first:
-        raise LeftHalfWay(f"a change to namespace {work.ns!r} was left half-way: try again")
-    plan, change = await planned(work, part, known), part.change
-    await _clear_rows(work, plan.cleared)
-    await _write_entities(work, change.entities, plan)
-    await _write_names(work, plan)
-    await _write_mentions(work, plan)
-    await _write_facts(work, change.facts, plan)
-    await _write_questions(work, change.questions)
-    await words.drop(work, plan.cleared | {short(row.segment_id) for row in change.index})
-    await words.add(work, change.index)
-    digests = [[short(id_), digest] for id_, digest in sorted(change.merged.items())]
-    await work.each("changes.put_digests", digests)
-    await _settle_entities(work, plan)
-    row = await work.row("namespaces.advance", ahead=None if part.is_last else True)
-    assert row is not None
-    return int(row[0]), plan.ends
+    segments = shortened(written_segments(change).union(change.clear))
+    there = set(await work.gathered("facts.known_segments", sorted(segments)))
+    cleared = there.intersection(map(short, change.clear))
+    mentions = {(short(row.segment_id), short(row.name)): row for row in change.mentions}
+    names, overwritten = await _touched_names(work, change, cleared, mentions)
+    await _check(work, change, {segments[key] for key in there}, names)
+    for (_, name), row in mentions.items():
+        names[name].count(row.forms, 1)
+    for key, entity in change.names.items():
+        names[short(key)].now = short(entity)
+    await work.each("changes.clear", sorted(cleared))
+    await work.each("changes.drop_mentions", overwritten)
+    await _write_names(work, change, names)
+    await _write_rows(work, change, mentions, names, cleared)
+    lost = [name.was for name in names.values() if not name.mentions or name.was != name.now]
+    await _drop_entities(work, [*lost, *(short(row.key) for row in change.entities)])
+    (advanced,) = await work.row("namespaces.raise_revision") or (0,)
+    return int(advanced)
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
@@ -62,118 +94,203 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     Returns:
         Key and name of the entities that vanished.
     """
-    await recount(work)
-    plan = await planned_clearing(work, segments)
-    await _clear_rows(work, plan.cleared)
-    await _write_names(work, plan)
-    await words.drop(work, plan.cleared)
-    return await _settle_entities(work, plan)
+    names, _ = await _touched_names(work, Change(), segments, {})
+    await work.each("changes.clear", sorted(segments))
+    await _write_names(work, Change(), names)
+    await words.drop(work, segments)
+    return await _drop_entities(work, [name.was for name in names.values() if not name.mentions])
 
 
-async def _clear_rows(work: Work, segments: Collection[str]) -> None:
-    for part in ("mentions", "facts", "questions", "digests"):
-        await work.each(f"changes.clear_{part}", sorted(segments))
+async def _touched_names(
+    work: Work, change: Change, cleared: Collection[str], mentions: Mapping[Place, MentionRow]
+) -> tuple[dict[str, Name], list[Properties]]:
+    """Return names that the change speaks of or takes mentions from, these counted out.
+
+    Returns:
+        Names by short key, and the kept mentions that a row takes the place of.
+    """
+    segments = {segment for segment, _ in mentions}.union(cleared)
+    gone, overwritten = [], []
+    for segment, name, *forms in await work.gathered("changes.mentions", sorted(segments)):
+        if segment in cleared or (segment, name) in mentions:
+            gone.append((name, forms))
+            if segment not in cleared:
+                overwritten.append({"segment": segment, "name": name})
+    keys = {*shortened(used_names(change).union(change.names)), *(name for name, _ in gone)}
+    names = {key: Name() for key in keys}
+    for key, entity, forms, counts, number in await work.each("changes.names", sorted(keys)):
+        names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number)
+    for name, (forms, counts) in gone:
+        names[name].count(zip(forms, counts, strict=True), -1)
+    return names, overwritten
 
 
-async def _write_entities(work: Work, rows: Iterable[EntityRow], plan: Plan) -> None:
-    """Write entities, new ones with their new names; then new names of those that were there."""
-    totals: dict[str, int] = defaultdict(int)
-    names: dict[str, list[list[object]]] = defaultdict(list)
-    for key, tally in sorted(plan.names.items()):
-        if tally.is_living:
-            totals[tally.entity] += tally.total
-            if key in plan.fresh:
-                names[tally.entity].append([key, *tally.row, full(tally.key)])
-    latest = sorted((short(row.key), row) for row in {row.key: row for row in rows}.values())
-    known = [[key, row.name, row.type] for key, row in latest if key in plan.entities]
-    fresh = (
-        [key, full(row.key), row.name, row.type, totals[key], names.pop(key, [])]
-        for key, row in latest
-        if key in totals and key not in plan.entities
+async def _check(
+    work: Work, change: Change, segments: Collection[str], names: Mapping[str, Name]
+) -> None:
+    keys = used_names(change)
+    targets = shortened(change.names.values())
+    entities = set(await work.gathered("changes.known_entities", sorted(targets)))
+    check_change(
+        change,
+        segments=segments,
+        names={key for key in keys if names[short(key)].was},
+        entities={targets[key] for key in entities},
     )
-    await work.each("changes.add_entities", fresh)
-    await work.each("changes.update_entities", known)
-    more = ([*row, entity] for entity, own in sorted(names.items()) for row in own)
-    await work.each("changes.add_names", more)
 
 
-async def _write_names(work: Work, plan: Plan) -> None:
-    """Write names that were there: drop, move, count."""
-    known = {key: plan.names[key] for key in sorted(plan.names.keys() - plan.fresh)}
-    gone = [[key, tally.old] for key, tally in known.items() if not tally.is_living]
-    await work.each("changes.drop_facts_of_names", gone)
+async def _write_names(work: Work, change: Change, names: Mapping[str, Name]) -> None:
+    """Write entities and names; drop names without a mention, with their facts."""
+    entities = {short(row.key): row for row in change.entities}
+    await work.each(
+        "changes.put_entities",
+        [
+            {
+                "key": key,
+                "full": full(row.key),
+                "name": short(row.name),
+                "full_name": full(row.name),
+                "type": row.type,
+            }
+            for key, row in sorted(entities.items())
+        ],
+    )
+    gone = [{"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions]
     await work.each("changes.drop_names", gone)
+    living = {key: name for key, name in sorted(names.items()) if name.mentions}
     moved = [
-        [key, tally.old, tally.entity]
-        for key, tally in known.items()
-        if tally.is_living and tally.has_moved
+        {"key": key, "was": name.was, "now": name.now}
+        for key, name in living.items()
+        if name.was and name.was != name.now
     ]
-    for part in ("names", "mentions", "heads", "tails"):
-        await work.each(f"changes.move_{part}", moved)
-    living = ([key, *tally.row, tally.more] for key, tally in known.items() if tally.is_living)
-    await work.each("changes.update_names", living)
+    await work.each("changes.move_incoming", moved)
+    await work.each("changes.move_outgoing", moved)
+    fulls = {short(key): full(key) for key in change.names}
+    await work.each(
+        "changes.put_names",
+        ({"entity": name.now, "name": _name_row(key, name, fulls)} for key, name in living.items()),
+    )
 
 
-async def _write_mentions(work: Work, plan: Plan) -> None:
-    await work.each("changes.drop_mentions", sorted(map(list, plan.overwritten)))
-    await work.each("changes.add_mentions", _mention_rows(plan))
+def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properties:
+    row = {"key": key} | name.properties()
+    return row if name.was else row | {"full": fulls.get(key)}
 
 
-def _mention_rows(plan: Plan) -> Iterator[list[object]]:
-    # A batch at a time: rows that live long are looked through by every garbage collection.
-    for segment in sorted(plan.mentions):
-        own = plan.mentions[segment]
-        mentions = []
-        for name in sorted(own):
-            row, end = own[name], plan.end(name)
-            mentions.append([name, _other(end, name), packed(row.forms), row.question])
-        yield [segment, mentions]
+async def _write_rows(
+    work: Work,
+    change: Change,
+    mentions: Mapping[Place, MentionRow],
+    names: Mapping[str, Name],
+    cleared: Collection[str],
+) -> None:
+    await _write_questions(work, change.questions)
+    await _write_mentions(work, mentions, names)
+    await _write_facts(work, change.facts, names, cleared)
+    await words.drop(work, {*cleared, *(short(row.segment_id) for row in change.index)})
+    await words.add(work, change.index)
+    digests = [{"segment": short(id_), "digest": d} for id_, d in sorted(change.merged.items())]
+    await work.each("changes.put_digests", digests)
 
 
-async def _write_facts(work: Work, rows: Sequence[FactRow], plan: Plan) -> None:
-    latest: dict[str, dict[int, FactRow]] = {}
-    for row in rows:
-        latest.setdefault(short(row.segment_id), {})[row.n] = row
-    kept = await work.gathered("changes.stated", sorted(latest.keys() - plan.cleared))
-    taken = [[segment, n] for segment, n, *_ in kept if n in latest[segment]]
-    await work.each("changes.drop_facts", taken)
-    await work.each("changes.add_facts", _fact_rows(latest, plan))
+async def _write_mentions(
+    work: Work, mentions: Mapping[Place, MentionRow], names: Mapping[str, Name]
+) -> None:
+    rows: dict[str, list[Properties]] = defaultdict(list)
+    added: list[Properties] = []
+    for (segment, name), row in sorted(mentions.items()):
+        entity = names[name].now
+        properties = {
+            "name": name,
+            "forms": [form for form, _ in row.forms],
+            "counts": [number for _, number in row.forms],
+            "question": row.question,
+        }
+        rows[segment].append({"entity": entity, "properties": properties})
+        if row.question:
+            place = {"segment": segment, "question": row.question}
+            added.append(place | {"entity": entity, "name": name})
+    grouped = ({"segment": segment, "mentions": own} for segment, own in rows.items())
+    await work.each("changes.put_mentions", grouped)
+    await work.each("changes.link_entities", added)
 
 
-def _fact_rows(latest: Mapping[str, Mapping[int, FactRow]], plan: Plan) -> Iterator[list[object]]:
-    for segment in sorted(latest):
-        facts = []
-        for n, row in sorted(latest[segment].items()):
-            head, tail = short(row.head), short(row.tail)
-            ends = plan.end(head), plan.end(tail)
-            if all(ends):
-                others = [_other(ends[0], head), _other(ends[1], tail)]
-                facts.append([n, head, tail, *others, row.description, row.question])
-        yield [segment, facts]
-
-
-def _other(entity: str, name: str) -> str | None:
-    """Return the entity's key unless it is the name's: most names are their entity's own."""
-    return None if entity == name else entity
+async def _write_facts(
+    work: Work, rows: Sequence[FactRow], names: Mapping[str, Name], cleared: Collection[str]
+) -> None:
+    """Write facts whose names are mentioned, in place of those of the same number."""
+    facts = {(short(row.segment_id), row.n): row for row in rows}
+    kept = sorted({segment for segment, _ in facts} - set(cleared))
+    replaced = [
+        {"segment": segment, "n": n, "key": joined(segment, str(n))}
+        for segment, n, *_ in await work.gathered("changes.stated", kept)
+        if (segment, n) in facts
+    ]
+    await work.each("changes.drop_facts", replaced)
+    living = [
+        (place, row, names[short(row.head)].now, names[short(row.tail)].now)
+        for place, row in sorted(facts.items())
+        if names[short(row.head)].mentions and names[short(row.tail)].mentions
+    ]
+    await work.each(
+        "changes.put_facts",
+        (
+            {
+                "head": head,
+                "tail": tail,
+                "properties": {
+                    "segment": segment,
+                    "n": n,
+                    "head": short(row.head),
+                    "tail": short(row.tail),
+                    "description": row.description,
+                    "question": row.question,
+                },
+            }
+            for (segment, n), row, head, tail in living
+        ),
+    )
+    await work.each(
+        "changes.link_relations",
+        (
+            {
+                "segment": segment,
+                "question": row.question,
+                "key": joined(segment, str(n)),
+                "description": row.description,
+                "head": {"entity": head, "name": short(row.head)},
+                "tail": {"entity": tail, "name": short(row.tail)},
+            }
+            for (segment, n), row, head, tail in living
+            if row.question
+        ),
+    )
 
 
 async def _write_questions(work: Work, rows: Sequence[Question]) -> None:
-    taken: dict[str, dict[str, int]] = {short(q.segment_id): {} for q in rows}
+    await work.each("changes.put_questions", await _numbered(work, rows))
+
+
+async def _numbered(work: Work, rows: Sequence[Question]) -> Iterator[Properties]:
+    """Return rows for questions; each has a number in its segment, in order of arrival."""
+    taken: dict[str, dict[str, int]] = {short(question.segment_id): {} for question in rows}
     for segment, text, n in await work.each("changes.questions", sorted(taken)):
         taken[segment][text] = n
     ready = {}
     for question in rows:
         segment = short(question.segment_id)
         n = taken[segment].setdefault(question.text, len(taken[segment]))
-        key = joined(segment, str(n))
-        ready[key] = [segment, key, n, question.text, question.kind]
-    await work.each("changes.put_questions", list(ready.values()))
+        ready[segment, n] = {
+            "segment": segment,
+            "key": joined(segment, str(n)),
+            "n": n,
+            "text": question.text,
+            "kind": question.kind,
+        }
+    return iter(ready.values())
 
 
-async def _settle_entities(work: Work, plan: Plan) -> list[tuple[str, str]]:
-    """Count anew where names came or went; drop entities without one."""
-    lost = [t for t in plan.names.values() if t.has_moved or not t.is_living]
-    touched = {end for tally in lost for end in (tally.old, tally.entity)} | plan.entities
-    gone = await work.each("changes.recount", sorted(touched - {""}))
-    await work.each("changes.drop_entities", sorted(short(key) for key, _ in gone))
+async def _drop_entities(work: Work, keys: Iterable[str]) -> list[tuple[str, str]]:
+    """Drop those of the entities that have no name (any more); return their keys and names."""
+    gone = await work.each("changes.drop_entities", sorted({*keys} - {""}))
     return [(key, name) for key, name in gone]

@@ -1,14 +1,13 @@
 """The driver, and transactions on one namespace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
 from neo4j.exceptions import ConfigurationError
 
 from qrmem.errors import NotFound, StoreUnavailable
-from qrmem.graphstore.neo4j.batches import batches
 from qrmem.graphstore.neo4j.errors import too_old, translated
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.neo4j.statements import statement
@@ -16,9 +15,18 @@ from qrmem.graphstore.neo4j.statements import statement
 P = ParamSpec("P")
 R = TypeVar("R")
 Row = list[Any]
+Properties = dict[str, Any]
+"""A row that is sent to the database."""
 
 MAX_WRITERS = 4
 """Transactions of this process that may write at once; more only wait for each other's locks."""
+
+MAX_BYTES = 1 << 20
+"""About how much one statement carries."""
+
+MAX_ROWS = 5_000
+
+_CELL = 9  # a number, or what goes with a text
 
 
 class Work:
@@ -56,13 +64,10 @@ class Work:
         """
         return [found for (batch,) in await self.each(name, rows) for found in batch]
 
-    async def lock(self) -> tuple[int, bool]:
-        """Keep other writers off the namespace until the transaction ends.
+    async def lock(self) -> int:
+        """Keep other writers off the namespace until the transaction ends; return its revision.
 
         All writers take this lock first, so that they never wait for each other in a circle.
-
-        Returns:
-            Its revision, and whether a change is between its parts.
 
         Raises:
             NotFound: there is no such namespace.
@@ -70,7 +75,7 @@ class Work:
         row = await self.row("namespaces.lock")
         if row is None:
             raise NotFound(f"there is no namespace {self.ns!r} in this memory")
-        return row[0], row[1]
+        return int(row[0])
 
 
 class Connection:
@@ -149,3 +154,31 @@ class Connection:
 
 def _text(name: str) -> LiteralString:
     return statement(name)
+
+
+def batches(rows: Iterable[Any], max_bytes: int = MAX_BYTES) -> Iterator[list[Any]]:
+    """Yield the rows in order, at least one and at most about `max_bytes` of them at a time."""
+    batch: list[Any] = []
+    size = 0
+    for row in rows:
+        weight = _weight(row)
+        if batch and (size + weight > max_bytes or len(batch) >= MAX_ROWS):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _weight(value: Any) -> int:
+    kind = type(value)
+    if kind is str:
+        return (len(value) if value.isascii() else len(value.encode())) + _CELL
+    if kind is bytes:
+        return len(value) + _CELL
+    if kind is dict:
+        return sum(len(key) + _weight(item) for key, item in value.items()) + _CELL
+    if kind is list or kind is tuple:
+        return sum(map(_weight, value)) + _CELL
+    return _CELL

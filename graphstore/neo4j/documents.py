@@ -1,19 +1,23 @@
 """Namespaces, documents and their segments."""
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
-from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.neo4j import removal
-from qrmem.graphstore.neo4j.connection import Row, Work
+from qrmem.graphstore.neo4j import changes, runs, vectors
+from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
+from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
-from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.types import Document, DocumentInfo, Part, Segment
+from qrmem.graphstore.neo4j.schema import LABELS
+from qrmem.graphstore.protocol import NamespaceInfo, relation_key
+from qrmem.graphstore.redaction import Removal
+from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
+
+METADATA = "meta_"
+"""What the properties of a document that hold its metadata begin with."""
 
 
 async def namespaces(work: Work) -> list[str]:
@@ -29,15 +33,15 @@ async def namespace(work: Work) -> NamespaceInfo | None:
 
 async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
     """Make a namespace unless it is there; return what is there."""
-    await work.run(
-        "namespaces.create",
-        full=full(work.ns),
-        tokenizer=info.tokenizer,
-        segment_tokens=info.segment_tokens,
-        embedder=info.embedder,
-        dimension=info.dimension,
-        importing=info.importing,
-    )
+    properties = {
+        "full": full(work.ns),
+        "tokenizer": info.tokenizer,
+        "segment_tokens": info.segment_tokens,
+        "embedder": info.embedder,
+        "dimension": info.dimension,
+        "importing": info.importing,
+    }
+    await work.run("namespaces.create", properties=properties)
     made = await namespace(work)
     if made is None:
         raise NotFound(f"namespace {work.ns!r} is being deleted")
@@ -62,50 +66,60 @@ async def put_documents(
     if anew:
         for id_, _, _ in checked:
             await delete_document(work, id_)
-    wanted = [[short(s.id), id_] for id_, _, segments in checked for s in segments]
-    for id_, taken in await work.each("documents.taken", sorted(wanted)):
+    wanted = [{"key": short(s.id), "document": id_} for id_, _, own in checked for s in own]
+    for id_, taken in await work.each("documents.taken", wanted):
         check_segment_ids(id_, [taken])
     keys = [short(id_) for id_, _, _ in checked]
     there = set(await work.gathered("documents.existing", keys))
     old = {segment for (segment,) in await work.each("documents.segment_ids", sorted(there))}
     new = {segment.id for _, _, segments in checked for segment in segments}
-    await removal.drop_segments(work, old - new)
-    rows = [_row(id_, document, segments) for id_, document, segments in checked]
-    await work.each("documents.put", rows)
-    await _put_segments(work, checked, old & new)
+    await drop_segments(work, old - new)
+    await work.each("documents.put", (_document_row(*given) for given in checked))
+    rows = (_segment_row(id_, s) for id_, _, segments in checked for s in segments)
+    await work.each("documents.put_segments", rows)
     await work.each("documents.unchain", sorted(there))
     await work.each("documents.chain", _chained(checked))
     if there:
         await work.run("namespaces.raise_revision")
 
 
-def _row(id_: str, document: Document, segments: Sequence[Segment]) -> Row:
+def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> Properties:
     text = document.text
     is_covered = "".join(segment.text for segment in segments) == text
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    details = document.title, dumps(document.metadata), dumps(document.parts)
-    return [short(id_), full(id_), *details, len(text), digest, None if is_covered else text]
+    return {
+        "key": short(id_),
+        "full": full(id_),
+        "title": document.title,
+        "part_starts": [part.start for part in document.parts],
+        "part_labels": [part.label for part in document.parts],
+        "characters": len(text),
+        "digest": hashlib.sha256(text.encode()).hexdigest(),
+        "text": None if is_covered else text,
+        **{f"{METADATA}{name}": value for name, value in document.metadata.items()},
+    }
 
 
-async def _put_segments(
-    work: Work, checked: Sequence[tuple[str, Document, Sequence[Segment]]], kept: set[str]
-) -> None:
-    fresh: list[Row] = []
-    known: list[Row] = []
-    for id_, _, segments in checked:
-        for s in segments:
-            row = [short(s.id), full(s.id), s.index, s.start, s.end, s.text, s.tokens, s.part]
-            (known if s.id in kept else fresh).append([short(id_), id_, *row])
-    await work.each("documents.add_segments", fresh)
-    await work.each("documents.update_segments", known)
+def _segment_row(document_id: str, segment: Segment) -> Properties:
+    properties = {
+        "key": short(segment.id),
+        "full": full(segment.id),
+        "document": document_id,
+        "index": segment.index,
+        "start": segment.start,
+        "stop": segment.end,
+        "text": segment.text,
+        "tokens": segment.tokens,
+        "part": segment.part,
+    }
+    return {"owner": short(document_id), "segment": properties}
 
 
-def _chained(checked: Sequence[tuple[str, Document, Sequence[Segment]]]) -> list[list[str]]:
+def _chained(checked: Sequence[tuple[str, Document, Sequence[Segment]]]) -> list[Properties]:
     """Return the keys of each two segments that follow each other."""
-    pairs = []
+    pairs: list[Properties] = []
     for _, _, segments in checked:
         ordered = [short(s.id) for s in sorted(segments, key=lambda s: s.index)]
-        pairs += [list(pair) for pair in pairwise(ordered)]
+        pairs += [{"first": first, "second": second} for first, second in pairwise(ordered)]
     return pairs
 
 
@@ -115,34 +129,43 @@ async def document(work: Work, document_id: str) -> Document | None:
     row = await work.row("documents.get", key=key)
     if row is None:
         return None
-    title, metadata, parts, text = row
+    kept = row[0]
+    text = kept.get("text")
     if text is None:
         text = "".join(part for _, part in sorted(await work.rows("documents.texts", key=key)))
+    parts = zip(kept["part_starts"], kept["part_labels"], strict=True)
     return Document(
         text=text,
-        title=title,
+        title=kept["title"],
         id=document_id,
-        metadata=json.loads(metadata),
-        parts=loads(parts, tuple[Part, ...]),
+        metadata=_metadata(kept),
+        parts=tuple(Part(start, label) for start, label in parts),
     )
+
+
+def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {
+        name.removeprefix(METADATA): value
+        for name, value in kept.items()
+        if name.startswith(METADATA)
+    }
 
 
 async def documents(work: Work) -> list[DocumentInfo]:
     """Return all documents without their texts, by id."""
-    return [
+    found = [
         DocumentInfo(
-            id=id_,
-            title=title,
-            metadata=json.loads(metadata),
-            characters=characters,
+            id=kept.get("full") or kept["key"],
+            title=kept["title"],
+            metadata=_metadata(kept),
+            characters=kept["characters"],
             segments=sum(number for _, number in states),
             states=dict(states),
-            summary=summary,
+            summary=kept["summary"],
         )
-        for id_, title, metadata, characters, summary, states in sorted(
-            await work.rows("documents.all"), key=lambda row: row[0]
-        )
+        for kept, states in await work.rows("documents.all")
     ]
+    return sorted(found, key=lambda info: info.id)
 
 
 async def document_texts(work: Work) -> Mapping[str, str]:
@@ -166,7 +189,7 @@ async def delete_document(work: Work, document_id: str) -> None:
     if not await work.gathered("documents.existing", [key]):
         return
     gone = {segment for (segment,) in await work.each("documents.segment_ids", [key])}
-    await removal.drop_segments(work, gone)
+    await drop_segments(work, gone)
     await work.run("documents.drop", key=key)
     await work.run("namespaces.raise_revision")
 
@@ -181,3 +204,53 @@ async def segments_of(work: Work, document_ids: Sequence[str]) -> list[Segment]:
     """Return some documents' segments in order."""
     rows = await work.each("documents.segments_of", numbered(document_ids))
     return [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
+
+
+async def drop_segments(work: Work, segments: Collection[str]) -> None:
+    """Remove segments with all that hangs on them."""
+    if not segments:
+        return
+    keys = sorted(map(short, segments))
+    has_trails = await runs.has_trails(work)
+    stated = await work.gathered("changes.stated", keys) if has_trails else []
+    gone = await changes.clear(work, keys)
+    await vectors.drop(work, "segment", segments)
+    await vectors.drop_relations(work)
+    await runs.drop_cached(work, keys)
+    await work.each("documents.drop_segments", keys)
+    if has_trails:
+        words = {word for entity in gone for word in entity}
+        rows = [{"key": short(word), "full": word} for word in sorted(words)]
+        words -= {word for (word,) in await work.each("documents.living_words", rows)}
+        relations = {relation_key(head, tail) for _, _, head, tail in stated}
+        await runs.blank_trails(work, Removal(segments, relations, words))
+
+
+async def delete_namespace(connection: Connection, ns: str) -> None:
+    """Remove everything of a namespace, in portions; harmless if there is none.
+
+    It counts as gone from the first moment on; whoever makes it again finishes what was begun.
+    """
+    if not await connection.write(_mark_deleted, ns):
+        return
+    with translated(connection.location):
+        for label in reversed(LABELS[1:]):
+            await connection.outside(
+                f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
+                " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
+                ns=short(ns),
+            )
+    await connection.write(_drop_namespace, ns)
+
+
+async def _mark_deleted(work: Work) -> bool:
+    return bool(await work.rows("namespaces.mark_deleted"))
+
+
+async def _drop_namespace(work: Work) -> None:
+    await work.run("namespaces.drop")
+
+
+async def is_half_deleted(work: Work) -> bool:
+    """Say whether deleting the namespace was begun and not finished."""
+    return bool(await work.rows("namespaces.is_half_deleted"))

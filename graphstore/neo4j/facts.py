@@ -26,12 +26,23 @@ async def record(
     latest = {row.segment_id: row for row, _ in rows}
     await work.each(
         "facts.put_ledger",
-        [[short(r.segment_id), r.state, r.reason, r.reasoner] for r in latest.values()],
+        [
+            {
+                "key": short(r.segment_id),
+                "state": r.state,
+                "reason": r.reason,
+                "reasoner": r.reasoner,
+            }
+            for r in latest.values()
+        ],
     )
     passes = {_key(c): c for _, c in rows if c}
     await work.each(
         "facts.put_contributions",
-        [[short(c.segment_id), key, c.kind, dumps(c)] for key, c in sorted(passes.items())],
+        [
+            {"segment": short(c.segment_id), "key": key, "kind": c.kind, "body": dumps(c)}
+            for key, c in sorted(passes.items())
+        ],
     )
     await add_calls(work, calls)
 

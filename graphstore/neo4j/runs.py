@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.neo4j.connection import Row, Work
+from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.keys import full, in_order, joined, short
 from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.redaction import Removal, blanked
@@ -26,54 +26,62 @@ async def put_trail(work: Work, trail: Trail) -> None:
 
 async def _write(work: Work, trail: Trail, arrival: int | None) -> None:
     key = short(trail.id)
-    await work.run(
-        "runs.put_trail",
-        key=key,
-        full=full(trail.id),
-        question=trail.question[:_FIELD],
-        strategy=trail.strategy,
-        status=trail.status,
-        answer=trail.answer[:_FIELD],
-        created=trail.created,
-        body=dumps(trail),
-        arrival=arrival,
-    )
+    properties = {
+        "full": full(trail.id),
+        "question": trail.question[:_FIELD],
+        "strategy": trail.strategy,
+        "status": trail.status,
+        "answer": trail.answer[:_FIELD],
+        "created": trail.created,
+        "body": dumps(trail),
+    }
+    await work.run("runs.put_trail", key=key, properties=properties, arrival=arrival)
     await work.run("runs.drop_steps", key=key)
     await _draw(work, trail, key)
 
 
 async def _draw(work: Work, trail: Trail, key: str) -> None:
     steps = {joined(trail.id, str(step.n), str(at)): step for at, step in enumerate(trail.steps)}
-    rows = [
-        [k, s.n, s.action, list(s.entities), s.verdict, s.reason[:_FIELD], s.tokens]
-        for k, s in steps.items()
-    ]
-    await work.each("runs.put_steps", rows, key=key)
+    await work.each("runs.put_steps", (_step_row(*item) for item in steps.items()), key=key)
     await work.run("runs.chain_steps", key=key)
     await work.each("runs.put_read", _segments(steps, "read"))
     await work.each("runs.put_dropped", _segments(steps, "dropped"))
-    found = await work.rows("runs.entity_keys", words=sorted(_words(trail)))
-    entities = {word: k for k, name in found for word in (name, k)}
+    words = {short(word) for step in trail.steps for e in step.edges for word in (e.head, e.tail)}
+    entities = dict(await work.each("runs.entity_keys", sorted(words)))
     await work.each("runs.put_expanded", _expanded(steps, entities))
 
 
-def _words(trail: Trail) -> set[str]:
-    return {end for step in trail.steps for e in step.edges for end in (e.head, e.tail)}
+def _step_row(key: str, step: Step) -> Properties:
+    return {
+        "key": key,
+        "n": step.n,
+        "action": step.action,
+        "entities": list(step.entities),
+        "verdict": step.verdict,
+        "reason": step.reason[:_FIELD],
+        "tokens": step.tokens,
+    }
 
 
-def _segments(steps: Mapping[str, Step], field: str) -> Iterator[Row]:
+def _segments(steps: Mapping[str, Step], field: str) -> Iterator[Properties]:
     for key, step in steps.items():
         for n, scored in enumerate(getattr(step, field), 1):
-            yield [key, short(scored.segment_id), float(scored.score), scored.tokens, n]
+            properties = {"score": float(scored.score), "tokens": scored.tokens, "n": n}
+            yield {"step": key, "segment": short(scored.segment_id), "properties": properties}
 
 
-def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Row]:
+def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterator[Properties]:
     for key, step in steps.items():
         for n, edge in enumerate(step.edges, 1):
-            for end in dict.fromkeys((edge.head, edge.tail)):
+            properties = {
+                "score": float(edge.score),
+                "description": edge.description[:_FIELD],
+                "taken": edge.taken,
+                "n": n,
+            }
+            for end in dict.fromkeys((short(edge.head), short(edge.tail))):
                 if end in entities:
-                    text = edge.description[:_FIELD]
-                    yield [key, entities[end], float(edge.score), text, edge.taken, n]
+                    yield {"step": key, "entity": entities[end], "properties": properties}
 
 
 async def trail(work: Work, trail_id: str | None) -> Trail | None:
@@ -115,7 +123,8 @@ async def add_calls(work: Work, calls: Sequence[CallRecord]) -> None:
     if calls:
         last = await _arrivals(work, len(calls))
         numbered = enumerate(calls, last - len(calls) + 1)
-        await work.each("runs.put_calls", [[f"{n:015d}", c.stage, dumps(c)] for n, c in numbered])
+        rows = ({"key": f"{n:015d}", "stage": c.stage, "body": dumps(c)} for n, c in numbered)
+        await work.each("runs.put_calls", rows)
 
 
 async def _arrivals(work: Work, count: int) -> int:
@@ -144,13 +153,12 @@ async def put_cached(
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
-    await work.run(
-        "runs.put_cached",
-        key=short(key),
-        full=full(key),
-        value=dumps(value),
-        segments=sorted(segments),
-    )
+    properties = {"full": full(key), "value": dumps(value), "segments": sorted(segments)}
+    await work.run("runs.put_cached", key=short(key), properties=properties)
+    if segments:
+        await work.each("runs.tie_cached", sorted(map(short, segments)), key=short(key))
+    else:
+        await work.run("runs.tie_to_all", key=short(key))
     await add_calls(work, calls)
 
 
@@ -173,5 +181,10 @@ async def drop_kept(work: Work, keys: Sequence[str]) -> None:
 
 
 async def drop_cached(work: Work, segments: Collection[str]) -> None:
-    """Drop what was kept until one of the segments goes, and what is tied to none."""
-    await work.run("runs.drop_cached", segments=sorted(segments))
+    """Drop what was kept until one of the segments goes, and what is tied to none.
+
+    Args:
+        segments: their short keys.
+    """
+    await work.each("runs.drop_cached", segments)
+    await work.run("runs.drop_untied")

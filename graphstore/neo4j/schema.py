@@ -1,11 +1,10 @@
 """Constraints and indexes, and the node that says which version of them is there.
 
-Version `n` is what the first `n` entries of `MIGRATIONS` make. Every statement can be run again,
-and two clients may run them at once; the version is written when all is there and online.
+Every statement can be run again, and two clients may run them at once; the version is written when
+all is there and online.
 """
 
 import asyncio
-from collections.abc import Sequence
 
 from neo4j.exceptions import ClientError, TransientError
 
@@ -13,7 +12,8 @@ from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.statements import statement
-from qrmem.graphstore.protocol import SCHEMA_VERSION
+
+VERSION = 4
 
 LABELS = (
     "Namespace",
@@ -23,6 +23,7 @@ LABELS = (
     "Decision",
     "Name",
     "Entity",
+    "Relation",
     "Question",
     "Postings",
     "Vectors",
@@ -33,20 +34,15 @@ LABELS = (
 )
 """Labels of everything that belongs to a namespace; the namespace's own node first."""
 
-MIGRATIONS: Sequence[Sequence[str]] = (
-    (
-        *(
-            f"CREATE CONSTRAINT qrmem_{label.lower()}_key IF NOT EXISTS"
-            f" FOR (n:{label}) REQUIRE (n.ns, n.key) IS UNIQUE"
-            for label in ("QrmemSchema", *LABELS)
-        ),
-        "CREATE INDEX qrmem_relates_segment IF NOT EXISTS"
-        " FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
+STATEMENTS = (
+    *(
+        f"CREATE CONSTRAINT qrmem_{label.lower()}_key IF NOT EXISTS"
+        f" FOR (n:{label}) REQUIRE (n.ns, n.key) IS UNIQUE"
+        for label in ("QrmemSchema", *LABELS)
     ),
-    # Namespaces may be `importing`: an older qrmem would take half of a memory for a whole one.
-    (),
-    # Files keep what a search works out; here nothing is new.
-    (),
+    "CREATE INDEX qrmem_relates_segment IF NOT EXISTS FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
+    "CREATE INDEX qrmem_entity_name IF NOT EXISTS FOR (e:Entity) ON (e.ns, e.name)",
+    "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",
 )
 
 _AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")
@@ -54,21 +50,28 @@ _ATTEMPTS = 8
 
 
 async def prepare(connection: Connection, *, create: bool) -> None:
-    """See that the database has this version's schema; make or migrate it if need be.
+    """See that the database has this version's schema; make it if there is none.
 
     Raises:
         NotFound: there is none, and none is to be made.
-        MissingError: it was made by a newer qrmem.
+        MissingError: it was made by another version of qrmem.
     """
     version = await connection.read(_version, "")
-    if version > SCHEMA_VERSION:
+    if version == VERSION:
+        return
+    if version:
+        other = "a newer" if version > VERSION else "an older"
         raise MissingError(
-            f"{connection.location} was made by a newer qrmem; upgrade qrmem to open it"
+            f"{connection.location} was made by {other} qrmem; export its memories with that one"
+            " and import them into an empty database"
         )
-    if version == 0 and not create:
+    if not create:
         raise NotFound(f"{connection.location} holds no memory yet; add a document first")
-    if version < SCHEMA_VERSION:
-        await _migrate(connection, version)
+    with translated(connection.location):
+        for text in STATEMENTS:
+            await _run_again(connection, text)
+        await connection.outside(statement("schema.await"))
+    await connection.write(_set_version, "")
 
 
 async def _version(work: Work) -> int:
@@ -76,17 +79,8 @@ async def _version(work: Work) -> int:
     return row[0] if row else 0
 
 
-async def _migrate(connection: Connection, version: int) -> None:
-    with translated(connection.location):
-        for migration in MIGRATIONS[version:]:
-            for text in migration:
-                await _run_again(connection, text)
-        await connection.outside(statement("schema.await"))
-    await connection.write(_set_version, "", len(MIGRATIONS))
-
-
-async def _set_version(work: Work, version: int) -> None:
-    await work.run("schema.set_version", version=version)
+async def _set_version(work: Work) -> None:
+    await work.run("schema.set_version", version=VERSION)
 
 
 async def _run_again(connection: Connection, text: str) -> None:

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qrmem.graphstore import columns
-from qrmem.graphstore.neo4j import changes, documents, facts, removal, runs, vectors, view, words
+from qrmem.graphstore.neo4j import changes, documents, facts, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
-from qrmem.graphstore.neo4j.parts import parts
-from qrmem.graphstore.neo4j.recounting import LeftHalfWay, recount
 from qrmem.graphstore.protocol import (
     Around,
     Catalog,
@@ -76,8 +74,8 @@ class Neo4jStore:
         found = await self.namespace(ns)
         if found is not None:
             return found
-        if await self._db.read(removal.is_doomed, ns):
-            await removal.delete_namespace(self._db, ns)
+        if await self._db.read(documents.is_half_deleted, ns):
+            await documents.delete_namespace(self._db, ns)
         return await self._db.write(documents.create_namespace, ns, info)
 
     async def finish_import(self, ns: str, token: str) -> None:
@@ -87,7 +85,7 @@ class Neo4jStore:
         await self._db.write(vectors.set_embedder, ns, embedder, dimension)
 
     async def delete_namespace(self, ns: str) -> None:
-        await removal.delete_namespace(self._db, ns)
+        await documents.delete_namespace(self._db, ns)
 
     # --- facts --------------------------------------------------------------------------------
 
@@ -156,15 +154,7 @@ class Neo4jStore:
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
-        known: dict[str, str] = {}
-        try:
-            for part in parts(change):
-                revision, left = await self._db.write(changes.apply, ns, revision, part, known)
-                known |= left
-        except LeftHalfWay:
-            await self._db.write(recount, ns)
-            raise
-        return revision
+        return await self._db.write(changes.apply, ns, revision, change)
 
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         return await self._db.read(view.merged_segments, ns, document_ids)

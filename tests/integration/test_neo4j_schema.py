@@ -9,16 +9,14 @@ import pytest
 from servers.neo4j_server import Server
 
 import qrmem
-from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore import SCHEMA_VERSION, open_store
-from qrmem.graphstore.neo4j import schema
-from qrmem.graphstore.neo4j.connection import Connection
-from qrmem.graphstore.neo4j.schema import LABELS, MIGRATIONS
-from qrmem.graphstore.testing.samples import INFO, add, contents, text
+from qrmem.errors import EmbedderMismatch, MissingError
+from qrmem.graphstore import open_store
+from qrmem.graphstore.neo4j.schema import LABELS, VERSION
+from qrmem.graphstore.testing.samples import INFO
 
 pytestmark = pytest.mark.neo4j
 
-VERSION = "MATCH (v:QrmemSchema) RETURN v.version"
+KEPT_VERSION = "MATCH (v:QrmemSchema) RETURN v.version"
 
 
 def _drop_schema(server: Server) -> None:
@@ -41,49 +39,22 @@ async def test_every_label_has_its_constraint_and_all_is_online(neo4j: Server) -
     states = neo4j.query(
         "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'qrmem_' RETURN state"
     )
-    assert len(states) == len(found) + 1
     assert {state for (state,) in states} == {"ONLINE"}
-    assert neo4j.query(VERSION) == [[SCHEMA_VERSION]]
-    assert len(MIGRATIONS) == SCHEMA_VERSION
+    assert neo4j.query(KEPT_VERSION) == [[VERSION]]
 
 
-@pytest.mark.parametrize("version", range(SCHEMA_VERSION))
-async def test_a_memory_of_an_older_version_is_migrated_and_kept(
-    neo4j: Server, version: int
-) -> None:
-    neo4j.clear()
-    store = await open_store(neo4j.uri, neo4j.settings)
-    await add(store, "n", text("d", "Ann met Bob why? "))
-    before = await contents(store, "n")
-    await store.close()
-    _drop_schema(neo4j)
-    for migration in MIGRATIONS[:version]:
-        for statement in migration:
-            neo4j.query(statement)
-    if version:
-        neo4j.query("CREATE (:QrmemSchema {ns: '', key: 'schema', version: $n})", n=version)
-    store = await open_store(neo4j.uri, neo4j.settings)
-    assert await contents(store, "n") == before
-    await store.close()
-    assert neo4j.query(VERSION) == [[SCHEMA_VERSION]]
-
-
-async def test_an_older_client_that_comes_late_does_not_take_the_version_back(
-    neo4j: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("version", "whose"), [(1, "an older"), (99, "a newer")])
+async def test_a_database_of_another_version_is_refused_in_one_line(
+    neo4j: Server, version: int, whose: str
 ) -> None:
     await (await open_store(neo4j.uri, neo4j.settings)).close()
-    neo4j.query("MATCH (v:QrmemSchema) SET v.version = 0")
-    run_again = schema._run_again
-
-    async def overtaken(connection: Connection, statement: str) -> None:
-        await run_again(connection, statement)
-        neo4j.query("MATCH (v:QrmemSchema) SET v.version = 99")
-
-    monkeypatch.setattr(schema, "_run_again", overtaken)
-    await (await open_store(neo4j.uri, neo4j.settings)).close()
-    found = neo4j.query(VERSION)
-    neo4j.query("MATCH (v:QrmemSchema) SET v.version = $n", n=SCHEMA_VERSION)
-    assert found == [[99]]
+    neo4j.query("MATCH (v:QrmemSchema) SET v.version = $n", n=version)
+    try:
+        with pytest.raises(MissingError, match=f"made by {whose} qrmem; export"):
+            await open_store(neo4j.uri, neo4j.settings)
+        assert neo4j.query(KEPT_VERSION) == [[version]]
+    finally:
+        neo4j.query("MATCH (v:QrmemSchema) SET v.version = $n", n=VERSION)
 
 
 async def test_another_embedder_is_refused_when_a_memory_is_opened(neo4j: Server) -> None:

@@ -8,7 +8,7 @@ ORDER BY document LIMIT 100
 
 // :: The entities that occur most, and what relates them
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
-WITH e ORDER BY e.mentions DESC, e.key LIMIT 16
+WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 16
 WITH collect(e) AS entities
 UNWIND entities AS a
 OPTIONAL MATCH (a)-[r:RELATES]->(b:Entity) WHERE b IN entities AND a <> b
@@ -17,10 +17,11 @@ RETURN a, r, b LIMIT 60
 // :: The memory around an entity
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
   AND toLower(e.name) CONTAINS toLower($name)
-WITH e ORDER BY toLower(e.name) = toLower($name) DESC, e.mentions DESC, e.key LIMIT 1
+WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
+  LIMIT 1
 CALL (e) {
   MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
-  WITH x, head(collect(r)) AS r ORDER BY x.mentions DESC, x.key LIMIT 10
+  WITH x, head(collect(r)) AS r ORDER BY COUNT { (x)<-[:MENTIONS]-() } DESC, x.key LIMIT 10
   RETURN r, x
   UNION
   MATCH (e)<-[r:MENTIONS]-(x:Segment)
@@ -35,7 +36,8 @@ RETURN e, r, x LIMIT 25
 // :: What is said of an entity, and where
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
   AND toLower(e.name) CONTAINS toLower($name)
-WITH e ORDER BY toLower(e.name) = toLower($name) DESC, e.mentions DESC, e.key LIMIT 1
+WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
+  LIMIT 1
 MATCH (e)-[r:RELATES]-(x:Entity)
 MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
 RETURN e.name AS entity, x.name AS other, r.description AS said, s.document AS document,
@@ -55,22 +57,20 @@ MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
 MATCH (q)-[:ASKED_OF]->(s:Segment) WHERE ($document = '' OR s.document = $document)
   AND s.index >= coalesce(toInteger($from), 0)
 WITH q, s ORDER BY s.document, s.index, q.n LIMIT 200
-OPTIONAL MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE m.question = q.text
-WITH q, s, collect(DISTINCT e.name) AS entities
-OPTIONAL MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
-WHERE r.question = q.text
-WITH q, s, entities, collect(DISTINCT r.description) AS relations
-RETURN q.text AS question, entities AS `added entities`, relations AS `added relations`,
+RETURN q.text AS question,
+  COLLECT { MATCH (q)-[:ADDED]->(e:Entity) RETURN DISTINCT e.name } AS `added entities`,
+  COLLECT { MATCH (q)-[:ADDED]->(r:Relation) RETURN DISTINCT r.description } AS `added relations`,
   s.document AS document, s.index AS segment
 ORDER BY document, segment, q.n LIMIT 200
 
-// :: Questions as a picture, with the entities that they added
+// :: Questions as a picture, with the entities and relations that they added
 MATCH (q:Question) WHERE q.ns = $ns AND q.key IS NOT NULL
 MATCH (q)-[asked:ASKED_OF]->(s:Segment) WHERE ($document = '' OR s.document = $document)
   AND s.index >= coalesce(toInteger($from), 0)
 WITH q, asked, s ORDER BY s.document, s.index, q.n LIMIT 10
-OPTIONAL MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE m.question = q.text
-RETURN q, asked, s, m, e LIMIT 40
+OPTIONAL MATCH (q)-[added:ADDED]->(x)
+OPTIONAL MATCH (x)-[end:FROM|TO]->(e:Entity)
+RETURN q, asked, s, added, x, end, e LIMIT 60
 
 // :: Trails, newest first
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
@@ -164,10 +164,11 @@ MATCH (n:Name) WHERE n.ns = $ns AND n.key IS NOT NULL
 MATCH (n)-[:NAMES]->(e:Entity) WHERE toLower(e.name) CONTAINS toLower($name)
 WITH e, n ORDER BY n.count DESC, n.key
 WITH e, collect(n) AS names WHERE size(names) > 1
-WITH e, names ORDER BY size(names) DESC, e.mentions DESC, e.key LIMIT 100
-WITH e, names, split(split(e.key, '|')[0], ' ') AS whole
+WITH e, names, COUNT { (e)<-[:MENTIONS]-() } AS mentions
+ORDER BY size(names) DESC, mentions DESC, e.key LIMIT 100
+WITH e, names, mentions, split(split(e.key, '|')[0], ' ') AS whole
 UNWIND names AS n
-WITH e, n, whole, split(split(n.key, '|')[0], ' ') AS words,
+WITH e, n, mentions, whole, split(split(n.key, '|')[0], ' ') AS words,
   COLLECT { MATCH (d:Decision) WHERE d.ns = $ns AND d.key IS NOT NULL
     WITH properties(d) AS d
     WHERE d.same AND toLower(n.surface) IN [toLower(d.first), toLower(d.second)]
@@ -182,20 +183,20 @@ RETURN e.name AS entity, n.surface AS name, n.count AS times, CASE
     WHEN all(word IN whole WHERE word IN words) THEN 'a longer form'
     WHEN any(word IN words WHERE word IN whole) THEN 'shares ' + [w IN words WHERE w IN whole][0]
     ELSE 'an alias' END AS why, e.type AS type
-ORDER BY e.mentions DESC, entity, times DESC LIMIT 200
+ORDER BY mentions DESC, entity, times DESC LIMIT 200
 
 // :: Merged names as a picture
 MATCH (n:Name) WHERE n.ns = $ns AND n.key IS NOT NULL
 MATCH (n)-[:NAMES]->(e:Entity) WHERE toLower(e.name) CONTAINS toLower($name)
 WITH e, count(n) AS names WHERE names > 1
-WITH e ORDER BY names DESC, e.mentions DESC, e.key LIMIT 12
+WITH e ORDER BY names DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 12
 MATCH p = (e)<-[:NAMES]-(:Name)
 RETURN p LIMIT 60
 
 // :: Possible contradictions: what distant segments say of the same two entities
-MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND e.mentions > 1
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
-WITH e ORDER BY e.mentions DESC, e.key LIMIT 1000
+WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
 MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
 WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
 WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
@@ -213,9 +214,9 @@ RETURN pair[0].name + ' – ' + pair[1].name AS between, one[2] AS said, one[0] 
 ORDER BY documents DESC, apart DESC, between, document, segment LIMIT 200
 
 // :: The same as a picture: parallel relations between two entities
-MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND e.mentions > 1
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
-WITH e ORDER BY e.mentions DESC, e.key LIMIT 1000
+WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
 MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
 WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
 WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places

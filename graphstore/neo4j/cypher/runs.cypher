@@ -1,116 +1,126 @@
 // :: put_trail
 MERGE (t:Trail {ns: $ns, key: $key})
-SET t.full = $full, t.question = $question, t.strategy = $strategy, t.status = $status,
-  t.answer = $answer, t.created = $created, t.body = $body, t.arrival = coalesce($arrival, t.arrival)
+SET t += $properties, t.arrival = coalesce($arrival, t.arrival)
 
 // :: drop_steps
-MATCH (t:Trail {ns: $ns, key: $key})-[:STEP]->(s:Step)
-  USING INDEX SEEK t:Trail(ns, key)
+MATCH (:Trail {ns: $ns, key: $key})-[:STEP]->(s:Step)
 DETACH DELETE s
 
 // :: put_steps
 UNWIND $rows AS row
 MATCH (t:Trail {ns: $ns, key: $key})
-  USING INDEX SEEK t:Trail(ns, key)
-CREATE (t)-[:STEP]->(:Step {ns: $ns, key: row[0], n: row[1], action: row[2], entities: row[3],
-  verdict: row[4], reason: row[5], tokens: row[6]})
+CREATE (t)-[:STEP]->(s:Step {ns: $ns})
+SET s += row
 
 // :: chain_steps
 MATCH (t:Trail {ns: $ns, key: $key})-[:STEP]->(a:Step)
-  USING INDEX SEEK t:Trail(ns, key)
 MATCH (t)-[:STEP]->(b:Step) WHERE b.n = a.n + 1
 CREATE (a)-[:THEN]->(b)
 
 // :: put_read
 UNWIND $rows AS row
-MATCH (p:Step {ns: $ns, key: row[0]})
-  USING INDEX SEEK p:Step(ns, key)
-MATCH (s:Segment {ns: $ns, key: row[1]})
-  USING INDEX SEEK s:Segment(ns, key)
-CREATE (p)-[:READ {score: row[2], tokens: row[3], n: row[4]}]->(s)
+MATCH (p:Step {ns: $ns, key: row.step})
+MATCH (s:Segment {ns: $ns, key: row.segment})
+CREATE (p)-[r:READ]->(s)
+SET r = row.properties
 
 // :: put_dropped
 UNWIND $rows AS row
-MATCH (p:Step {ns: $ns, key: row[0]})
-  USING INDEX SEEK p:Step(ns, key)
-MATCH (s:Segment {ns: $ns, key: row[1]})
-  USING INDEX SEEK s:Segment(ns, key)
-CREATE (p)-[:DROPPED {score: row[2], tokens: row[3], n: row[4]}]->(s)
+MATCH (p:Step {ns: $ns, key: row.step})
+MATCH (s:Segment {ns: $ns, key: row.segment})
+CREATE (p)-[r:DROPPED]->(s)
+SET r = row.properties
 
 // :: entity_keys
-MATCH (e:Entity)
-  USING INDEX SEEK e:Entity(ns, key)
-WHERE e.ns = $ns AND e.key IS NOT NULL AND (e.name IN $words OR e.key IN $words)
-RETURN e.key, e.name
+UNWIND $rows AS word
+CALL (word) {
+  MATCH (e:Entity {ns: $ns, key: word})
+  RETURN e.key AS key
+  UNION
+  MATCH (e:Entity {ns: $ns, name: word})
+  RETURN e.key AS key
+}
+RETURN word, min(key)
 
 // :: put_expanded
 UNWIND $rows AS row
-MATCH (p:Step {ns: $ns, key: row[0]})
-  USING INDEX SEEK p:Step(ns, key)
-MATCH (e:Entity {ns: $ns, key: row[1]})
-  USING INDEX SEEK e:Entity(ns, key)
-CREATE (p)-[:EXPANDED {score: row[2], description: row[3], taken: row[4], n: row[5]}]->(e)
+MATCH (p:Step {ns: $ns, key: row.step})
+MATCH (e:Entity {ns: $ns, key: row.entity})
+CREATE (p)-[r:EXPANDED]->(e)
+SET r = row.properties
 
 // :: trail
 MATCH (t:Trail {ns: $ns, key: $key})
-  USING INDEX SEEK t:Trail(ns, key)
 RETURN t.body
 
 // :: trails
 MATCH (t:Trail)
-  USING INDEX SEEK t:Trail(ns, key)
-WHERE t.ns = $ns AND t.key IS NOT NULL
-RETURN t.body ORDER BY t.created DESC, t.arrival DESC LIMIT $limit
+WHERE t.ns = $ns AND t.created IS NOT NULL
+WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT $limit
+RETURN t.body
 
 // :: all_trails
 MATCH (t:Trail)
-  USING INDEX SEEK t:Trail(ns, key)
-WHERE t.ns = $ns AND t.key IS NOT NULL RETURN t.body
+WHERE t.ns = $ns AND t.key IS NOT NULL
+RETURN t.body
 
 // :: has_trails
 MATCH (t:Trail)
-  USING INDEX SEEK t:Trail(ns, key)
-WHERE t.ns = $ns AND t.key IS NOT NULL RETURN 1 LIMIT 1
+WHERE t.ns = $ns AND t.key IS NOT NULL
+RETURN 1 LIMIT 1
 
 // :: put_calls
 UNWIND $rows AS row
-CREATE (:Call {ns: $ns, key: row[0], stage: row[1], body: row[2]})
+CREATE (c:Call {ns: $ns})
+SET c += row
 
 // :: calls
 MATCH (c:Call)
-  USING INDEX SEEK c:Call(ns, key)
 WHERE c.ns = $ns AND c.key IS NOT NULL
 RETURN c.body ORDER BY c.key
 
 // :: cached
 MATCH (r:Reply {ns: $ns, key: $key})
-  USING INDEX SEEK r:Reply(ns, key)
 RETURN r.value
 
 // :: put_cached
 MERGE (r:Reply {ns: $ns, key: $key})
-SET r.full = $full, r.value = $value, r.segments = $segments
+SET r += $properties
+WITH r
+OPTIONAL MATCH (r)-[old:ABOUT]->()
+DELETE old
+
+// :: tie_cached
+UNWIND $rows AS segment
+MATCH (r:Reply {ns: $ns, key: $key})
+MATCH (s:Segment {ns: $ns, key: segment})
+CREATE (r)-[:ABOUT]->(s)
+
+// :: tie_to_all
+MATCH (r:Reply {ns: $ns, key: $key})
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+CREATE (r)-[:ABOUT]->(n)
 
 // :: kept_keys
 MATCH (r:Reply)
-  USING INDEX SEEK r:Reply(ns, key)
-WHERE r.ns = $ns AND r.key IS NOT NULL RETURN collect(coalesce(r.full, r.key))
+WHERE r.ns = $ns AND r.key IS NOT NULL
+RETURN collect(coalesce(r.full, r.key))
 
 // :: kept
 UNWIND $rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
-  USING INDEX SEEK r:Reply(ns, key)
 RETURN coalesce(r.full, r.key), r.value, r.segments
 
 // :: drop_kept
 UNWIND $rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
-  USING INDEX SEEK r:Reply(ns, key)
-DELETE r
+DETACH DELETE r
 
 // :: drop_cached
-MATCH (r:Reply)
-  USING INDEX SEEK r:Reply(ns, key)
-WHERE r.ns = $ns AND r.key IS NOT NULL
-    AND (size(r.segments) = 0 OR any(s IN r.segments WHERE s IN $segments))
-DELETE r
+UNWIND $rows AS segment
+MATCH (s:Segment {ns: $ns, key: segment})<-[:ABOUT]-(r:Reply)
+DETACH DELETE r
+
+// :: drop_untied
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})<-[:ABOUT]-(r:Reply)
+DETACH DELETE r

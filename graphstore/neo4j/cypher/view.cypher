@@ -1,43 +1,38 @@
 // :: merged
 UNWIND $rows AS row
 MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
-  USING INDEX SEEK d:Document(ns, key)
 WHERE s.merged IS NOT NULL
 RETURN row[0], s.index, coalesce(s.full, s.key), s.merged
 
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
-  USING INDEX SEEK n:Name(ns, key)
 WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN collect([coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)])
 
 // :: entities
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
-  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment)
   RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question]) AS mentions
 }
 CALL (e) {
   MATCH (e)<-[:NAMES]-(n:Name)
-  RETURN collect(n.forms) AS forms
+  RETURN collect([n.forms, n.counts]) AS forms
 }
-RETURN coalesce(e.full, e.key), e.name, e.type, forms, mentions
+RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name), e.type, forms, mentions
 
 // :: list
 MATCH (e:Entity)
-  USING INDEX SEEK e:Entity(ns, key)
 WHERE e.ns = $ns AND e.key IS NOT NULL
+WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT $candidates
 MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
-ORDER BY segments DESC
-RETURN coalesce(e.full, e.key), e.name, e.type, segments
+RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name), e.type, segments
 
 // :: entities_in
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-  USING INDEX SEEK s:Segment(ns, key)
 CALL (s) {
   MATCH (s)-[:MENTIONS]->(e:Entity)
   RETURN collect(DISTINCT coalesce(e.full, e.key)) AS entities
@@ -47,7 +42,6 @@ RETURN collect([coalesce(s.full, s.key), entities])
 // :: segments_with
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
-  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
   WITH DISTINCT s
@@ -58,10 +52,8 @@ RETURN collect([coalesce(e.full, e.key), segments])
 // :: facts
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})-[r:RELATES]-(:Entity)
-  USING INDEX SEEK e:Entity(ns, key)
 WITH DISTINCT r
 MATCH (s:Segment {ns: $ns, key: r.segment})
-  USING INDEX SEEK s:Segment(ns, key)
 WITH r, s, startNode(r) AS h, endNode(r) AS t
 RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key), r.description,
   coalesce(s.full, s.key), r.question
@@ -69,7 +61,6 @@ RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key
 // :: around
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
-  USING INDEX SEEK e:Entity(ns, key)
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
   WITH DISTINCT s
@@ -80,15 +71,13 @@ CALL (e) {
 CALL (e) {
   MATCH (e)-[r:RELATES]-(o:Entity)
   MATCH (s:Segment {ns: $ns, key: r.segment})
-    USING INDEX SEEK s:Segment(ns, key)
-  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key), o.name, startNode(r) = e,
+  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key), coalesce(o.full_name, o.name), startNode(r) = e,
     r.description, coalesce(s.full, s.key), r.question]) AS facts
 }
-RETURN collect([coalesce(e.full, e.key), e.name, segments, facts])
+RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name), segments, facts])
 
 // :: questions
 MATCH (q:Question)
-  USING INDEX SEEK q:Question(ns, key)
 WHERE q.ns = $ns AND q.key IS NOT NULL
 MATCH (q)-[:ASKED_OF]->(s:Segment)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
@@ -96,41 +85,38 @@ RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 // :: questions_of
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
-  USING INDEX SEEK s:Segment(ns, key)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 
 // :: counts
 RETURN
   COUNT {
-    MATCH (d:Document) USING INDEX SEEK d:Document(ns, key)
+    MATCH (d:Document)
     WHERE d.ns = $ns AND d.key IS NOT NULL
   } AS documents,
   COUNT {
-    MATCH (s:Segment) USING INDEX SEEK s:Segment(ns, key)
+    MATCH (s:Segment)
     WHERE s.ns = $ns AND s.key IS NOT NULL
   } AS segments,
   COUNT {
-    MATCH (e:Entity) USING INDEX SEEK e:Entity(ns, key)
+    MATCH (e:Entity)
     WHERE e.ns = $ns AND e.key IS NOT NULL
   } AS entities,
   COUNT {
-    MATCH (:Entity)-[r:RELATES]->(:Entity) USING INDEX SEEK r:RELATES(ns, segment)
+    MATCH (:Entity)-[r:RELATES]->(:Entity)
     WHERE r.ns = $ns AND r.segment IS NOT NULL
   } AS facts,
   COUNT {
-    MATCH (q:Question) USING INDEX SEEK q:Question(ns, key)
+    MATCH (q:Question)
     WHERE q.ns = $ns AND q.key IS NOT NULL
   } AS questions,
   COUNT {
-    MATCH (t:Trail) USING INDEX SEEK t:Trail(ns, key)
+    MATCH (t:Trail)
     WHERE t.ns = $ns AND t.key IS NOT NULL
   } AS trails
 
 // :: fact_counts
 MATCH (:Entity)-[r:RELATES]->(:Entity)
-  USING INDEX SEEK r:RELATES(ns, segment)
 WHERE r.ns = $ns AND r.segment IS NOT NULL
 WITH r.segment AS key, count(*) AS facts
 MATCH (s:Segment {ns: $ns, key: key})
-  USING INDEX SEEK s:Segment(ns, key)
 RETURN s.document, sum(facts)
