@@ -55,7 +55,7 @@ RETURN t.body
 
 // :: trails
 MATCH (t:Trail)
-WHERE t.ns = $ns AND t.created IS NOT NULL
+WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
 WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT $limit
 RETURN t.body
 
