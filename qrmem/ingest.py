@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from qrmem.completeness import Completeness
@@ -17,7 +16,6 @@ from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.inspect import low_yields
 from qrmem.llm.caps import Caps
-from qrmem.retrieval.fragments.code_keeping import CodeIndex
 from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.retrieval.keeping import Keeper
 from qrmem.session import Models, Run, measured
@@ -84,7 +82,6 @@ class Adder:
         update: bool = False,
         rebuild: bool = False,
         question: str = "",
-        index: CodeIndex | None = None,
         caps: Caps | None = None,
         open_entity: bool = True,
         graph_update: bool = True,
@@ -107,8 +104,6 @@ class Adder:
         self._question = question
         self._run: Run = tools.run("construction", listener, caps=caps)
         self._tally = _Tally()
-        self._index = index
-        self._has_code = False
         self._outlined: tuple[str, Outline] | None = None
         self._known: dict[str, str] = {}
         self._is_alone = False
@@ -124,7 +119,6 @@ class Adder:
         try:
             await self._take_all(source, glob)
             await self._build()
-            await self._relate_code()
             await Keeper(self._store, self._ns).renew(self._tally.read)
         except CapReached as exc:
             await self._stop(str(exc))
@@ -288,7 +282,6 @@ class Adder:
 
     async def _read_code(self, document: Document) -> None:
         """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
-        self._has_code = True
         found = read_code(self._outline(document), await self._unread(document))
         read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
         await self._store.record_all(self._ns, read)
@@ -311,12 +304,6 @@ class Adder:
         pending = {row.segment_id for row in rows if row.state != "ok"}
         segments = await self._store.segments_of(self._ns, name)
         return [segment for segment in segments if segment.id in pending]
-
-    async def _relate_code(self) -> None:
-        """Bring the relations between source files up to date, where they can be computed here."""
-        if self._has_code and find_spec("scipy"):
-            self._listener(Event("phase", {"phase": "relating"}))
-            await (self._index or CodeIndex(self._store, self._ns)).refresh()
 
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""

@@ -207,7 +207,6 @@ class Memory:
                 update=update,
                 rebuild=rebuild,
                 question=question,
-                index=session.code_index(),
                 caps=caps_of(self.settings, **caps),
             )
             return await adder.add(source, glob)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from qrmem.llm.meter import Meter
     from qrmem.llm.opening import OpenedChat
     from qrmem.retrieval.fragments import FragmentScorer
-    from qrmem.retrieval.fragments.code_keeping import CodeIndex
+    from qrmem.retrieval.fragments.code_index import CodeIndex
     from qrmem.retrieval.searcher import Searcher
 
 CLOSED = "the memory is closed; open it again"
@@ -259,7 +259,7 @@ class Session:
     def code_index(self) -> "CodeIndex":
         """Return what is known of the namespace's source files, for adding and for asking."""
         if self._index is None:
-            from qrmem.retrieval.fragments.code_keeping import CodeIndex
+            from qrmem.retrieval.fragments.code_index import CodeIndex
 
             self._index = CodeIndex(self.store, self.ns)
         return self._index

@@ -209,25 +209,25 @@ def test_the_settings_file_names_every_setting_and_changes_nothing(qrmem: Shell)
 
 def test_the_probe_tells_what_a_good_and_a_faulty_server_can_do(qrmem: Shell) -> None:
     with in_thread(OpenAIServer()) as good:
-        ran = qrmem("doctor", "--model", "m", "--base-url", good.url)
+        ran = qrmem.apart("doctor", "--model", "m", "--base-url", good.url)
         assert ran.code == 0, ran.out
         assert "100 % of the names" in ran.out
         assert "json_schema" in ran.out
-        named = qrmem("doctor", "--model", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url)
+        named = qrmem.apart("doctor", "--model", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url)
         assert "100 % of the names" in named.out
         asked = good.stats.requests
-        assert qrmem("doctor", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url).code == 0
+        assert qrmem.apart("doctor", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url).code == 0
         assert good.stats.requests == asked + 1, "without --model there is no probe"
     behaviour = Behaviour(forms=["text"], gives_usage=False)
     with in_thread(OpenAIServer(behaviour=behaviour)) as plain:
-        ran = qrmem("doctor", "--model", "m", "--base-url", plain.url)
+        ran = qrmem.apart("doctor", "--model", "m", "--base-url", plain.url)
         assert (ran.code, "text, the strictest" in ran.out) == (0, True)
         assert "the server does not say" in ran.out
     with in_thread(OpenAIServer(faults=Faults(always="nonsense"))) as broken:
-        ran = qrmem("doctor", "--model", "m", "--base-url", broken.url)
+        ran = qrmem.apart("doctor", "--model", "m", "--base-url", broken.url)
         assert ran.code == 3
         assert "trouble" in ran.out
-    assert qrmem("doctor", "--model").code == 2
+    assert qrmem.apart("doctor", "--model").code == 2
 
 
 def test_keys_are_in_nothing_that_is_printed_or_left_behind(qrmem: Shell) -> None:
@@ -254,7 +254,7 @@ def test_keys_are_in_nothing_that_is_printed_or_left_behind(qrmem: Shell) -> Non
             ["usage", "--by", "run"],
             ["export", "--all", "memory.archive"],
         ):
-            ran = qrmem(*command, *model, **env)
+            ran = qrmem.apart(*command, *model, **env)
             assert ran.code == 0, (command, ran.err)
             said += ran.out + ran.err
         wrong: dict[str, Any] = {
@@ -262,7 +262,7 @@ def test_keys_are_in_nothing_that_is_printed_or_left_behind(qrmem: Shell) -> Non
             "OPENAI_API_KEY": chat + "-no",
             "QRMEM_EMBED_API_KEY": embed + "-no",
         }
-        refused = qrmem("add", "book.md", "--rebuild", *model, **wrong)
+        refused = qrmem.apart("add", "book.md", "--rebuild", *model, **wrong)
         assert refused.code != 0
         said += refused.out + refused.err
     for key in KEYS:

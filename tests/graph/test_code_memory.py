@@ -5,14 +5,14 @@ from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
 
+import pathspec
 import pytest
 
 import qrmem
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
-from qrmem.retrieval.fragments.code_graph import CodeGraph
-from qrmem.retrieval.fragments.code_keeping import CodeIndex
-from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
+from qrmem.retrieval.fragments.code_index import CodeIndex
 from qrmem.text.code.passing_over import LARGEST
 
 STORE = '''\
@@ -186,21 +186,16 @@ async def test_a_callee_is_picked_for_its_caller(tree: Path) -> None:
 # --- brought up to date --------------------------------------------------------------------------
 
 
-async def rows(store: MemoryStore) -> dict[str, tuple[object, ...]]:
-    """The rows as a fresh index over the same store sees them."""
-    found = await CodeIndex(store, "default").rows()
-    return {path: plain(row) for path, row in found.items()}
-
-
-def plain(row: object) -> tuple[object, ...]:
-    entries = zip(
-        row.heads.tolist(),  # type: ignore[attr-defined]
-        [row.paths[n] for n in row.files.tolist()],  # type: ignore[attr-defined]
-        row.tails.tolist(),  # type: ignore[attr-defined]
-        [round(w, 5) for w in row.weights.tolist()],  # type: ignore[attr-defined]
+async def related(store: MemoryStore) -> tuple[object, ...]:
+    """How fragments are related as a fresh index over the same store sees it."""
+    found = await CodeIndex(store, "default").strengths(0.05)
+    pairs = zip(
+        found.heads.tolist(),
+        found.tails.tolist(),
+        [round(weight, 5) for weight in found.weights.tolist()],
         strict=True,
     )
-    return tuple(sorted(entries)), tuple(row.reach.tolist())  # type: ignore[attr-defined]
+    return list(found.paths), found.sizes.tolist(), found.reach.tolist(), sorted(pairs)
 
 
 CHANGES = {
@@ -220,107 +215,49 @@ async def test_after_a_change_relations_are_those_of_a_fresh_memory(
     settings = qrmem.Settings(embedder="none", code_fragments="definitions")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tree))
-    before = await rows(store)
+    before = await related(store)
     (tree / path).write_text(text)
     await memory.add(str(tree), update=True)
     await qrmem.Memory(fresh, settings).add(str(tree))
-    after = await rows(store)
-    assert after == await rows(fresh)
+    after = await related(store)
+    assert after == await related(fresh)
     assert after != before
 
 
-def scribbled(random: Random, names: list[str]) -> str:
-    """A file of functions that call any of some names."""
-    lines = []
-    for n in range(random.randint(6, 10)):
-        lines += [f"def {random.choice(names)}(x):", f"    y = x + {n}"]
-        lines += [f"    {random.choice(names)}(y)" for _ in range(random.randint(0, 3))]
-        lines += ["    return (y,", "            x)", ""]
-    return "\n".join(lines) + "\n"
+async def computed_by(work: Awaitable[object]) -> int:
+    """How often the relation is computed meanwhile."""
+    times, computed = 0, CodeGraph.strengths
 
-
-def edited(random: Random, text: str, names: list[str]) -> str:
-    """A line more, a line less, or another file altogether; lines without a call the most."""
-    lines = text.splitlines(keepends=True)
-    inner = [n for n, line in enumerate(lines) if line.startswith("    y =")]
-    calls = [n for n, line in enumerate(lines) if line.startswith("    f")]
-    kind = random.randint(0, 6)
-    if kind == 0:
-        return scribbled(random, names)
-    if kind == 1 and calls:
-        del lines[random.choice(calls)]
-    else:
-        lines.insert(random.choice(inner), "    x = x * 2\n" * random.randint(1, 3))
-    return "".join(lines)
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_after_any_changes_relations_are_those_of_a_fresh_memory(
-    tmp_path: Path, seed: int
-) -> None:
-    random, names = Random(seed), [f"f{n}" for n in range(40)]
-    paths = [tmp_path / folder / f"m{n}.py" for folder in ("a", "b") for n in range(3)]
-    for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(scribbled(random, names))
-    store, settings = MemoryStore(), qrmem.Settings(embedder="none")
-    memory = qrmem.Memory(store, settings)
-    await memory.add(str(tmp_path))
-    for _ in range(6):
-        for path in random.sample(paths, random.choice([1, 1, 2])):
-            path.write_text(edited(random, path.read_text(), names))
-        await memory.add(str(tmp_path), update=True)
-        fresh = MemoryStore()
-        await qrmem.Memory(fresh, settings).add(str(tmp_path))
-        assert await rows(store) == await rows(fresh)
-
-
-async def made_by(work: Awaitable[object]) -> list[str]:
-    """The files whose rows are computed meanwhile."""
-    made: list[str] = []
-    plain_row = CodeGraph.row
-
-    def counted(graph: CodeGraph, path: str) -> object:
-        made.append(path)
-        return plain_row(graph, path)
+    def counted(graph: CodeGraph) -> Strengths:
+        nonlocal times
+        times += 1
+        return computed(graph)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CodeGraph, "row", counted)
+        patch.setattr(CodeGraph, "strengths", counted)
         await work
-    return made
+    return times
 
 
-async def test_a_change_within_a_function_makes_one_row_anew(tree: Path) -> None:
+async def test_strengths_are_computed_by_the_first_question_after_a_change(tree: Path) -> None:
     store = MemoryStore()
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
-    await memory.add(str(tree))
+    assert await computed_by(memory.add(str(tree))) == 0
+    assert await computed_by(related(store)) == 1
+    assert await computed_by(related(store)) == 0
     (tree / "pkg" / "store.py").write_text(STORE.replace("file.read()", "file.read()  # all"))
-    assert await made_by(memory.add(str(tree), update=True)) == ["pkg/store.py"]
+    assert await computed_by(memory.add(str(tree), update=True)) == 0
+    assert await computed_by(related(store)) == 1
+    assert await computed_by(related(store)) == 0
 
 
-async def test_relations_kept_by_an_older_version_are_made_again(tree: Path) -> None:
-    store, fresh = MemoryStore(), MemoryStore()
-    settings = qrmem.Settings(embedder="none", code_fragments="definitions")
-    await qrmem.Memory(store, settings).add(str(tree))
-    await qrmem.Memory(fresh, settings).add(str(tree))
-    ids = [segment.id for segment in await store.segments_of("default", "pkg/store.py")]
-    old = {"made_of": "3", "within": {"pkg/harbour.py": "0"}, "packed": "x"}
-    await store.put_cached("default", "code:row:0.05:pkg/store.py", old, segments=ids)
-    await store.put_cached("default", "code:row:0.05:state", {"state": "3"})
-    await store.drop_kept(
-        "default", [key for key in await store.kept_keys("default") if ":origin:" in key]
-    )
-    assert await rows(store) == await rows(fresh)
-
-
-async def test_changes_within_a_caller_and_then_its_callee_make_one_row_each(tree: Path) -> None:
+async def test_strengths_kept_by_another_version_are_computed_again(tree: Path) -> None:
     store = MemoryStore()
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
     await memory.add(str(tree))
-    (tree / "pkg" / "harbour.py").write_text("FLAGS = [1, 2]\n" + HARBOUR)
-    await memory.add(str(tree), update=True)
-    (tree / "pkg" / "store.py").write_text("FLAGS = [1, 2]\n" + STORE)
-    assert await made_by(memory.add(str(tree), update=True)) == ["pkg/store.py"]
+    expected = await related(store)
+    await store.put_cached("default", "code:strengths:0.05", {"state": "3", "packed": "x"})
+    assert await related(store) == expected
 
 
 async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> None:
@@ -328,12 +265,12 @@ async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> No
     settings = qrmem.Settings(embedder="none")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tree))
-    await rows(store)
+    await related(store)
     await memory.delete("pkg/harbour.py")
     assert not [key for key in await store.kept_keys("default") if "harbour" in key]
     (tree / "pkg" / "harbour.py").unlink()
     await qrmem.Memory(fresh, settings).add(str(tree))
-    assert await rows(store) == await rows(fresh)
+    assert await related(store) == await related(fresh)
 
 
 async def test_files_related_by_a_deleted_one_alone_are_related_no_more(tmp_path: Path) -> None:
@@ -346,23 +283,22 @@ async def test_files_related_by_a_deleted_one_alone_are_related_no_more(tmp_path
     settings = qrmem.Settings(embedder="none", code_fragments="definitions")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tmp_path))
-    before = await rows(store)
+    before = await related(store)
     await memory.delete("both.py")
     both.unlink()
     await qrmem.Memory(fresh, settings).add(str(tmp_path))
-    assert await rows(store) == await rows(fresh)
-    assert (await rows(store))["one.py"] != before["one.py"]
+    assert await related(store) == await related(fresh)
+    assert await related(store) != before
 
 
-async def test_relations_are_computed_once_and_kept(tree: Path) -> None:
-    store = MemoryStore()
-    memory = qrmem.Memory(store, qrmem.Settings(embedder="none"))
-    await memory.add(str(tree))
-    kept = set(await store.kept_keys("default"))
-    assert {"code:file:pkg/store.py", "code:row:0.05:pkg/store.py"} <= kept
-    scorer = FragmentScorer(Searcher(store, "default"))
-    assert await scorer.assess("anchors") is not None
-    assert set(await store.kept_keys("default")) == kept
+async def test_texts_alone_are_related_to_nothing_by_code() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "a", "text": "Ada met Babbage."})
+        scorer = FragmentScorer(await memory._session.searcher())
+        settings = FragmentSettings(relation="code", score="bm25")
+        found = await scorer.assess("Whom did Ada meet?", settings=settings)
+        assert found is not None
+        assert found.around.tolist() == found.alone.tolist()
 
 
 @pytest.mark.parametrize(
@@ -398,14 +334,14 @@ async def test_definitions_of_a_name_lead_only_where_they_may_be_found(tree: Pat
 
 
 async def test_the_functions_of_a_package_are_found_by_name() -> None:
-    import h11
-
-    folder = Path(h11.__file__).parent
+    folder = Path(pathspec.__file__).parent
     places: dict[str, set[tuple[str, int]]] = {}
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                places.setdefault(node.name, set()).add((path.name, node.lineno))
+                places.setdefault(node.name, set()).add(
+                    (path.relative_to(folder).as_posix(), node.lineno)
+                )
     asked = Random(6).sample(sorted(places), 25)
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(str(folder))

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from qrmem.retrieval.fragments import Fragments
-from qrmem.retrieval.fragments.code_graph import CodeGraph, folder_strength
+from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths, folder_strength
 from qrmem.retrieval.fragments.code_relation import Code, Folders
 from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
 from qrmem.text.code import outline
@@ -115,7 +115,7 @@ def relation(
     ids = [str(n) for n in range(of.size)]
     empty = np.zeros((of.size, 0), dtype=np.float32)
     fragments = Fragments(np.arange(of.size), ids, infos, of, of, places, empty)
-    return Code.over(fragments, {path: graph.row(path)[0] for path in given})
+    return Code.over(fragments, graph.strengths())
 
 
 @pytest.mark.parametrize("size", [1, 3, 20])
@@ -205,6 +205,13 @@ def test_what_everybody_calls_relates_nobody() -> None:
     assert led(texts, "m0.py") == {("a.py", "log")}
     texts["last.py"] = "from a import log\nlog()\n"
     assert led(texts, "m0.py") == set()
+
+
+def test_strengths_survive_being_packed() -> None:
+    given = dict(sorted(files(REPOSITORY).items()))
+    made = CodeGraph(given, resolved(given), 0.05).strengths()
+    again = Strengths.unpacked(made.packed())
+    assert (list(again.paths), again.packed()) == (list(made.paths), made.packed())
 
 
 def test_a_file_survives_being_packed() -> None:

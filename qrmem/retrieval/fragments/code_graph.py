@@ -7,13 +7,14 @@ Paths are sought between the nodes of the files' shapes, which have no leaves.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.retrieval.fragments.row import Row
+from qrmem.retrieval.fragments.packing import pack, unpack
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile
 
 if TYPE_CHECKING:
@@ -29,6 +30,48 @@ _MIXED = DIRECTORY**2 * SYNTAX * CALL
 the search: without calls their way is known."""
 _LEAST = 0.1
 """Share of the cut-off below which a weight is not kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strengths:
+    """How strongly the fragments of all source files are related.
+
+    Fragments are numbered through all files, file by file.
+
+    Attributes:
+        paths: of the files, in order.
+        sizes: `(files,)`, how many fragments each has.
+        reach: `(n,)`, how strongly each fragment is tied to its file, mean over its nodes.
+        heads: `(k,)`, one fragment of each pair; all pairs are there both ways.
+        tails: `(k,)`, the other one.
+        weights: `(k,)`, what Equation 8 gives more than the way over the directories.
+    """
+
+    paths: Sequence[str]
+    sizes: "NDArray[np.int32]"
+    reach: "NDArray[np.float32]"
+    heads: "NDArray[np.int32]"
+    tails: "NDArray[np.int32]"
+    weights: "NDArray[np.float32]"
+
+    @classmethod
+    def none(cls) -> "Strengths":
+        """Return those of no file."""
+        numbers, weights = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        return cls((), numbers, weights, numbers, numbers, weights)
+
+    def packed(self) -> str:
+        """Return it as text; `unpacked` makes it again."""
+        return pack(
+            list(self.paths), [self.sizes, self.reach, self.heads, self.tails, self.weights]
+        )
+
+    @classmethod
+    def unpacked(cls, packed: str) -> "Strengths":
+        """Return what was packed."""
+        kinds = (np.int32, np.float32, np.int32, np.int32, np.float32)
+        paths, arrays = unpack(packed, kinds)
+        return cls(paths, *arrays)
 
 
 class CodeGraph:
@@ -56,84 +99,23 @@ class CodeGraph:
         sizes = [shape.size for shape in self._shapes.values()]
         self._starts = dict(zip(self._paths, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         self._count = sum(sizes)
-        self._firsts = np.fromiter(self._starts.values(), dtype=np.int64)
         self._graph = self._joined(edges)
         self._cover, self._twins, self._owner = self._covers()
         self._covered = self._cover.T.tocsr()
         self._reach = self._reaches()
 
-    @property
-    def limit(self) -> float:
-        """Cost up to which paths count."""
-        return self._limit
-
-    @property
-    def has_folders(self) -> bool:
-        """Whether directories are part of the search."""
-        return self._cutoff <= _MIXED
-
-    def row(self, path: str) -> "tuple[Row, NDArray[np.float64]]":
-        """Return what a file's fragments are related to.
-
-        Returns:
-            The row, and the costs from the file to all nodes, infinite beyond the cut-off.
-        """
-        mine = self._fragments(path)
-        sources = np.unique(self._cover[mine].indices).astype(np.int64)
-        distances = self._reached(sources)
-        near = np.flatnonzero(np.isfinite(distances))
-        strengths = np.exp(-self._costs(sources, near))
-        touched = self._covered[near]
-        others = np.unique(touched.indices).astype(np.int64)
-        # From the left, so that what is dense stays thin.
-        weights = touched[:, others].T @ (self._cover[mine][:, sources] @ strengths).T
-        twins = self._twins[mine] @ self._twins[others].T
-        return self._row(path, mine, others, weights.T + twins.toarray()), distances
-
-    def files_at(self, nodes: "NDArray[np.int64]") -> set[str]:
-        """Return the files that some nodes are of, given in order."""
-        numbers = np.searchsorted(self._firsts, nodes[nodes < self._count], "right")
-        return {self._paths[n - 1] for n in np.unique(numbers).tolist()}
-
-    def places(self, path: str, nodes: Sequence[int]) -> "NDArray[np.int64]":
-        """Return where the graph has nodes of a file, as its outline calls them."""
-        within = np.searchsorted(self._shapes[path].numbers, np.array(nodes, dtype=np.int64))
-        found: NDArray[np.int64] = self._starts[path] + within
-        return found
-
-    def call_costs(self, hops: "NDArray[np.int64]") -> "NDArray[np.float64]":
-        """Return what calls cost that are so many edges above."""
-        return np.asarray(-math.log(CALL) - math.log(SYNTAX) * hops, dtype=np.float64)
-
-    def distances(self, nodes: "NDArray[np.int64]") -> "tuple[Sequence[str], NDArray[np.float64]]":
-        """Return the files within reach of some nodes.
-
-        Returns:
-            Paths, and `(nodes, paths)`: the cost from each node to the nearest of each file's nodes
-            that stand for its fragments.
-        """
-        near = np.flatnonzero(np.isfinite(self._reached(nodes)))
-        costs = self._costs(nodes, near)
-        stands = np.diff(self._covered.indptr)[near] > 0
-        owner = np.searchsorted(self._firsts, near[stands], "right") - 1
-        numbers, firsts = np.unique(owner, return_index=True)
-        if not numbers.size:
-            return (), np.zeros((nodes.size, 0))
-        nearest: NDArray[np.float64] = np.minimum.reduceat(costs[:, stands], firsts, axis=1)
-        return [self._paths[n] for n in numbers.tolist()], nearest
-
-    def inside(
-        self, path: str, nodes: "NDArray[np.int64]", others: "NDArray[np.int64]"
-    ) -> "NDArray[np.float64]":
-        """Return the costs from nodes of a file to others of it, over none of another file."""
-        from scipy.sparse.csgraph import dijkstra
-
-        start = self._starts[path]
-        own = slice(start, start + self._shapes[path].size)
-        found: NDArray[np.float64] = dijkstra(
-            self._graph[own, own], indices=nodes - start, limit=self._limit
+    def strengths(self) -> Strengths:
+        """Return how strongly all fragments are related."""
+        found = [self._of_file(number) for number in range(len(self._paths))]
+        heads, tails, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        return Strengths(
+            paths=self._paths,
+            sizes=np.bincount(self._owner, minlength=len(self._paths)).astype(np.int32),
+            reach=self._reach.astype(np.float32),
+            heads=heads.astype(np.int32),
+            tails=tails.astype(np.int32),
+            weights=weights.astype(np.float32),
         )
-        return found[:, others - start]
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -144,14 +126,14 @@ class CodeGraph:
             tails.append(self._starts[path] + shape.parents[1:])
             costs.append(np.full(shape.size - 1, -math.log(SYNTAX)))
         callers, callees, hops = self._calls(edges)
-        folders, count = self._folders() if self.has_folders else ([], self._count)
+        has_folders = self._cutoff <= _MIXED
+        folders, count = self._folders() if has_folders else ([], self._count)
+        of_calls = -math.log(CALL) - math.log(SYNTAX) * hops
         inner, outer = np.array(folders, dtype=np.int64).reshape(-1, 2).T
         return _symmetric(
             np.concatenate([*heads, callers, inner]),
             np.concatenate([*tails, callees, outer]),
-            np.concatenate(
-                [*costs, self.call_costs(hops), np.full(inner.size, -math.log(DIRECTORY))]
-            ),
+            np.concatenate([*costs, of_calls, np.full(inner.size, -math.log(DIRECTORY))]),
             count,
         )
 
@@ -225,10 +207,26 @@ class CodeGraph:
         reaches: NDArray[np.float64] = self._cover @ SYNTAX**depths
         return reaches
 
-    def _fragments(self, path: str) -> "NDArray[np.int64]":
-        number = self._number[path]
+    def _of_file(
+        self, number: int
+    ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]":
+        """Return what a file's fragments are related to beyond the way over the directories."""
         first, after = np.searchsorted(self._owner, [number, number + 1])
-        return np.arange(first, after)
+        mine = np.arange(first, after)
+        sources = np.unique(self._cover[mine].indices).astype(np.int64)
+        near = np.flatnonzero(np.isfinite(self._reached(sources)))
+        strengths = np.exp(-self._costs(sources, near))
+        touched = self._covered[near]
+        others = np.unique(touched.indices).astype(np.int64)
+        # From the left, so that what is dense stays thin.
+        joined = touched[:, others].T @ (self._cover[mine][:, sources] @ strengths).T
+        weights = joined.T + (self._twins[mine] @ self._twins[others].T).toarray()
+        owners, at = np.unique(self._owner[others], return_inverse=True)
+        path = self._paths[number]
+        far = np.array([folder_strength(path, self._paths[n]) for n in owners.tolist()])[at]
+        beyond = weights - self._reach[mine][:, None] * (far * self._reach[others])[None, :]
+        heads, tails = np.nonzero(beyond > _LEAST * self._cutoff)
+        return mine[heads], others[tails], beyond[heads, tails]
 
     def _reached(self, sources: "NDArray[np.int64]") -> "NDArray[np.float64]":
         """Return the cost from the nearest of some nodes to all, infinite beyond the cut-off."""
@@ -252,30 +250,6 @@ class CodeGraph:
         place = np.searchsorted(near, sources)
         found: NDArray[np.float64] = dijkstra(inner, indices=place, limit=self._limit)
         return found
-
-    def _row(
-        self,
-        path: str,
-        mine: "NDArray[np.int64]",
-        others: "NDArray[np.int64]",
-        weights: "NDArray[np.float64]",
-    ) -> Row:
-        owner = self._owner[others]
-        known, at = np.unique(owner, return_inverse=True)
-        far = np.array([folder_strength(path, self._paths[n]) for n in known.tolist()])[at]
-        beyond = weights - self._reach[mine][:, None] * (far * self._reach[others])[None, :]
-        # File by file: the others ascend, so that each file's links lie together.
-        at, heads = np.nonzero((beyond > _LEAST * self._cutoff).T)
-        numbers, counts = np.unique(owner[at], return_counts=True)
-        firsts = np.searchsorted(self._owner, owner[at])
-        return Row(
-            reach=self._reach[mine].astype(np.float32),
-            paths=[self._paths[n] for n in numbers.tolist()],
-            counts=counts.astype(np.int32),
-            heads=heads.astype(np.int32),
-            tails=(others[at] - firsts).astype(np.int32),
-            weights=beyond[heads, at].astype(np.float32),
-        )
 
 
 def folder_strength(one: str, other: str) -> float:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.retrieval.fragments.code_graph import DIRECTORY
+from qrmem.retrieval.fragments.code_graph import DIRECTORY, Strengths
 from qrmem.retrieval.fragments.relations import Links
-from qrmem.retrieval.fragments.row import Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,34 +85,24 @@ class Code:
     links: Links
 
     @classmethod
-    def over(cls, fragments: "Fragments", rows: Mapping[str, Row]) -> "Code":
-        """Return the relation over a memory's fragments from the rows of its source files.
+    def over(cls, fragments: "Fragments", strengths: Strengths) -> "Code":
+        """Return the relation over a memory's fragments from what is known of its source files.
 
         What is no source file is related to itself alone.
         """
         starts = np.searchsorted(fragments.document_of, np.arange(len(fragments.documents) + 1))
         paths = [info.id for info in fragments.documents]
-        first = {path: int(starts[n]) for n, path in enumerate(paths)}
-        size = {path: int(starts[n + 1] - starts[n]) for n, path in enumerate(paths)}
+        place = _places(dict(zip(paths, range(len(paths)), strict=True)), starts, strengths)
+        known = place >= 0
         reach, alone = np.zeros(fragments.size), np.ones(fragments.size)
-        heads, tails, weights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for path, row in rows.items():
-            if size.get(path, 0) != row.reach.size:
-                continue  # narrowed to other documents, or changed since
-            mine = slice(first[path], first[path] + size[path])
-            reach[mine], alone[mine] = row.reach, 0.0
-            known = np.array([size.get(other, 0) for other in row.paths], dtype=np.int64)
-            there = row.tails < np.repeat(known, row.counts)
-            offsets = np.array([first.get(other, 0) for other in row.paths], dtype=np.int64)
-            heads.append(first[path] + row.heads[there].astype(np.int64))
-            tails.append((np.repeat(offsets, row.counts) + row.tails)[there])
-            weights.append(row.weights[there].astype(np.float64))
+        reach[place[known]], alone[place[known]] = strengths.reach[known], 0.0
+        there = known[strengths.heads] & known[strengths.tails]
         others = np.flatnonzero(alone)
         links = Links(
             fragments.size,
-            np.concatenate([*heads, others]),
-            np.concatenate([*tails, others]),
-            np.concatenate([*weights, alone[others]]),
+            np.concatenate([place[strengths.heads[there]], others]),
+            np.concatenate([place[strengths.tails[there]], others]),
+            np.concatenate([strengths.weights[there].astype(np.float64), alone[others]]),
         )
         return cls(Folders.of(paths), fragments.document_of, reach, links)
 
@@ -141,3 +130,19 @@ class Code:
     def diagonal(self) -> "Matrix":
         """Return what each fragment has with itself."""
         return self.reach**2 + self.links.diagonal()
+
+
+def _places(
+    numbers: Mapping[str, int], starts: "NDArray[np.int64]", strengths: Strengths
+) -> "NDArray[np.int64]":
+    """Return where a memory's fragments have those of the source files; -1 where they have not.
+
+    A file may be left out of a question, or have changed since.
+    """
+    place = np.full(strengths.reach.size, -1, dtype=np.int64)
+    after = np.cumsum(strengths.sizes)
+    for path, size, end in zip(strengths.paths, strengths.sizes, after, strict=True):
+        number = numbers.get(path)
+        if number is not None and starts[number + 1] - starts[number] == size:
+            place[end - size : end] = np.arange(starts[number], starts[number + 1])
+    return place

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import UsageError
-from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.retrieval.fragments.code_index import CodeIndex
 from qrmem.retrieval.fragments.code_relation import Code
 from qrmem.retrieval.fragments.relations import EXACT, Blend, Relation, Semantic, Structure
 
@@ -43,9 +43,7 @@ async def related(
     parts: list[Relation] = []
     for wanted in settings.relations:
         if wanted == "code":
-            if settings.cutoff != index.cutoff:
-                index = CodeIndex(searcher.store, searcher.ns, settings.cutoff)
-            parts.append(Code.over(fragments, await index.rows()))
+            parts.append(Code.over(fragments, await index.strengths(settings.cutoff)))
         elif isinstance(wanted, str) and wanted in _BUILT_IN:
             parts.append(_BUILT_IN[wanted](fragments, settings))
         else:
@@ -61,7 +59,7 @@ def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structur
 def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
     if not fragments.vectors.any():
         raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
-    # Deviation: beyond that size negative cosines stay in, see docs/adr/0009.
+    # Deviation: beyond that size a straight line stands for clipping, see docs/adr/0009.
     return Semantic(fragments.vectors, settings.printed, fragments.size <= EXACT)
 
 

@@ -5,7 +5,7 @@ closed form need no matrix at all. `rows` gives any part of it to look at, or to
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,8 @@ EXACT = 10_000
 _DOUBLE = 2_048
 """Fragments up to which it is computed in float64; beyond, products are float32."""
 _BLOCK = 1_024
+_SAMPLE = 512
+"""Fragments by whose cosines the line is found that stands for clipping."""
 _NOTHING = 1e-17
 
 
@@ -99,13 +101,24 @@ class Semantic:
     Attributes:
         vectors: `(n, dimension)`, rows of unit length, or of zeros where there is none.
         is_printed: `1 - cosine`, as the paper prints the equation.
-        is_clipped: `False` leaves negative cosines in: the product then is that of two thin
-            matrices, whatever n.
+        is_clipped: `False` takes the straight line that comes closest to clipping, for cosines as
+            these vectors have them: the product then is that of two thin matrices, whatever n.
+        slope: of that line.
+        shift: of that line; both are found when the relation is made.
     """
 
     vectors: "NDArray[np.float32]"
     is_printed: bool = False
     is_clipped: bool = True
+    slope: float = field(init=False, default=1.0)
+    shift: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        """Find the line."""
+        if not self.is_clipped:
+            slope, shift = _line_by_clipping(self.vectors)
+            object.__setattr__(self, "slope", slope)
+            object.__setattr__(self, "shift", shift)
 
     @property
     def size(self) -> int:
@@ -114,6 +127,9 @@ class Semantic:
 
     def rows(self, start: int, stop: int) -> "Matrix":
         """Return a part of W."""
+        if not (self.is_clipped or self.is_printed):
+            # It is its own mirror image.
+            return self.times(np.eye(self.size)[:, start:stop]).T
         return self._block(slice(start, stop), slice(0, self.size)).astype(np.float64)
 
     def times(self, columns: "Matrix") -> "Matrix":
@@ -121,7 +137,12 @@ class Semantic:
         if self.is_printed or not self.is_clipped:
             thin = self.vectors.astype(np.float64)
             product = thin @ (thin.T @ columns)
-            return columns.sum(axis=0) - product if self.is_printed else product
+            if self.is_printed:
+                return columns.sum(axis=0) - product
+            own = np.einsum("ij,ij->i", thin, thin)[:, None]  # 1, or 0 where there is no vector
+            line = self.slope * product + self.shift * own * (own.T @ columns)
+            # With itself a fragment has 1, not what the line says.
+            return line + (1 - self.slope - self.shift) * own * columns
         result = np.zeros_like(columns)
         given: NDArray[Any] = columns.astype(self._type)
         blocks = [slice(at, min(at + _BLOCK, self.size)) for at in range(0, self.size, _BLOCK)]
@@ -149,7 +170,24 @@ class Semantic:
         cosines: NDArray[Any] = mine @ theirs.T
         if self.is_printed:
             return 1.0 - cosines
-        return np.maximum(cosines, 0, out=cosines) if self.is_clipped else cosines
+        return np.maximum(cosines, 0, out=cosines)
+
+
+def _line_by_clipping(vectors: "NDArray[np.float32]") -> tuple[float, float]:
+    """Return slope and shift of the line that is nearest to clipping, by least squares.
+
+    Where nearly all cosines are positive it is the cosine itself; where their mean is 0, half of it
+    and a bit, so that sums of weights stay away from 0.
+    """
+    known = vectors[np.any(vectors, axis=1)]
+    some = known[:: max(1, len(known) // _SAMPLE)].astype(np.float64)
+    cosines = (some @ some.T)[~np.eye(len(some), dtype=bool)]
+    clipped = np.maximum(cosines, 0)
+    spread = float(np.var(cosines)) if cosines.size else 0.0
+    if spread < _NOTHING:
+        return 1.0, 0.0
+    slope = float(np.mean((cosines - cosines.mean()) * clipped)) / spread
+    return slope, float(clipped.mean() - slope * cosines.mean())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from qrmem.llm.embedders import BY_PRODUCT
 from qrmem.llm.vectors import directions
 from qrmem.retrieval.fragments import gathering, independent, scoring
-from qrmem.retrieval.fragments.code_keeping import CodeIndex
+from qrmem.retrieval.fragments.code_index import CodeIndex
 from qrmem.retrieval.fragments.relating import related
 
 if TYPE_CHECKING:

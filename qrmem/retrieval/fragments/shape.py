@@ -92,10 +92,6 @@ class Shape:
         result: NDArray[np.float64] = self.lengths / np.repeat(totals, self.counts)
         return result
 
-    def place(self, node: int) -> int:
-        """Return the new number of a node that stays."""
-        return int(np.searchsorted(self.numbers, node))
-
     @property
     def arrays(self) -> "list[NDArray[np.int32]]":
         """What it consists of, in the order in which `Shape` takes it."""

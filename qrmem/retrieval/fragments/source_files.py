@@ -140,17 +140,6 @@ def resolved(files: Mapping[str, SourceFile]) -> dict[str, list[Edge]]:
     }
 
 
-def labels(files: Mapping[str, SourceFile]) -> dict[tuple[str, int], str]:
-    """Return what a definition is called beside its file: a name that stays where lines move."""
-    found: dict[tuple[str, int], str] = {}
-    for path, file in files.items():
-        seen: Counter[str] = Counter()
-        for definition in file.definitions:
-            seen[definition.name] += 1
-            found[path, definition.node] = f"{definition.name} {seen[definition.name]}"
-    return found
-
-
 class Resolver:
     """Finds the definitions that calls mean, over all files of a repository."""
 
