@@ -129,30 +129,33 @@ class Semantic:
         """Return a part of W."""
         if not (self.is_clipped or self.is_printed):
             # It is its own mirror image.
-            return self.times(np.eye(self.size)[:, start:stop]).T
+            mirrored: Matrix = self.times(np.eye(self.size)[:, start:stop]).T
+            return mirrored
         return self._block(slice(start, stop), slice(0, self.size)).astype(np.float64)
 
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns, in blocks: of two that mirror each other, one is computed."""
         if self.is_printed or not self.is_clipped:
             thin = self.vectors.astype(np.float64)
-            product = thin @ (thin.T @ columns)
+            product: Matrix = thin @ (thin.T @ columns)
             if self.is_printed:
-                return columns.sum(axis=0) - product
+                printed: Matrix = columns.sum(axis=0) - product
+                return printed
             own = np.einsum("ij,ij->i", thin, thin)[:, None]  # 1, or 0 where there is no vector
             line = self.slope * product + self.shift * own * (own.T @ columns)
             # With itself a fragment has 1, not what the line says.
-            return line + (1 - self.slope - self.shift) * own * columns
-        result = np.zeros_like(columns)
+            result: Matrix = line + (1 - self.slope - self.shift) * own * columns
+            return result
+        total = np.zeros_like(columns)
         given: NDArray[Any] = columns.astype(self._type)
         blocks = [slice(at, min(at + _BLOCK, self.size)) for at in range(0, self.size, _BLOCK)]
         for n, one in enumerate(blocks):
             for other in blocks[n:]:
                 block = self._block(one, other)
-                result[one] += block @ given[other]
+                total[one] += block @ given[other]
                 if other != one:
-                    result[other] += block.T @ given[one]
-        return result
+                    total[other] += block.T @ given[one]
+        return total
 
     def diagonal(self) -> "Matrix":
         """Return 1 for every fragment with a vector; 0 as the equation is printed."""
@@ -170,7 +173,8 @@ class Semantic:
         cosines: NDArray[Any] = mine @ theirs.T
         if self.is_printed:
             return 1.0 - cosines
-        return np.maximum(cosines, 0, out=cosines)
+        np.maximum(cosines, 0, out=cosines)
+        return cosines
 
 
 def _line_by_clipping(vectors: "NDArray[np.float32]") -> tuple[float, float]:
