@@ -16,11 +16,11 @@ from pathlib import Path
 from benchmarks import multihop
 from benchmarks.search_memories import KeptEmbedder
 from qrmem.config import Settings
-from qrmem.eval.progress import Progress
+from qrmem.eval.console import Progress
+from qrmem.eval.records import Corpus
 from qrmem.eval.report.results import read_results
-from qrmem.eval.report.writing import write_report
-from qrmem.eval.running import Means, Wanted, run_task
-from qrmem.eval.tasks import Corpus
+from qrmem.eval.report.tables import write_report
+from qrmem.eval.running import RunOptions, RunSpec, run_task
 from tools.evaluation_tables import RESULTS
 
 AGAINST = "bm25:k=3"
@@ -59,11 +59,11 @@ class Recipe:
         """Return the run of the first systems alone; the others can be added to it later."""
         return replace(self, systems=self.systems[:count])
 
-    def wanted(self, data: Path) -> Wanted:
+    def spec(self, data: Path) -> RunSpec:
         """Return the run as `qrmem eval run` takes it."""
         is_kind = self.corpus in {"own", "union"}
         beside = None if is_kind else data / self.corpus
-        return Wanted(
+        return RunSpec(
             task=self.task,
             data=data / self.file,
             systems=self.systems,
@@ -131,8 +131,8 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
     settings = Settings(embedder=recipe.embedder)
     embedder = KeptEmbedder(kept / "vectors.sqlite") if recipe.embedder == "local" else None
     with Progress(quiet=False) as progress:
-        means = Means(listener=progress, embedder=embedder)
-        ran = await run_task(recipe.wanted(multihop.folder()), out, settings, means)
+        options = RunOptions(listener=progress, embedder=embedder)
+        ran = await run_task(recipe.spec(multihop.folder()), out, settings, options)
     if ran.failed:
         raise SystemExit(f"{name}: {ran.failed} items failed; see {out}")
     write_report(read_results(out), recipe.against)

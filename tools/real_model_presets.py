@@ -28,11 +28,10 @@ from servers.relay import relaying
 from benchmarks import multihop
 from qrmem.cli import main as qrmem
 from qrmem.config import Settings
-from qrmem.eval.presetting import Preset, preset_named, preset_names
+from qrmem.eval.preset import Preset, folder_of, preset_named, preset_names
 from qrmem.eval.report.results import Results, read_results
-from qrmem.eval.rundir import RunFolder
+from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.running import about
-from qrmem.eval.running_presets import folder_of
 from qrmem.graphstore import open_store
 from qrmem.llm.embedders import default_embedder
 from tools.evaluation_tables import PRESETS

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval.datasets.quality import leval
-from qrmem.eval.tasks import Corpus, load
+from qrmem.eval.datasets.reading import load
+from qrmem.eval.records import Corpus
 
 Json = Any
 

@@ -1,4 +1,4 @@
-"""`qrmem eval list|run|report`: the words, and what each does."""
+"""`qrmem eval list|run|plan|judge|build|report`: the words, and what each does."""
 
 import argparse
 from argparse import Namespace
@@ -12,9 +12,9 @@ from qrmem.errors import UsageError
 
 if TYPE_CHECKING:
     from qrmem.config import Settings
-    from qrmem.eval.progress import Progress
-    from qrmem.eval.running import Means, Wanted
-    from qrmem.eval.running_presets import Chosen
+    from qrmem.eval.console import Progress
+    from qrmem.eval.preset import PresetOptions
+    from qrmem.eval.running import RunOptions, RunSpec
     from qrmem.types import ChatModel
 
 
@@ -28,7 +28,12 @@ def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
     _run(plan)
     judge = actions.add_parser("judge", parents=[common], help="rate a run's answers by a model")
     judge.add_argument("run", metavar="FOLDER")
-    _means_of(judge)
+    _add_options(judge)
+    build = actions.add_parser("build", parents=[common], help="make a data set out of texts")
+    build.add_argument("kind", metavar="KIND", help="a builder of `qrmem eval list`")
+    build.add_argument("options", nargs="*", metavar="KEY=VALUE", help="of the builder")
+    build.add_argument("--data", required=True, metavar="PATH", help="the texts")
+    build.add_argument("--out", required=True, metavar="FOLDER", help="new or empty")
     report = actions.add_parser("report", parents=[common], help="tables and plots of a run")
     report.add_argument("runs", nargs="+", metavar="FOLDER")
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
@@ -46,10 +51,10 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
     run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
-    _means_of(run)
+    _add_options(run)
 
 
-def _means_of(run: argparse.ArgumentParser) -> None:
+def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
@@ -66,7 +71,7 @@ async def evaluate(arguments: Namespace) -> int:
 
 
 async def _list(arguments: Namespace) -> int:
-    from qrmem.eval.listing import listing, listing_lines
+    from qrmem.eval.console import listing, listing_lines
 
     output.print_result(listing(), listing_lines(), as_json=arguments.json)
     return 0
@@ -75,9 +80,9 @@ async def _list(arguments: Namespace) -> int:
 async def _run_named(arguments: Namespace) -> int:
     """Run a task or a preset, then report; exit 1 if anything failed or was left out."""
     from qrmem.cli.commands import settings_of
-    from qrmem.eval.presetting import preset_names
-    from qrmem.eval.progress import Progress
-    from qrmem.eval.rundir import RunFolder, runs_in
+    from qrmem.eval.console import Progress
+    from qrmem.eval.preset import preset_names
+    from qrmem.eval.run_folder import RunFolder, runs_in
 
     settings = settings_of(arguments)
     out = Path(arguments.out or Path("runs") / arguments.name)
@@ -107,16 +112,16 @@ async def _run_task(
 ) -> tuple[Any, list[Any]]:
     from qrmem.eval.running import run_task
 
-    wanted = _wanted(arguments)
-    return await run_task(wanted, out, settings, _means(arguments, settings, progress, chat)), []
+    spec = _spec(arguments)
+    return await run_task(spec, out, settings, _options(arguments, settings, progress, chat)), []
 
 
-def _wanted(arguments: Namespace) -> "Wanted":
-    from qrmem.eval.running import Wanted
+def _spec(arguments: Namespace) -> "RunSpec":
+    from qrmem.eval.running import RunSpec
 
     if not arguments.system:
         raise UsageError("name at least one system: --system reflection,bm25")
-    return Wanted(
+    return RunSpec(
         task=arguments.name,
         data=Path(arguments.data),
         systems=_words(arguments.system),
@@ -136,23 +141,22 @@ async def _run_preset(
     progress: "Progress",
     chat: "ChatModel | None",
 ) -> tuple[Any, list[Any]]:
-    from qrmem.eval.presetting import preset_named
-    from qrmem.eval.running_presets import run_preset
+    from qrmem.eval.preset import preset_named, run_preset
 
     return await run_preset(
         preset_named(arguments.name),
         _chosen(arguments),
         out,
         settings,
-        _means(arguments, settings, progress, chat),
+        _options(arguments, settings, progress, chat),
         told=lambda text: output.note(text, quiet=arguments.quiet),
     )
 
 
-def _chosen(arguments: Namespace) -> "Chosen":
-    from qrmem.eval.running_presets import Chosen
+def _chosen(arguments: Namespace) -> "PresetOptions":
+    from qrmem.eval.preset import PresetOptions
 
-    return Chosen(
+    return PresetOptions(
         data=Path(arguments.data),
         size=arguments.sample,
         seed=arguments.seed,
@@ -167,9 +171,8 @@ async def _plan(arguments: Namespace) -> int:
 
     from qrmem.cli.commands import settings_of
     from qrmem.eval.planning import forecasts, plan_lines
-    from qrmem.eval.presetting import preset_named, preset_names
+    from qrmem.eval.preset import preset_named, preset_names, runs_of
     from qrmem.eval.running import prepared
-    from qrmem.eval.running_presets import runs_of
 
     settings = settings_of(arguments)
     if not settings.model:
@@ -177,9 +180,9 @@ async def _plan(arguments: Namespace) -> int:
     if arguments.name in preset_names():
         runs, left = runs_of(preset_named(arguments.name), _chosen(arguments), settings)
     else:
-        runs, left = [prepared(_wanted(arguments), settings)], []
+        runs, left = [prepared(_spec(arguments), settings)], []
     plans = [(made, await forecasts(made)) for made in runs]
-    value = [{"task": m.wanted.task, "systems": [*map(asdict, f)]} for m, f in plans]
+    value = [{"task": m.spec.task, "systems": [*map(asdict, f)]} for m, f in plans]
     lines = [line for made, found in plans for line in plan_lines(made, found)]
     output.print_result(value, lines, as_json=arguments.json)
     for one in left:
@@ -187,14 +190,14 @@ async def _plan(arguments: Namespace) -> int:
     return 1 if left else 0
 
 
-def _means(
+def _options(
     arguments: Namespace, settings: "Settings", progress: "Progress", chat: "ChatModel | None"
-) -> "Means":
-    from qrmem.eval.running import Means
+) -> "RunOptions":
+    from qrmem.eval.running import RunOptions
     from qrmem.llm.caps import Caps
 
     together = settings.concurrency if settings.model else 1
-    return Means(
+    return RunOptions(
         listener=progress,
         concurrency=together if arguments.concurrency is None else arguments.concurrency,
         workers=arguments.workers,
@@ -231,8 +234,8 @@ async def _judge(arguments: Namespace) -> int:
     """Rate the answers of a run; exit 1 if some have no rating."""
     from qrmem.cli.commands import settings_of
     from qrmem.errors import MissingError
+    from qrmem.eval.console import Progress
     from qrmem.eval.judging import judge
-    from qrmem.eval.progress import Progress
 
     settings = settings_of(arguments)
     with Progress(quiet=arguments.quiet) as progress:
@@ -241,8 +244,8 @@ async def _judge(arguments: Namespace) -> int:
                 settings = settings.with_(model=settings.model or chat.name)
             if not settings.model:
                 raise MissingError("a judge is a chat model: --model and --base-url")
-            means = _means(arguments, settings, progress, chat)
-            made = await judge(Path(arguments.run), settings, means)
+            options = _options(arguments, settings, progress, chat)
+            made = await judge(Path(arguments.run), settings, options)
     missing = sum(rating.rating is None for rating in made)
     told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"
     output.note(told, quiet=arguments.quiet)
@@ -250,12 +253,22 @@ async def _judge(arguments: Namespace) -> int:
     return 1 if missing else 0
 
 
+async def _build(arguments: Namespace) -> int:
+    """Make the files of a data set."""
+    from qrmem.eval.registry import build
+
+    out = Path(arguments.out)
+    build(arguments.kind, Path(arguments.data), out, tuple(arguments.options))
+    output.note(f"built {arguments.kind} in {out}", quiet=arguments.quiet)
+    return 0
+
+
 async def _report(arguments: Namespace) -> int:
     folders = [Path(run) for run in arguments.runs]
     if len(folders) == 1:
         await _shown(folders[0], arguments)
         return 0
-    from qrmem.eval.report.comparing import write_comparison
+    from qrmem.eval.report.tables import write_comparison
 
     if arguments.json:
         raise UsageError("a comparison is Markdown and CSV; one run alone is JSON too")
@@ -265,15 +278,13 @@ async def _report(arguments: Namespace) -> int:
 
 async def _shown(folder: Path, arguments: Namespace) -> None:
     from qrmem.eval.report.results import read_results
-    from qrmem.eval.report.summary import summaries
-    from qrmem.eval.report.writing import write_report
-    from qrmem.eval.rundir import REPORT, preset_in, written
+    from qrmem.eval.report.tables import summaries, write_report
+    from qrmem.eval.run_folder import REPORT, preset_in, written
 
     name = preset_in(folder)
     if name:
-        from qrmem.eval.presetting import preset_named
-        from qrmem.eval.report.cases import cases
-        from qrmem.eval.report.presets import write_preset_report
+        from qrmem.eval.preset import preset_named
+        from qrmem.eval.report.preset_report import cases, write_preset_report
 
         preset = preset_named(name)
         single = await cases(preset, folder)
@@ -292,7 +303,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _corpus(word: str | None) -> Any:
-    from qrmem.eval.tasks import Corpus
+    from qrmem.eval.records import Corpus
 
     if word in (None, "own", "union"):
         return Corpus(word or "own")
@@ -304,5 +315,6 @@ _ACTIONS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "run": _run_named,
     "plan": _plan,
     "judge": _judge,
+    "build": _build,
     "report": _report,
 }

@@ -1,24 +1,19 @@
-"""A chat model as judge: it rates the answers of a run from 1 to 10, by a prompt of our own.
+"""A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
 
-A reply in a conversation is rated from 1 to 100, by the rounds that its question goes back to.
-
-An answer for which no rating can be read has none; that is not zero, and is said in the report.
-"""
-
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
-from qrmem.eval.bench import Bench, Tally, open_bench, resolved
-from qrmem.eval.ratings import LEAST, MOST, MOST_CHAT, Rating, add_rating, ratings
+from qrmem.eval.harness import CallCounter, Harness, open_harness, resolved
+from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
-from qrmem.eval.rundir import RunFolder, runs_in
+from qrmem.eval.run_folder import RunFolder, runs_in, written
 from qrmem.eval.runner import together
-from qrmem.eval.running import Means
-from qrmem.eval.running_presets import rest_of
+from qrmem.eval.running import RunOptions
 from qrmem.llm.caps import Amount
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
@@ -28,10 +23,65 @@ from qrmem.types import Event
 if TYPE_CHECKING:
     from qrmem.prompts.replies import RatingReply
 
+
+RATINGS = "ratings.jsonl"
+LEAST, MOST, MOST_CHAT = 1, 10, 100
+"""Of an answer; the paper's judge has 100 for a reply in a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What a judge made of one answer.
+
+    Attributes:
+        rating: 1 to `most`; `None` where none could be read, or it was out of range.
+        judge: the model that rated.
+    """
+
+    system: str
+    item: str
+    rating: int | None
+    reason: str
+    judge: str
+    most: int = MOST
+
+    @property
+    def share(self) -> float | None:
+        """The rating as a share of the best one."""
+        return None if self.rating is None else self.rating / self.most
+
+
+def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
+    """Return the ratings of a run by (system, item), the last of each.
+
+    A line that cannot be read was being written when the judge was stopped: it is no rating.
+    """
+    found: dict[tuple[str, str], Rating] = {}
+    for line in _lines(folder / RATINGS):
+        try:
+            one = Rating(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        found[one.system, one.item] = one
+    return found
+
+
+def add_rating(folder: Path, rating: Rating) -> None:
+    """Write a rating down, on a line of its own whatever stands before it."""
+    path = folder / RATINGS
+    is_cut = path.exists() and not path.read_bytes().endswith(b"\n")
+    with written(path), path.open("a", encoding="utf-8") as file:
+        file.write(("\n" if is_cut else "") + json.dumps(asdict(rating), ensure_ascii=False) + "\n")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
 _REPLY = 256
 
 
-async def judge(folder: Path, settings: Settings, means: Means) -> list[Rating]:
+async def judge(folder: Path, settings: Settings, options: RunOptions) -> list[Rating]:
     """Rate every answer of a run, or of a preset's, that has none yet; return what was made now.
 
     Raises:
@@ -41,13 +91,15 @@ async def judge(folder: Path, settings: Settings, means: Means) -> list[Rating]:
     """
     made: list[Rating] = []
     for run in runs_in(folder):
-        rated, used = await _judged(run, settings, means)
+        rated, used = await _judged(run, settings, options)
         made += rated
-        means = replace(means, caps=rest_of(means.caps, used))
+        options = replace(options, caps=rest_of(options.caps, used))
     return made
 
 
-async def _judged(folder: Path, settings: Settings, means: Means) -> tuple[list[Rating], Amount]:
+async def _judged(
+    folder: Path, settings: Settings, options: RunOptions
+) -> tuple[list[Rating], Amount]:
     run = RunFolder(folder)
     run.config()
     items = {item.id: item for item in run.items()}
@@ -58,48 +110,54 @@ async def _judged(folder: Path, settings: Settings, means: Means) -> tuple[list[
     waiting = [
         row
         for key, row in run.rows().items()
-        if not row.error and not row.found.is_ranking
+        if not row.error and not row.prediction.is_ranking
         if key not in known or known[key].rating is None
     ]
-    return await _rated(waiting, items, folder, settings, means)
+    return await _rated(waiting, items, folder, settings, options)
 
 
 async def _rated(
-    rows: Sequence[Row], items: Mapping[str, Item], folder: Path, settings: Settings, means: Means
+    rows: Sequence[Row],
+    items: Mapping[str, Item],
+    folder: Path,
+    settings: Settings,
+    options: RunOptions,
 ) -> tuple[list[Rating], Amount]:
     made: list[Rating] = []
-    async with open_bench(
+    async with open_harness(
         resolved(settings).with_(embedder="none"),
         folder,
-        chat=means.chat,
-        caps=means.caps,
-        listener=means.listener,
+        chat=options.chat,
+        caps=options.caps,
+        listener=options.listener,
         record=lambda entry: None,
-    ) as bench:
-        bench.listener(Event("items", {"total": len(rows)}))
+    ) as harness:
+        harness.listener(Event("items", {"total": len(rows)}))
         queue = iter(rows)
 
         async def work() -> None:
             for row in queue:
-                one = await _rating(bench, items[row.item], row)
+                one = await _rating(harness, items[row.item], row)
                 made.append(one)
                 add_rating(folder, one)
                 error = "" if one.rating else one.reason
-                bench.listener(Event("item", {"item": row.item, "error": error}))
-                bench.tell_paid()
+                harness.listener(Event("item", {"item": row.item, "error": error}))
+                harness.tell_paid()
 
-        await together(work, max(1, min(means.concurrency, len(rows))))
-        return made, bench.model.used if bench.model else Amount()
+        await together(work, max(1, min(options.concurrency, len(rows))))
+        return made, harness.model.used if harness.model else Amount()
 
 
-async def _rating(bench: Bench, item: Item, row: Row) -> Rating:
-    run = bench.reader(Tally(bench.listener))
+async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
+    run = harness.reader(CallCounter(harness.listener))
     assert run.meter is not None
-    caller = Caller(run.meter, TokenBudget(bench.tools.counter))
-    model = bench.settings.model
-    most = MOST_CHAT if row.found.rounds else MOST
+    caller = Caller(run.meter, TokenBudget(harness.tools.counter))
+    model = harness.settings.model
+    most = MOST_CHAT if row.prediction.rounds else MOST
     try:
-        said = await (_chat_rated if row.found.rounds else _answer_rated)(caller, bench, item, row)
+        said = await (_chat_rated if row.prediction.rounds else _answer_rated)(
+            caller, harness, item, row
+        )
     except ModelOutputError as exc:
         return Rating(row.system, row.item, None, str(exc)[:200], model, most)
     rating = said.rating if LEAST <= said.rating <= most else None
@@ -107,7 +165,7 @@ async def _rating(bench: Bench, item: Item, row: Row) -> Rating:
     return Rating(row.system, row.item, rating, reason, model, most)
 
 
-async def _answer_rated(caller: Caller, bench: Bench, item: Item, row: Row) -> "RatingReply":
+async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> "RatingReply":
     called = await caller.call(
         catalogue.RATE,
         lambda kept: catalogue.RateInputs(
@@ -115,16 +173,16 @@ async def _answer_rated(caller: Caller, bench: Bench, item: Item, row: Row) -> "
             reference=_reference(item),
             given=_given(kept[0]),
         ),
-        [row.found.text.split(" ")],
-        window=bench.settings.window,
+        [row.prediction.text.split(" ")],
+        window=harness.settings.window,
         reply=_REPLY,
     )
     return called.value
 
 
-async def _chat_rated(caller: Caller, bench: Bench, item: Item, row: Row) -> "RatingReply":
+async def _chat_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> "RatingReply":
     """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
-    history = [fenced(made.text) for made in row.found.rounds if made.id in item.gold]
+    history = [fenced(made.text) for made in row.prediction.rounds if made.id in item.gold]
     called = await caller.call(
         catalogue.RATE_CHAT,
         lambda kept: catalogue.RateChatInputs(
@@ -133,8 +191,8 @@ async def _chat_rated(caller: Caller, bench: Bench, item: Item, row: Row) -> "Ra
             question=fenced(item.question),
             given=_given(kept[1]),
         ),
-        [history[::-1], row.found.text.split(" ")],
-        window=bench.settings.window,
+        [history[::-1], row.prediction.text.split(" ")],
+        window=harness.settings.window,
         reply=_REPLY,
     )
     return called.value

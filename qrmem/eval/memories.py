@@ -50,7 +50,7 @@ class Build:
 
 
 @dataclass(slots=True)
-class Shelf:
+class OpenMemory:
     """A memory that is open.
 
     Attributes:
@@ -92,22 +92,22 @@ class Memories:
         self._embedder = embedder
         self._record = record
         self._listener = listener
-        self._open: OrderedDict[str, Shelf] = OrderedDict()
+        self._open: OrderedDict[str, OpenMemory] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def use(self, context: Context, build: Build) -> AsyncIterator[Shelf]:
+    async def use(self, context: Context, build: Build) -> AsyncIterator[OpenMemory]:
         """Open the memory of a context, built first where it is not there, complete."""
         key = memory_key(context, build, self._settings)
         async with self._locks.setdefault(key, asyncio.Lock()):
-            shelf = self._open.get(key) or await self._opened(key, context, build)
-            self._open[key] = shelf
+            memory = self._open.get(key) or await self._opened(key, context, build)
+            self._open[key] = memory
             self._open.move_to_end(key)
-            shelf.users += 1
+            memory.users += 1
         try:
-            yield shelf
+            yield memory
         finally:
-            shelf.users -= 1
+            memory.users -= 1
             await self._close_idle(IDLE)
 
     async def close(self) -> None:
@@ -115,15 +115,15 @@ class Memories:
         await self._close_idle(0)
 
     async def _close_idle(self, keep: int) -> None:
-        idle = [key for key, shelf in self._open.items() if not shelf.users]
+        idle = [key for key, memory in self._open.items() if not memory.users]
         for key in idle[: max(0, len(self._open) - keep)]:
             await self._open.pop(key).store.close()
 
-    async def _opened(self, key: str, context: Context, build: Build) -> Shelf:
+    async def _opened(self, key: str, context: Context, build: Build) -> OpenMemory:
         async with _alone(self._folder / f"{key}.lock"):
             return await self._opened_alone(key, context, build)
 
-    async def _opened_alone(self, key: str, context: Context, build: Build) -> Shelf:
+    async def _opened_alone(self, key: str, context: Context, build: Build) -> OpenMemory:
         is_local = build.reader == "local"
         settings = self._settings.with_(
             namespace=NAMESPACE,
@@ -143,7 +143,7 @@ class Memories:
             raise
         searcher = Searcher(store, NAMESPACE, self._embedder)
         titles = {document.id or "": document.title for document in context.documents}
-        return Shelf(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
+        return OpenMemory(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
 
     def _info(self, settings: Settings) -> NamespaceInfo:
         return NamespaceInfo(

@@ -17,8 +17,8 @@ from typing import Any
 from qrmem.agents.state import silent
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
-from qrmem.eval.running import Means, Prepared, run_made
-from qrmem.eval.shortening import SHORT_ENOUGH
+from qrmem.eval.runner import SHORT_ENOUGH
+from qrmem.eval.running import PreparedRun, RunOptions, run_made
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.types import ChatReply, ChatRequest
 
@@ -114,17 +114,17 @@ def _words(text: str, count: int) -> str:
     return " ".join(text.split()[:count])
 
 
-async def forecasts(made: Prepared) -> list[Forecast]:
+async def forecasts(made: PreparedRun) -> list[Forecast]:
     """Return what each system of a run would use; nothing is sent."""
     least, most = [await _rehearsed(made, answers=answers) for answers in (True, False)]
     return [Forecast(name, least[name], most[name]) for name in least]
 
 
-async def _rehearsed(made: Prepared, *, answers: bool) -> dict[str, Spent]:
+async def _rehearsed(made: PreparedRun, *, answers: bool) -> dict[str, Spent]:
     rehearsed = replace(made, items=made.items[:REHEARSED])
-    means = Means(listener=silent, chat=StandIn(made.settings.model, answers=answers))
+    options = RunOptions(listener=silent, chat=StandIn(made.settings.model, answers=answers))
     with TemporaryDirectory() as folder:
-        await run_made(rehearsed, Path(folder), means)
+        await run_made(rehearsed, Path(folder), options)
         results = read_results(Path(folder))
     contexts = len({item.context for item in made.items})
     here = len({item.context for item in rehearsed.items})
@@ -139,7 +139,9 @@ async def _rehearsed(made: Prepared, *, answers: bool) -> dict[str, Spent]:
 
 def _is_built_for_each(result: Result) -> bool:
     """Whether a memory is built for each question, and not for its context."""
-    return 1 < len(result.rows) == len({row.found.memory for row in result.rows.values()} - {""})
+    return (
+        1 < len(result.rows) == len({row.prediction.memory for row in result.rows.values()} - {""})
+    )
 
 
 def _all(result: Result, items: float, buildings: float) -> Spent:
@@ -157,10 +159,10 @@ def _all(result: Result, items: float, buildings: float) -> Spent:
     )
 
 
-def plan_lines(made: Prepared, found: Sequence[Forecast]) -> list[str]:
+def plan_lines(made: PreparedRun, found: Sequence[Forecast]) -> list[str]:
     """Return a plan for people."""
     head = (
-        f"{made.wanted.task}: {len(made.items)} items, {made.settings.model}, window "
+        f"{made.spec.task}: {len(made.items)} items, {made.settings.model}, window "
         f"{made.settings.window}; rehearsed on {min(REHEARSED, len(made.items))}, nothing was sent"
     )
     return [head, *(f"  {one.system:24} {_between(one.least, one.most)}" for one in found)]

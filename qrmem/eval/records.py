@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from qrmem.types import Document, Status, Step, Usage
 
+Rule = Literal["hotpotqa", "musique", "longbench"]
+"""Whose F1 a data set is scored by."""
 WHOLE = "whole"
 """Label `answers` of a question whose answer is compared as it is, such as a summary."""
 
@@ -52,6 +55,19 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Corpus:
+    """What questions are asked of.
+
+    Attributes:
+        kind: `own` (each question's own passages), `union` (of all questions together) or `file`.
+        path: of the corpus, for `file`.
+    """
+
+    kind: str = "own"
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file that data came from.
 
@@ -93,7 +109,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Prediction:
     """What a system gave for one item, before it is shortened and scored.
 
     Attributes:
@@ -139,7 +155,7 @@ class Row:
 
     item: str
     system: str
-    found: Found = field(default_factory=Found)
+    prediction: Prediction = field(default_factory=Prediction)
     short: str = ""
     seconds: float = 0.0
     error: str = ""

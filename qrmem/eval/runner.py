@@ -3,24 +3,68 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from qrmem.errors import AccessRefused, CapReached, MissingError, OutOfReach
-from qrmem.eval.bench import Bench
-from qrmem.eval.records import Dataset, Item, Row
-from qrmem.eval.rundir import RunFolder
-from qrmem.eval.shortening import shortened
-from qrmem.eval.systems import System
+from qrmem.errors import AccessRefused, CapReached, MissingError, ModelOutputError, OutOfReach
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.records import WHOLE, Dataset, Item, Prediction, Row
+from qrmem.eval.registry import System
+from qrmem.eval.run_folder import RunFolder
 from qrmem.llm.caps import Amount
-from qrmem.types import Event
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
+from qrmem.prompts import catalogue, fenced
+from qrmem.types import Event, Usage
+
+SHORT_ENOUGH = 5
+"""Words up to which an answer is short already."""
+REPLY = 128
+
+
+async def shortened(harness: Harness, item: Item, found: Prediction) -> tuple[Prediction, str]:
+    """Return the short form of an answer, and what was found with the step's own cost in it."""
+    if "repository" in item.labels or found.rounds:
+        return found, found.text  # code is compared as it is, and a judge reads a reply whole
+    text = " ".join(found.text.split())
+    if item.labels.get("answers") == WHOLE:
+        return found, text
+    if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
+        return found, text
+    if harness.model is None:
+        return found, text
+    calls = CallCounter(harness.listener)
+    short = await _by_model(harness, item, text, calls)
+    online = {**found.usage.online, **calls.stages}
+    return replace(found, usage=Usage(found.usage.construction, online)), short
+
+
+async def _by_model(harness: Harness, item: Item, text: str, calls: CallCounter) -> str:
+    run = harness.reader(calls)
+    assert run.meter is not None
+    caller = Caller(run.meter, TokenBudget(harness.tools.counter))
+    words = text.split()
+    try:
+        called = await caller.call(
+            catalogue.SHORT_ANSWER,
+            lambda kept: catalogue.ShortAnswerInputs(
+                question=f"Question: {item.question}", given=fenced(" ".join(kept[0]))
+            ),
+            [words],
+            window=harness.settings.window,
+            reply=REPLY,
+        )
+    except ModelOutputError:
+        return text
+    return " ".join(called.value.answer.split())
+
 
 FATAL = (AccessRefused, CapReached, MissingError, OutOfReach)
 """What would fail for every other item too: the run stops, and what is done is kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunStats:
     """What one run did.
 
     Attributes:
@@ -33,9 +77,9 @@ class Ran:
     reused: int = 0
     used: Amount = field(default_factory=Amount)
 
-    def plus(self, other: "Ran") -> "Ran":
+    def plus(self, other: "RunStats") -> "RunStats":
         """Return what two runs did together."""
-        return Ran(
+        return RunStats(
             self.done + other.done,
             self.failed + other.failed,
             self.reused + other.reused,
@@ -44,14 +88,14 @@ class Ran:
 
 
 async def run(
-    bench: Bench,
+    harness: Harness,
     dataset: Dataset,
     items: Sequence[Item],
     systems: Mapping[str, System],
     folder: RunFolder,
     *,
     concurrency: int = 1,
-) -> Ran:
+) -> RunStats:
     """Run every system over every item that has no result yet; failed ones are tried again.
 
     Raises:
@@ -60,21 +104,21 @@ async def run(
     """
     known = {key for key, row in folder.rows().items() if not row.error}
     todo = [(name, item) for item in items for name in systems if (name, item.id) not in known]
-    bench.listener(Event("items", {"total": len(todo)}))
+    harness.listener(Event("items", {"total": len(todo)}))
     counts = {"done": 0, "failed": 0}
     queue = iter(todo)
 
     async def work() -> None:
         for name, item in queue:
-            row = await _one(bench, dataset, item, name, systems[name])
+            row = await _one(harness, dataset, item, name, systems[name])
             folder.add(row)
             counts["failed" if row.error else "done"] += 1
-            bench.listener(Event("item", {"system": name, "item": item.id, "error": row.error}))
-            bench.tell_paid()
+            harness.listener(Event("item", {"system": name, "item": item.id, "error": row.error}))
+            harness.tell_paid()
 
     await together(work, max(1, min(concurrency, len(todo))))
-    used = bench.model.used if bench.model else Amount()
-    return Ran(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
+    used = harness.model.used if harness.model else Amount()
+    return RunStats(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
 
 
 async def together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
@@ -88,11 +132,11 @@ async def together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _one(bench: Bench, dataset: Dataset, item: Item, name: str, system: System) -> Row:
+async def _one(harness: Harness, dataset: Dataset, item: Item, name: str, system: System) -> Row:
     began = time.monotonic()
     try:
-        found = await system(item, dataset.contexts[item.context], bench)
-        found, short = await shortened(bench, item, found)
+        found = await system(item, dataset.contexts[item.context], harness)
+        found, short = await shortened(harness, item, found)
     except FATAL:
         raise
     except Exception as exc:
@@ -105,7 +149,7 @@ async def _one(bench: Bench, dataset: Dataset, item: Item, name: str, system: Sy
     return Row(
         item=item.id,
         system=name,
-        found=found,
+        prediction=found,
         short=short,
         seconds=round(time.monotonic() - began, 4),
     )

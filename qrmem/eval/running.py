@@ -1,31 +1,36 @@
-"""One `qrmem eval run`: what was asked for becomes a configuration, a folder, and a run in it."""
+"""One `qrmem eval run`: a specification becomes a configuration, a folder, and a run in it."""
 
+import asyncio
+import multiprocessing
 import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.eval.arranging import Arrangement, arranged
-from qrmem.eval.bench import open_bench, price_of, require, resolved
-from qrmem.eval.records import Dataset, Item
-from qrmem.eval.rundir import RunFolder
-from qrmem.eval.runner import Ran, run
-from qrmem.eval.sampling import sample, sample_digest
-from qrmem.eval.systems import System, parse, ranks
-from qrmem.eval.tasks import Corpus, load
+from qrmem.eval.datasets.arranging import Arrangement, arranged
+from qrmem.eval.datasets.reading import load
+from qrmem.eval.harness import open_harness, price_of, require, resolved
+from qrmem.eval.records import Corpus, Dataset, Item
+from qrmem.eval.registry import System, needs, parse, ranks
+from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.runner import RunStats, run
+from qrmem.eval.statistics import sample, sample_digest
 from qrmem.llm.caps import Caps
-from qrmem.types import ChatModel, Embedder, Listener
+from qrmem.types import ChatModel, Embedder, Event, Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a run is to be; two runs of the same `Wanted` give the same results.
+class RunSpec:
+    """What a run is to be; two runs of the same `RunSpec` give the same results.
 
     Attributes:
         task: name of a task.
@@ -51,7 +56,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class RunOptions:
     """With what a run is made; none of it shapes a result.
 
     Attributes:
@@ -76,17 +81,17 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRun:
     """A run that was checked and has its data."""
 
-    wanted: Wanted
+    spec: RunSpec
     settings: Settings
     systems: Mapping[str, System]
     dataset: Dataset
     items: Sequence[Item]
 
 
-async def run_task(wanted: Wanted, out: Path, settings: Settings, means: Means) -> Ran:
+async def run_task(spec: RunSpec, out: Path, settings: Settings, options: RunOptions) -> RunStats:
     """Run a task in a folder; the same call again goes on where the last one stopped.
 
     Raises:
@@ -94,81 +99,83 @@ async def run_task(wanted: Wanted, out: Path, settings: Settings, means: Means) 
         MissingError: a system needs a model, an embedder or an extra that is not there.
         CapReached: a cap was reached.
     """
-    return await run_made(prepared(wanted, settings), out, means)
+    return await run_made(prepared(spec, settings), out, options)
 
 
-async def run_made(made: Prepared, out: Path, means: Means) -> Ran:
+async def run_made(made: PreparedRun, out: Path, options: RunOptions) -> RunStats:
     """Run what was prepared; see `run_task`."""
     with RunFolder(out).begin(configuration(made), made.items) as folder:
-        if means.workers > 1:
-            from qrmem.eval.workers import run_by_workers
+        if options.workers > 1:
+            from qrmem.eval.running import run_by_workers
 
-            return await run_by_workers(made, folder, means)
-        return await run_prepared(made, folder, means, made.items)
+            return await run_by_workers(made, folder, options)
+        return await run_prepared(made, folder, options, made.items)
 
 
-def prepared(wanted: Wanted, settings: Settings) -> Prepared:
-    """Check what is wanted, and load and sample its data."""
+def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
+    """Check a specification, and load and sample its data."""
     settings = resolved(settings)
     systems: dict[str, System] = {}
-    for word in wanted.systems:
+    for word in spec.systems:
         systems[word] = parse(word)
-        require(systems[word].needs, settings, word)
-        if wanted.retrieve and not ranks(systems[word]):
+        require(needs(systems[word]), settings, word)
+        if spec.retrieve and not ranks(systems[word]):
             raise UsageError(f"the system {word!r} only answers; leave it or --retrieve out")
     if not systems:
         raise UsageError("name at least one system: --system reflection,bm25")
-    dataset = load(wanted.task, wanted.data, wanted.corpus)
-    if wanted.arrange is not None:
-        dataset = arranged(dataset, wanted.arrange)
-    if wanted.skip:
-        dataset = replace(dataset, items=dataset.items[wanted.skip :])
+    dataset = load(spec.task, spec.data, spec.corpus)
+    if spec.arrange is not None:
+        dataset = arranged(dataset, spec.arrange)
+    if spec.skip:
+        dataset = replace(dataset, items=dataset.items[spec.skip :])
     if not dataset.items:
-        raise UsageError(f"no item is left of {wanted.data} after the first {wanted.skip}")
-    items = sample(dataset.items, wanted.size, wanted.seed, wanted.strata)
-    return Prepared(wanted, settings, systems, dataset, items)
+        raise UsageError(f"no item is left of {spec.data} after the first {spec.skip}")
+    items = sample(dataset.items, spec.size, spec.seed, spec.strata)
+    return PreparedRun(spec, settings, systems, dataset, items)
 
 
 async def run_prepared(
-    made: Prepared, folder: RunFolder, means: Means, items: Sequence[Item]
-) -> Ran:
+    made: PreparedRun, folder: RunFolder, options: RunOptions, items: Sequence[Item]
+) -> RunStats:
     """Run some of a run's items in this process."""
-    async with open_bench(
+    async with open_harness(
         made.settings,
         folder.path,
-        chat=means.chat,
-        embedder=means.embedder,
-        caps=means.caps,
-        listener=means.listener,
+        chat=options.chat,
+        embedder=options.embedder,
+        caps=options.caps,
+        listener=options.listener,
         record=folder.add_memory,
-        force=made.wanted.force,
-        retrieve=made.wanted.retrieve,
-    ) as bench:
-        concurrency = means.concurrency
-        return await run(bench, made.dataset, items, made.systems, folder, concurrency=concurrency)
+        force=made.spec.force,
+        retrieve=made.spec.retrieve,
+    ) as harness:
+        concurrency = options.concurrency
+        return await run(
+            harness, made.dataset, items, made.systems, folder, concurrency=concurrency
+        )
 
 
-def configuration(made: Prepared) -> dict[str, Any]:
+def configuration(made: PreparedRun) -> dict[str, Any]:
     """Return everything that shapes the results, and, under `about`, where they were made."""
-    wanted, settings, dataset, items = made.wanted, made.settings, made.dataset, made.items
+    spec, settings, dataset, items = made.spec, made.settings, made.dataset, made.items
     price = price_of(settings)
     return {
-        "task": wanted.task,
-        "corpus": wanted.corpus.kind,
+        "task": spec.task,
+        "corpus": spec.corpus.kind,
         "files": [
             {"name": f.path.name, "sha256": f.sha256, "verified": f.verified} for f in dataset.files
         ],
         "items": {"n": len(items), "of": len(dataset.items), "sample": sample_digest(items)},
-        "size": wanted.size,
-        "seed": wanted.seed,
-        **({"skip": wanted.skip} if wanted.skip else {}),
-        "arrange": asdict(wanted.arrange) if wanted.arrange else None,
-        "strata": {label: dict(counts) for label, counts in wanted.strata.items()},
-        "answers": "none" if wanted.retrieve else "forced" if wanted.force else "may abstain",
+        "size": spec.size,
+        "seed": spec.seed,
+        **({"skip": spec.skip} if spec.skip else {}),
+        "arrange": asdict(spec.arrange) if spec.arrange else None,
+        "strata": {label: dict(counts) for label, counts in spec.strata.items()},
+        "answers": "none" if spec.retrieve else "forced" if spec.force else "may abstain",
         "settings": {name: getattr(settings, name) for name in _SHAPING},
         "price": asdict(price) if price else None,
         "prompts": _prompts() if settings.model else {},
-        "systems": list(wanted.systems),
+        "systems": list(spec.systems),
         "about": about(),
     }
 
@@ -224,3 +231,49 @@ def _git_hash() -> str:
     except OSError:
         return ""
     return commit.stdout.strip() + ("+" if changes.stdout.strip() else "")
+
+
+POLL = 0.5
+"""Seconds between two looks at how far the workers are."""
+
+
+async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptions) -> RunStats:
+    """Run everything that has no result yet by several processes, and wait for all of them."""
+    known = sum(not row.error for row in folder.rows().values())
+    options.listener(Event("items", {"total": len(made.items) * len(made.systems) - known}))
+    # Not forked: threads of the embedder or the database would not survive it.
+    context = multiprocessing.get_context("spawn")
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
+        working = [
+            loop.run_in_executor(
+                pool,
+                _work,
+                made.spec,
+                made.settings,
+                folder.path,
+                (number, options.workers),
+                options.concurrency,
+            )
+            for number in range(options.workers)
+        ]
+        done = asyncio.gather(*working)
+        seen = folder.count()
+        while not done.done():
+            await asyncio.wait([done], timeout=POLL)
+            now = folder.count()
+            for _ in range(now - seen):
+                options.listener(Event("item", {"error": ""}))
+            seen = now
+        rans = await done
+    return reduce(RunStats.plus, rans)
+
+
+def _work(
+    spec: RunSpec, settings: Settings, path: Path, shard: tuple[int, int], concurrency: int
+) -> RunStats:
+    number, of = shard
+    made = prepared(spec, settings)
+    options = RunOptions(listener=silent, concurrency=concurrency)
+    folder = RunFolder(path, worker=number)
+    return asyncio.run(run_prepared(made, folder, options, made.items[number::of]))

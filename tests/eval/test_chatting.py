@@ -16,8 +16,8 @@ from qrmem.config import Settings
 from qrmem.eval.judging import judge
 from qrmem.eval.records import Row
 from qrmem.eval.report.results import read_results
-from qrmem.eval.rundir import RunFolder
-from qrmem.eval.running import Means, Wanted, run_task
+from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.running import RunOptions, RunSpec, run_task
 from qrmem.llm.token_budget import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
@@ -82,9 +82,9 @@ async def played(
     turns: list[tuple[str, str]] = TURNS,
     out: str = "r",
 ) -> Row:
-    wanted = Wanted(task="mtbenchplus", data=session(Path("s.json"), turns), systems=(system,))
+    spec = RunSpec(task="mtbenchplus", data=session(Path("s.json"), turns), systems=(system,))
     settings = Settings(model="chatter", embedder="none", window=window)
-    await run_task(wanted, Path(out), settings, Means(listener=silent, chat=chat))
+    await run_task(spec, Path(out), settings, RunOptions(listener=silent, chat=chat))
     (row,) = RunFolder(Path(out)).rows().values()
     assert not row.error
     return row
@@ -113,17 +113,17 @@ async def test_memochat_takes_notes_after_ten_lines_and_two_stay() -> None:
     assert "The sea: A line." not in earlier
     assert "Make it shorter." in latest, "the last two lines stay"
     assert "Write a line on the sea." not in latest
-    assert row.found.text == "reply 7"
-    assert [made.replied for made in row.found.rounds] == [f"reply {n}" for n in range(1, 7)]
+    assert row.prediction.text == "reply 7"
+    assert [made.replied for made in row.prediction.rounds] == [f"reply {n}" for n in range(1, 7)]
 
 
 async def test_what_memochat_asks_of_the_model_is_counted_by_what_for() -> None:
     chat = Chatter(memo=memos("1-10|All|Everything."), pick=notes(1))
     row = await played("memochat", chat)
-    calls = {stage: used.calls for stage, used in row.found.usage.online.items()}
+    calls = {stage: used.calls for stage, used in row.prediction.usage.online.items()}
     assert calls == {"memo": 1, "pick": 3, "reply": 7} == Counter(r.stage for r in chat.requests)
-    assert [step.action for step in row.found.steps][-2:] == ["pick", "reply"]
-    assert {"turn-00", "turn-05"} <= set(row.found.read)
+    assert [step.action for step in row.prediction.steps][-2:] == ["pick", "reply"]
+    assert {"turn-00", "turn-05"} <= set(row.prediction.read)
 
 
 async def test_memochat_takes_notes_of_few_long_lines_too() -> None:
@@ -142,7 +142,7 @@ async def test_of_notes_that_cannot_be_read_two_lines_stand_for_all(said: str) -
     note = chats[0].of("pick")[0].splitlines()[2]
     assert note.startswith("1. not sorted: ")
     assert len(re.findall(r"User: |Reply: ", note)) == 2
-    assert first.found.text == again.found.text
+    assert first.prediction.text == again.prediction.text
     assert chats[0].of("pick") == chats[1].of("pick"), "what is drawn is drawn again"
 
 
@@ -164,7 +164,7 @@ async def test_chat_memory_recalls_rounds_in_the_order_of_time() -> None:
     assert earlier.index("turn 00") < earlier.index("turn 01")
     assert "turn 05" in latest
     assert "turn 02" not in latest, "of the latest rounds 1,000 tokens"
-    assert sorted(row.found.ranked) == IDS
+    assert sorted(row.prediction.ranked) == IDS
     (found,) = read_results(Path("r")).systems.values()
     assert found.scores["recall@5"] == {"session-0": 1.0}
 
@@ -182,8 +182,8 @@ async def test_chat_with_the_latest_rounds_alone_keeps_those_that_fit() -> None:
     chat = Chatter()
     row = await played("latest-chat", chat, turns=[*long, TURNS[-1]])
     assert "Earlier:\n(nothing)" in chat.of("reply")[-1]
-    assert row.found.read
-    assert set(row.found.read) == set(IDS[-len(row.found.read) :])
+    assert row.prediction.read
+    assert set(row.prediction.read) == set(IDS[-len(row.prediction.read) :])
     (found,) = read_results(Path("r")).systems.values()
     assert not found.scores, "it ranks nothing"
 
@@ -220,9 +220,9 @@ def test_without_a_model_the_turns_are_ranked_and_nothing_is_answered(
 
 async def test_other_questions_are_no_sessions() -> None:
     hotpot = Path(__file__).parent / "data" / "hotpot.json"
-    wanted = Wanted(task="hotpotqa", data=hotpot, systems=("memochat", "fragment-chat"), size=1)
+    spec = RunSpec(task="hotpotqa", data=hotpot, systems=("memochat", "fragment-chat"), size=1)
     settings = Settings(model="chatter", embedder="none")
-    ran = await run_task(wanted, Path("r"), settings, Means(listener=silent, chat=Chatter()))
+    ran = await run_task(spec, Path("r"), settings, RunOptions(listener=silent, chat=Chatter()))
     assert ran.failed == 2
     for row in RunFolder(Path("r")).rows().values():
         assert row.error == (
@@ -234,7 +234,7 @@ async def test_the_judge_sees_the_rounds_that_the_question_goes_back_to() -> Non
     await played("fragment-chat", Chatter())
     rater = Chatter(rate=lambda request: json.dumps({"reasoning": "true", "rating": 83}))
     settings = Settings(model="chatter", embedder="none")
-    (made,) = await judge(Path("r"), settings, Means(listener=silent, chat=rater))
+    (made,) = await judge(Path("r"), settings, RunOptions(listener=silent, chat=rater))
     assert (made.rating, made.most) == (83, 100)
     (seen,) = rater.of("rate")
     assert "Tell me how a bell is cast.\nReply: reply 1" in seen
@@ -252,7 +252,7 @@ async def test_a_rating_out_of_range_or_unreadable_is_missing(said: str) -> None
     await played("latest-chat", Chatter())
     rater = Chatter(rate=lambda request: said)
     settings = Settings(model="chatter", embedder="none")
-    (made,) = await judge(Path("r"), settings, Means(listener=silent, chat=rater))
+    (made,) = await judge(Path("r"), settings, RunOptions(listener=silent, chat=rater))
     assert made.rating is None
     (found,) = read_results(Path("r")).systems.values()
     assert found.mean("rating") is None
@@ -286,7 +286,7 @@ def test_answers_without_a_rating_are_counted_in_the_report() -> None:
         await played("latest-chat", Chatter())
         rater = Chatter(rate=lambda request: "I would rather not.")
         settings = Settings(model="chatter", embedder="none")
-        await judge(Path("r"), settings, Means(listener=silent, chat=rater))
+        await judge(Path("r"), settings, RunOptions(listener=silent, chat=rater))
 
     asyncio.run(judged())
     assert main(["eval", "report", "r"]) == 0

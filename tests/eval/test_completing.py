@@ -10,8 +10,8 @@ from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.eval.report.results import read_results
-from qrmem.eval.rundir import RunFolder
-from qrmem.eval.running import Means, Wanted, run_task
+from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.running import RunOptions, RunSpec, run_task
 from qrmem.types import ChatReply, ChatRequest
 
 DATA = Path(__file__).parent / "data"
@@ -19,7 +19,7 @@ CART = "def total(items):\n    count = 0\n    for item in items:\n        count 
 ITEM = (
     "# Items, to count.\nclass Item:\n    def __init__(self, price):\n        self.price = price\n"
 )
-COUNT = "def reckon(basket):\n    tally = 0\n    return tally\n"
+COUNT = "def reckon(basket):\n    calls = 0\n    return calls\n"
 ROUNDED = "def rounded(amount, cents):\n    return amount // cents * cents\n"
 GUESSES = ("zebra(stripes)", "giraffe(neck)", "        count += item.price")
 SYSTEMS = "complete:rounds=0,complete,complete:alpha=0.5,repocoder,complete:oracle=true"
@@ -47,9 +47,9 @@ def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:
         asked = [body["messages"][-1]["content"] for body in server.stats.bodies]
     rows = {row.system: row for row in RunFolder(Path("r")).rows().values()}
     assert not any(row.error for row in rows.values())
-    assert len(rows["repocoder"].found.steps) == 2
-    assert rows["complete:rounds=0"].found.read == ()
-    assert rows["complete"].found.ranked == ("shop/item.py",)
+    assert len(rows["repocoder"].prediction.steps) == 2
+    assert rows["complete:rounds=0"].prediction.read == ()
+    assert rows["complete"].prediction.ranked == ("shop/item.py",)
     completions = [text for text in asked if "the code to go on with" in text]
     alone, helped = sorted(set(completions), key=len)
     assert "# class Item:" in helped
@@ -86,22 +86,22 @@ async def test_the_best_of_several_rounds_counts_and_all_of_them_cost(data: str)
         ("repocoder:top=1:rounds=4", 0.0),
     ):
         out = Path(system.replace(":", "-"))
-        wanted = Wanted(task="repoeval-line", data=Path(data), systems=(system,))
-        await run_task(wanted, out, settings, Means(listener=silent, chat=Guesser(*GUESSES)))
+        spec = RunSpec(task="repoeval-line", data=Path(data), systems=(system,))
+        await run_task(spec, out, settings, RunOptions(listener=silent, chat=Guesser(*GUESSES)))
         (found,) = read_results(out).systems.values()
         assert found.scores["code_em"] == {"own_shop/0": right}
         assert found.online.calls == 4
         (row,) = found.rows.values()
         # The last round sees what the first one saw, and is answered out of the cache.
-        assert [step.reason for step in row.found.steps] == [*GUESSES, GUESSES[0]]
+        assert [step.reason for step in row.prediction.steps] == [*GUESSES, GUESSES[0]]
 
 
 async def test_each_round_is_asked_with_what_the_one_before_predicted(data: str) -> None:
     (Path(data) / "repositories" / "own_shop" / "shop" / "count.py").write_text(COUNT)
-    chat = Guesser("tally = reckon(basket)", "x")
-    wanted = Wanted(task="repoeval-line", data=Path(data), systems=("repocoder:top=1",))
+    chat = Guesser("calls = reckon(basket)", "x")
+    spec = RunSpec(task="repoeval-line", data=Path(data), systems=("repocoder:top=1",))
     settings = Settings(model="guesser", embedder="none")
-    await run_task(wanted, Path("r"), settings, Means(listener=silent, chat=chat))
+    await run_task(spec, Path("r"), settings, RunOptions(listener=silent, chat=chat))
     first, second = chat.asked
     assert "def reckon(basket)" not in first
     assert "def reckon(basket)" in second

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from qrmem.errors import UsageError
-from qrmem.eval.records import Dataset, Item
-from qrmem.eval.tasks import TASKS, Corpus, load
+from qrmem.eval.datasets.reading import load
+from qrmem.eval.records import Corpus, Dataset, Item
+from qrmem.eval.registry import DATASETS
 
 DATA = Path(__file__).parent / "data"
 
@@ -304,7 +305,7 @@ def test_what_is_wrong_with_a_users_questions_is_told(
 
 
 def test_every_task_says_where_its_data_is_and_under_which_licence() -> None:
-    for task in TASKS.values():
+    for task in dict(DATASETS.items()).values():
         assert task.where
         assert task.licence
         assert task.metrics

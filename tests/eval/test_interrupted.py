@@ -13,7 +13,7 @@ import pytest
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, in_thread
 
-from qrmem.eval.rundir import RunFolder
+from qrmem.eval.run_folder import RunFolder
 
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 SYSTEMS = "closed-book,keep-left,bm25,reflection"

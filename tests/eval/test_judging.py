@@ -11,10 +11,9 @@ from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.errors import CapReached, UsageError
-from qrmem.eval.judging import judge
-from qrmem.eval.ratings import RATINGS, ratings
+from qrmem.eval.judging import RATINGS, judge, ratings
 from qrmem.eval.report.results import read_results
-from qrmem.eval.running import Means
+from qrmem.eval.running import RunOptions
 from qrmem.llm.caps import Caps
 from qrmem.types import ChatReply, ChatRequest
 
@@ -56,8 +55,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return out
 
 
-def means(chat: Judge, **options: int) -> Means:
-    return Means(listener=silent, chat=chat, caps=Caps(**options))
+def means(chat: Judge, **options: int) -> RunOptions:
+    return RunOptions(listener=silent, chat=chat, caps=Caps(**options))
 
 
 async def test_what_has_no_rating_is_missing_and_not_zero(folder: Path) -> None:
@@ -122,7 +121,7 @@ async def test_several_answers_are_rated_at_the_same_time(folder: Path) -> None:
 
     chat = Patient({"": rated(5)})
     heard: list[str] = []
-    many = Means(listener=lambda event: heard.append(event.kind), chat=chat, concurrency=3)
+    many = RunOptions(listener=lambda event: heard.append(event.kind), chat=chat, concurrency=3)
     assert len(await judge(folder, SETTINGS, many)) == 3
     assert heard.count("item") == 3
     assert "paid" in heard

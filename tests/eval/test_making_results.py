@@ -14,10 +14,12 @@ from servers.relay import relaying
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
-from qrmem.eval.presetting import preset_named, preset_names
+from qrmem.eval.datasets.reading import data_file, load
+from qrmem.eval.preset import preset_named, preset_names
+from qrmem.eval.records import Corpus
+from qrmem.eval.registry import DATASETS
 from qrmem.eval.report.results import read_results
-from qrmem.eval.running import Means, Wanted, run_task
-from qrmem.eval.tasks import Corpus, data_file, load, task_named
+from qrmem.eval.running import RunOptions, RunSpec, run_task
 from qrmem.llm.chat import open_chat
 from qrmem.types import ChatRequest, Message
 from tools.short_data import write_data
@@ -44,12 +46,12 @@ class Letters:
 
 
 async def test_a_run_takes_an_embedder_that_is_open_already(tmp_path: Path) -> None:
-    wanted = Wanted(task="hotpotqa", data=DATA / "hotpot.json", systems=("dense:k=2", "dos-rag"))
-    means = Means(listener=silent, embedder=Letters())
-    ran = await run_task(wanted, tmp_path / "r", Settings(embedder="local"), means)
+    spec = RunSpec(task="hotpotqa", data=DATA / "hotpot.json", systems=("dense:k=2", "dos-rag"))
+    options = RunOptions(listener=silent, embedder=Letters())
+    ran = await run_task(spec, tmp_path / "r", Settings(embedder="local"), options)
     assert (ran.failed, ran.done) == (0, 6)
     found = read_results(tmp_path / "r").systems["dense:k=2"]
-    assert all(row.found.ranked for row in found.rows.values())
+    assert all(row.prediction.ranked for row in found.rows.values())
 
 
 async def test_a_relay_that_keeps_replies_asks_for_each_once(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_shortened_data_is_there_for_every_part_of_every_preset(tmp_path: Path) 
     write_data(tmp_path, Path(os.environ["QRMEM_DATA"]), items=5, words=70)
     for name in preset_names():
         for part in preset_named(name).parts:
-            path = data_file(part.task, task_named(part.task), tmp_path)
+            path = data_file(part.task, DATASETS[part.task], tmp_path)
             found = load(part.task, path, Corpus(part.corpus))
             assert len(found.items) >= 5, (name, part.name)
     (line,) = (tmp_path / "QuALITY.v1.0.1.htmlstripped.dev").read_text().splitlines()

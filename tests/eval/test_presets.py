@@ -8,12 +8,12 @@ import pytest
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.eval.arranging import Arrangement, arranged
-from qrmem.eval.presetting import preset_named, preset_names
+from qrmem.eval.datasets.arranging import Arrangement, arranged
+from qrmem.eval.datasets.reading import load
+from qrmem.eval.preset import folder_of, preset_named, preset_names
+from qrmem.eval.records import Corpus
+from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.report.results import read_results
-from qrmem.eval.running_presets import folder_of
-from qrmem.eval.systems import parse
-from qrmem.eval.tasks import Corpus, load, task_named
 
 DATA = Path(__file__).parent / "data"
 
@@ -43,12 +43,11 @@ def run(preset: str, data: str, *words: str) -> int:
 def test_a_preset_names_known_tasks_systems_and_labels(name: str) -> None:
     preset = preset_named(name)
     assert preset.title
-    assert preset.rows
     assert preset.readings
     for word in preset.systems.values():
         parse(word)
     for part in preset.parts:
-        task_named(part.task)
+        DATASETS[part.task]
         assert set(part.systems) <= set(preset.systems)
     named = {part.name for part in preset.parts}
     for systems in preset.paper.values():
@@ -276,16 +275,13 @@ def all_data(data: str) -> str:
 NOT_HERE = {"llmlingua"}
 
 
-def needs(word: str) -> frozenset[str]:
-    return parse(word).needs
-
-
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_runs_to_its_end_with_a_chat_model(
     name: str, all_data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     preset = preset_named(name)
-    here = {label: word for label, word in preset.systems.items() if not NOT_HERE & needs(word)}
+    pairs = preset.systems.items()
+    here = {label: word for label, word in pairs if not NOT_HERE & needs(parse(word))}
     is_sweep = preset.plot.get("axis", "parts") != "parts"
     labels = list(here)[:: len(here) // 4] if is_sweep else list(here)
     with in_thread(OpenAIServer()) as server:

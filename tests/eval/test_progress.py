@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from qrmem.eval.progress import Progress
+from qrmem.eval.console import Progress
 from qrmem.types import Event
 
 

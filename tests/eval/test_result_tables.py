@@ -2,7 +2,7 @@
 
 import pytest
 
-from qrmem.eval.presetting import preset_names
+from qrmem.eval.preset import preset_names
 from tools.evaluation_results import recipes
 from tools.evaluation_tables import BEGIN, PAGE, page, read_presets, read_runs
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from qrmem.cli import main
-from qrmem.eval.rundir import RunFolder
+from qrmem.eval.run_folder import RunFolder
 
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
@@ -25,7 +25,7 @@ def run(*words: str, task: str = "hotpotqa", data: str = HOTPOT) -> int:
 
 def rows(folder: str) -> dict[tuple[str, str], tuple[str, tuple[str, ...], str]]:
     found = RunFolder(Path(folder)).rows()
-    return {key: (row.short, row.found.ranked, row.error) for key, row in found.items()}
+    return {key: (row.short, row.prediction.ranked, row.error) for key, row in found.items()}
 
 
 def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
@@ -51,19 +51,6 @@ def test_a_run_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "report", "r", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [told]
     assert main(["eval", "report", "r", "r2", "--json"]) == 2
-
-
-def test_what_is_compared_whole_is_not_shortened() -> None:
-    text = "The harbour is old. Ada Holm founded the bell works of Corrin in the spring of 1832."
-    asked = {"question": "When did Ada Holm found the bell works of Corrin?", "answers": ["1832"]}
-    Path("corpus.jsonl").write_text(json.dumps({"_id": "d", "text": text}))
-    both = [{"_id": "short", **asked}, {"_id": "long", **asked, "labels": {"answers": "whole"}}]
-    Path("questions.jsonl").write_text("\n".join(map(json.dumps, both)))
-    assert run("--system", "keep-ends", "--out", "r", task="plain", data=".") == 0
-    short, long = (RunFolder(Path("r")).rows()["keep-ends", name] for name in ("short", "long"))
-    assert short.found.text == long.found.text
-    assert short.short == short.found.text  # no chat model is set, so nothing shortens it
-    assert long.short == long.found.text
 
 
 def test_the_first_items_can_be_left_out_and_their_passages_stay(
@@ -208,7 +195,7 @@ def test_a_memory_that_a_question_shapes_is_that_questions_own() -> None:
     assert len({one["memory"] for one in built}) == len(built) == 4
     assert all(one["states"] == {"ok": 6} for one in built), "every segment is read"
     found = RunFolder(Path("r")).rows()
-    assert len({row.found.memory for (name, _), row in found.items() if name == full}) == 3
+    assert len({row.prediction.memory for (name, _), row in found.items() if name == full}) == 3
 
 
 def test_a_line_of_a_run_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +211,7 @@ def test_a_line_of_a_run_that_cannot_be_read_is_named(capsys: pytest.CaptureFixt
 
 def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "bm25", "--out", "r") == 0
-    first = RunFolder(Path("r")).rows()["bm25", "h1"].found.memory
+    first = RunFolder(Path("r")).rows()["bm25", "h1"].prediction.memory
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
     assert "| search | h1 | UsageError: r/memories/" in capsys.readouterr().out
@@ -259,4 +246,4 @@ def test_a_folder_that_holds_something_else_is_left_alone(
 def test_where_only_rankings_are_wanted_nothing_is_answered() -> None:
     assert run("--system", "bm25,search,fragment", "--retrieve", "--out", "r") == 0
     found = RunFolder(Path("r")).rows().values()
-    assert all(row.found.ranked and row.found.is_ranking for row in found)
+    assert all(row.prediction.ranked and row.prediction.is_ranking for row in found)

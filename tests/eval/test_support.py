@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from qrmem.eval.support import cited_sentences
-from qrmem.eval.tasks import Corpus, load
+from qrmem.eval.datasets.reading import load
+from qrmem.eval.records import Corpus
+from qrmem.eval.systems.reading import cited_sentences
 from qrmem.types import Citation
 
 DATASET = load("hotpotqa", Path(__file__).parent / "data" / "hotpot.json", Corpus())

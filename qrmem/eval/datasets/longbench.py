@@ -8,6 +8,7 @@ from typing import Any
 
 from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
 from qrmem.eval.records import WHOLE, Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
@@ -30,7 +31,7 @@ _PASSAGES = _Form(
 )
 _STORY = _Form("Story: ", "\n\nNow, answer the question based on the story")
 _REPORT = _Form("Report:\n", "\n\nNow, write a one-page summary of the report.", asked="")
-FORMS = {
+_FORMS = {
     "narrativeqa": _STORY,
     "hotpotqa": _PASSAGES,
     "2wikimqa": _PASSAGES,
@@ -39,12 +40,12 @@ FORMS = {
 }
 
 
-def longbench(task: str) -> Callable[[Path], Dataset]:
+def _loader(task: str) -> Callable[[Path], Dataset]:
     """Return the loader of a LongBench task."""
 
     def load(path: Path) -> Dataset:
-        rows = each(path, lambda record: _row(record, FORMS[task]))
-        labels = {} if FORMS[task].asked else {"answers": WHOLE}
+        rows = each(path, lambda record: _row(record, _FORMS[task]))
+        labels = {} if _FORMS[task].asked else {"answers": WHOLE}
         contexts, items = {}, []
         for n, (text, question, answers, name) in enumerate(rows):
             name = name or f"{task}-{n}"
@@ -78,3 +79,20 @@ def _taken_apart(prompt: str, form: _Form) -> tuple[str, str]:
     if not mark or not question:
         raise ValueError("origin_prompt has no question")
     return text, question
+
+
+def _register(task: str) -> None:
+    is_report = task == "gov_report"
+    dataset(
+        f"longbench-{task}",
+        f"LongBench's {task}; its JSON lines, or prompts keyed 0, 1, …",
+        files=(f"longbench/{task}.jsonl", f"longbench/{task}.json", f"{task}.jsonl"),
+        where="https://huggingface.co/datasets/THUDM/LongBench (data.zip)",
+        licence="MIT; texts under their own licences",
+        metrics=("rouge_l",) if is_report else ("em", "cover_em", "f1", "rouge_l"),
+        rule="longbench",
+    )(_loader(task))
+
+
+for _task in _FORMS:
+    _register(_task)

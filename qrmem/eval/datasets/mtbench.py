@@ -6,12 +6,21 @@ from typing import Any
 
 from qrmem.eval.datasets.reading import each, source_file, text_of
 from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
 _TOPIC = re.compile(r"([a-z]+-\d+)")
 
 
+@dataset(
+    "mtbenchplus",
+    "MTBench+ sessions; answers are rated by a judge",
+    files=("mtbenchplus.json", "mtbenchplus/mtbenchplus.json"),
+    where="https://github.com/LuJunru/MemoChat (data/mtbenchplus)",
+    licence="MIT",
+    metrics=("recall@5", "recall@10"),
+)
 def mtbenchplus(path: Path) -> Dataset:
     """Load the sessions: each user turn is a document, the last one the question.
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, read_json, source_file, text_of, texts_of
-from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.records import Context, Corpus, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
+_METRICS = ("em", "cover_em", "f1", "recall@2", "recall@5", "recall@10", "all@5")
 UNION = "union"
 """Id of the context that all passages of a file, or a corpus, make together."""
 
@@ -57,19 +59,48 @@ def passage_id(title: str, text: str) -> str:
     return f"{title} #{digest}"
 
 
-def hotpotqa(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+@dataset(
+    "hotpotqa",
+    "HotpotQA, distractor setting; official JSON or the hub's rows",
+    files=("hotpot_dev_distractor_v1.json", "hotpotqa.json", "hotpotqa.jsonl"),
+    where="https://hotpotqa.github.io (hotpot_dev_distractor_v1.json)",
+    licence="CC BY-SA 4.0",
+    metrics=(*_METRICS, "support_f1"),
+    rule="hotpotqa",
+    has_corpora=True,
+)
+def hotpotqa(path: Path, corpus: Corpus) -> Dataset:
     """Load HotpotQA's distractor setting: the official JSON, or the hub's rows."""
-    return _dataset("hotpotqa", path, each(path, _hotpot), union, corpus)
+    return _dataset("hotpotqa", path, each(path, _hotpot), corpus)
 
 
-def two_wiki(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+@dataset(
+    "2wikimultihopqa",
+    "2WikiMultihopQA with evidences",
+    files=("2wikimultihopqa.json", "dev.json"),
+    where="https://github.com/Alab-NII/2wikimultihop (data_ids_april7.zip: dev.json)",
+    licence="Apache-2.0",
+    metrics=(*_METRICS, "support_f1"),
+    rule="hotpotqa",
+    has_corpora=True,
+)
+def two_wiki(path: Path, corpus: Corpus) -> Dataset:
     """Load 2WikiMultihopQA; it has HotpotQA's form, with evidence triples."""
-    return _dataset("2wikimultihopqa", path, each(path, _hotpot), union, corpus)
+    return _dataset("2wikimultihopqa", path, each(path, _hotpot), corpus)
 
 
-def musique(path: Path, *, union: bool = False, corpus: Path | None = None) -> Dataset:
+@dataset(
+    "musique",
+    "MuSiQue, answerable or full",
+    files=("musique_ans_v1.0_dev.jsonl", "musique_full_v1.0_dev.jsonl", "musique.json"),
+    where="https://github.com/StonyBrookNLP/musique (musique_v1.0.zip)",
+    licence="CC BY 4.0",
+    metrics=_METRICS,
+    has_corpora=True,
+)
+def musique(path: Path, corpus: Corpus) -> Dataset:
     """Load MuSiQue; of the full set, half of the items cannot be answered from their passages."""
-    return _dataset("musique", path, _musique_pairs(each(path, _musique)), union, corpus)
+    return _dataset("musique", path, _musique_pairs(each(path, _musique)), corpus)
 
 
 def _hotpot(record: Any) -> _Record:
@@ -132,14 +163,12 @@ def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
     return out
 
 
-def _dataset(
-    name: str, path: Path, found: Sequence[_Record], union: bool, corpus: Path | None
-) -> Dataset:
+def _dataset(name: str, path: Path, found: Sequence[_Record], corpus: Corpus) -> Dataset:
     files = [source_file(path)]
-    if corpus is not None:
-        files.append(source_file(corpus))
-        contexts, items = _over_corpus(found, _corpus(corpus), corpus)
-    elif union:
+    if corpus.path is not None:
+        files.append(source_file(corpus.path))
+        contexts, items = _over_corpus(found, _corpus(corpus.path), corpus.path)
+    elif corpus.kind == "union":
         passages = dict.fromkeys(p for record in found for p in record.passages)
         contexts, items = _over_corpus(found, list(passages), path)
     else:

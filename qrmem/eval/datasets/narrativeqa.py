@@ -7,6 +7,7 @@ from pathlib import Path
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import source_file
 from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.files import from_bytes
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
@@ -14,6 +15,15 @@ from qrmem.types import Document
 SUMMARIES = Path("third_party/wikipedia/summaries.csv")
 
 
+@dataset(
+    "narrativeqa",
+    "NarrativeQA's test questions, on stories or summaries",
+    inside="qaps.csv",
+    where="https://github.com/google-deepmind/narrativeqa (clone it, run download_stories.sh)",
+    licence="Apache-2.0; stories each under its own",
+    metrics=("em", "cover_em", "f1", "rouge_l"),
+    rule="longbench",
+)
 def narrativeqa(folder: Path) -> Dataset:
     """Load the test questions of those stories that are there.
 

@@ -15,12 +15,20 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
 from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
 CORPUS, QUESTIONS = "corpus.jsonl", "questions.jsonl"
 
 
+@dataset(
+    "plain",
+    "your own corpus.jsonl and questions.jsonl",
+    inside=QUESTIONS,
+    where="your own folder; see docs/evaluation.md for the fields",
+    metrics=("accuracy", "em", "cover_em", "f1", "recall@2", "recall@5", "recall@10", "all@5"),
+)
 def plain(folder: Path) -> Dataset:
     """Load a folder with the two files.
 

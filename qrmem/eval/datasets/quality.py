@@ -8,6 +8,7 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, source_file, text_of
 from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
@@ -15,6 +16,14 @@ LABELS = "ABCD"
 _OPTION = re.compile(r"^\s*\(([A-D])\)[ \t]*(.*?)(?=^\s*\([A-D]\)|\Z)", re.MULTILINE | re.DOTALL)
 
 
+@dataset(
+    "quality",
+    "QuALITY v1.0.1, htmlstripped, with difficulty",
+    files=("QuALITY.v1.0.1.htmlstripped.dev", "quality/QuALITY.v1.0.1.htmlstripped.dev"),
+    where="https://github.com/nyu-mll/quality (data/v1.0.1/QuALITY.v1.0.1.zip)",
+    licence="CC BY 4.0; articles each under its own",
+    metrics=("accuracy",),
+)
 def quality(path: Path) -> Dataset:
     """Load QuALITY; an article that several writers asked about is one context.
 
@@ -53,6 +62,14 @@ def _question(article: str, record: Any) -> Item:
     )
 
 
+@dataset(
+    "leval-quality",
+    "QuALITY as L-Eval has it: 15 stories, 202 questions",
+    files=("quality.jsonl", "quality/leval_quality15docs.jsonl", "leval_quality15docs.jsonl"),
+    where="https://huggingface.co/datasets/L4NLP/LEval (Exam/quality.jsonl)",
+    licence="GPL-3.0; articles each under its own",
+    metrics=("accuracy",),
+)
 def leval(path: Path) -> Dataset:
     """Load L-Eval's QuALITY: stories with numbered options inside the question."""
     rows = each(path, _story)

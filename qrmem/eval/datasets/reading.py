@@ -1,13 +1,15 @@
-"""Reading data files: what is wrong is said with the file and the record."""
+"""Finding and reading data files: what is wrong is said with the file and the record."""
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.errors import UsageError
-from qrmem.eval.records import SourceFile
+from qrmem.eval.records import Corpus, Dataset, SourceFile
+from qrmem.eval.registry import DATASETS, Task
 
 T = TypeVar("T")
 
@@ -19,6 +21,47 @@ PUBLISHED = {
     ),
 }
 """Checksums that somebody published, by file name; most sets come without any."""
+
+
+def load(name: str, data: Path, corpus: Corpus) -> Dataset:
+    """Load a task's data.
+
+    Args:
+        data: its file, or a folder that holds it under one of its names.
+
+    Raises:
+        UsageError: it is not there, or not of the task's form; the message says where to get it.
+    """
+    task = DATASETS[name]
+    if corpus.kind != "own" and not task.has_corpora:
+        raise UsageError(f"the questions of {name} have each their own text; leave --corpus out")
+    path = data_file(name, task, data)
+    dataset = task.read(path, corpus)
+    counts = Counter(item.id for item in dataset.items)
+    twice = [id for id, count in counts.items() if count > 1]
+    if twice:
+        raise UsageError(f"{path}: two records have the id {twice[0]!r}")
+    return dataset
+
+
+def data_file(name: str, task: Task, data: Path) -> Path:
+    """Return the file that a task reads."""
+    advice = f"get it from {task.where}, licence {task.licence}"
+    if task.inside:
+        if (data / task.inside).is_file():
+            return data
+        raise UsageError(f"{data} is no folder with {task.inside}: {advice}")
+    if data.is_file():
+        return data
+    if not data.is_dir():
+        raise UsageError(f"there is no {data}; {name} needs {' or '.join(task.files)}: {advice}")
+    for folder in (data, data / name):
+        for wanted in task.files:
+            if (folder / wanted).is_file():
+                return folder / wanted
+    raise UsageError(
+        f"{data} holds none of {', '.join(task.files)}; name the file with --data, or {advice}"
+    )
 
 
 def source_file(path: Path) -> SourceFile:

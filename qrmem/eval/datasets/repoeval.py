@@ -7,13 +7,14 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.reading import each, source_file, text_of
 from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
 REPOSITORIES = ("repositories/line_and_api_level", "repositories")
 
 
-def repoeval(level: str) -> Callable[[Path], Dataset]:
+def _loader(level: str) -> Callable[[Path], Dataset]:
     """Return the loader of a level; the repositories lie beside the file, unpacked."""
 
     def load(path: Path) -> Dataset:
@@ -64,3 +65,14 @@ def _repository(folder: Path, name: str) -> Context:
             name_inside = path.relative_to(base).as_posix()
             documents.append(Document(text, title=name_inside, id=name_inside))
     return Context(name, tuple(documents))
+
+
+for _level in ("line", "api"):
+    dataset(
+        f"repoeval-{_level}",
+        f"RepoEval, {_level} level, with its repositories unpacked beside",
+        files=(f"{_level}_level_completion_2k_context_codex.test.jsonl",),
+        where="https://github.com/microsoft/CodeT/tree/main/RepoCoder (datasets, repositories)",
+        licence="MIT; repositories under their own licences",
+        metrics=("code_em", "edit_similarity"),
+    )(_loader(_level))

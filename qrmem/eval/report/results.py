@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.ratings import Rating, ratings
+from qrmem.eval.judging import Rating, ratings
+from qrmem.eval.metrics import abstention, scores
 from qrmem.eval.records import Item, Row
-from qrmem.eval.rundir import RunFolder
-from qrmem.eval.scoring import abstention, scores
+from qrmem.eval.registry import DATASETS
+from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.statistics import Difference, Mean, difference, mean
-from qrmem.eval.tasks import task_named
 from qrmem.llm.caps import Price
 from qrmem.types import StageUsage
 
@@ -97,7 +97,7 @@ class Results:
     def metrics(self) -> list[str]:
         """The metrics that anything was scored by, the task's own first."""
         found = {name for result in self.systems.values() for name in result.scores}
-        own = (*task_named(self.config["task"]).metrics, "rating")
+        own = (*DATASETS[self.config["task"]].metrics, "rating")
         wanted = [name for name in own if name in found]
         return wanted or sorted(found)
 
@@ -149,7 +149,7 @@ def _result(
     price: Price | None,
     rated: Mapping[tuple[str, str], Rating],
 ) -> Result:
-    rule = task_named(config["task"]).rule
+    rule = DATASETS[config["task"]].rule
     by_metric: dict[str, dict[str, float]] = defaultdict(dict)
     for id, row in rows.items():
         for metric, value in scores(items[id], row, rule).items():
@@ -158,7 +158,7 @@ def _result(
         if rating is not None and rating.share is not None:
             by_metric["rating"][id] = rating.share
     done = [row for row in rows.values() if not row.error]
-    memories = {row.found.memory for row in done if row.found.memory}
+    memories = {row.prediction.memory for row in done if row.prediction.memory}
     own = _prepared(done, items, price)
     return Result(
         system=name,
@@ -182,7 +182,7 @@ def _judged(rated: Sequence[Rating]) -> Judged | None:
 
 def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | None) -> list[Spent]:
     """Return what a system made of each context for itself, such as summaries."""
-    stages = {items[row.item].context: row.found.usage.construction for row in rows}
+    stages = {items[row.item].context: row.prediction.usage.construction for row in rows}
     made = [list(found.values()) for found in stages.values() if found]
     return [_spent(found, price, sum(stage.seconds for stage in found)) for found in made]
 
@@ -192,7 +192,7 @@ def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
     users: dict[str, set[str]] = defaultdict(set)
     for system, found in rows.items():
         for row in found.values():
-            users[row.found.memory].add(system)
+            users[row.prediction.memory].add(system)
     return {memory: len(systems) for memory, systems in users.items()}
 
 
@@ -207,7 +207,7 @@ def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[st
 
 
 def _online(row: Row, price: Price | None) -> Spent:
-    return _spent(list(row.found.usage.online.values()), price, row.seconds)
+    return _spent(list(row.prediction.usage.online.values()), price, row.seconds)
 
 
 def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:

@@ -1,9 +1,18 @@
-"""Tables as rows of text, written as Markdown and as CSV."""
+"""The report of one run or of several, as tables."""
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.report.plots import draw_bars
+from qrmem.eval.report.results import Result, Results, Spent, read_results
+from qrmem.eval.run_folder import REPORT, runs_in
+from qrmem.eval.statistics import require_same_sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +61,275 @@ def number(value: float | None) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.2f}" if value >= 0.1 or not value else f"{value:.4f}"
+
+
+FILE = "summary.json"
+
+
+def write_summary(results: Results, against: str, folder: Path) -> Path:
+    """Write a run's summary; the same results give the same file."""
+    path = folder / FILE
+    text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+    return path
+
+
+def summaries(path: Path) -> list[dict[str, Any]]:
+    """Return the summaries that are written in a folder: of its run, or of a preset's parts."""
+    files = [run / REPORT / FILE for run in runs_in(path)]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+def summary(results: Results, against: str) -> dict[str, Any]:
+    """Return a run as plain values.
+
+    Args:
+        against: the system that the others are compared with.
+    """
+    return {
+        "config": results.config,
+        "metrics": results.metrics,
+        "against": against,
+        "systems": {
+            name: _system(results, result, against) for name, result in results.systems.items()
+        },
+    }
+
+
+def _system(results: Results, result: Result, against: str) -> Mapping[str, Any]:
+    gaps = {
+        metric: results.difference(result.system, against, metric) for metric in results.metrics
+    }
+    return {
+        "means": _plain({metric: result.mean(metric) for metric in result.scores}),
+        "differences": _plain(gaps) if result.system != against else {},
+        "statuses": {name: round(value, 6) for name, value in result.statuses.items()},
+        "online": asdict(result.online),
+        "built alone": asdict(result.alone),
+        "failed": len(result.errors),
+    }
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {field: round(number, 6) for field, number in asdict(value).items()}
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+DRAWN = ("rating", "accuracy", "f1")
+"""Of these the first that there is is drawn, else the run's first."""
+
+
+def write_report(results: Results, against: str = "") -> Path:
+    """Write Markdown and CSV files beside a run; returns the Markdown file's path.
+
+    Args:
+        against: the system that the others are compared with; "": the first.
+    """
+    folder = results.path / REPORT
+    folder.mkdir(exist_ok=True)
+    against = against or next(iter(results.systems))
+    if against not in results.systems:
+        known = ", ".join(results.systems)
+        raise UsageError(f"the run has no system {against!r}; it has {known}")
+    found = tables(results, against)
+    if not results.made_by:
+        write_summary(results, against, folder)
+    for table in found:
+        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+    pieces = [heading(results), *(table.markdown() for table in found)]
+    shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
+    if draw_bars(folder / "results.png", results, shown):
+        pieces.insert(2, f"![{shown}](results.png)\n")
+    text = "\n".join(pieces)
+    path = folder / "report.md"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def heading(results: Results) -> str:
+    """Return what was run, so that a number never stands alone."""
+    config = results.config
+    items = config["items"]
+    checked = ", ".join(_file(file) for file in config["files"])
+    lines = [
+        f"# {config['task']}: {', '.join(results.systems)}",
+        "",
+        f"- items: {items['n']} of {items['of']} (seed {config['seed']}, sample "
+        f"{items['sample']}), corpus: {config['corpus']}",
+        f"- data: {checked}",
+        *(results.made_by or made_by(results)),
+        "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def made_by(results: Results) -> list[str]:
+    """Return with which reader and by which code a run was made, and what it did not read."""
+    config, settings = results.config, results.config["settings"]
+    reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
+    lines = [
+        f"- reader: {reader}; window {settings['window']} tokens; embedder {settings['embedder']}; "
+        f"answers: {config['answers']}",
+        f"- qrmem {config['about']['qrmem']}, commit {config['about']['git'] or 'unknown'}, "
+        f"{config['about']['started']}",
+    ]
+    missing, of = results.unread
+    if missing:
+        lines.append(f"- {missing} of {of} segments of its memories were not read, or not wholly")
+    return lines
+
+
+def _file(file: dict[str, object]) -> str:
+    told = {True: "published checksum", False: "CHECKSUM DIFFERS from the published one"}
+    note = told.get(file["verified"], "no published checksum")  # type: ignore[call-overload]
+    return f"{file['name']} (sha256 {str(file['sha256'])[:12]}…, {note})"
+
+
+def tables(results: Results, against: str) -> list[Table]:
+    """Return the tables of a report."""
+    found = [
+        _scores(results, "results", "Results (%)", results.metrics),
+        _scores(results, "other-scores", "Scored too (%; raw: not shortened)", results.others),
+        _differences(results, against),
+        _costs(results),
+        _statuses(results),
+        _ratings(results),
+        _errors(results),
+    ]
+    return [table for table in found if table.rows]
+
+
+def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> Table:
+    rows = []
+    for system, result in results.systems.items():
+        cells = [_with_interval(result, metric) for metric in metrics]
+        n = max((len(found) for found in result.scores.values()), default=0)
+        rows.append([system, str(n), *cells])
+    return Table(name, title, ["system", "n", *metrics], rows if metrics else [])
+
+
+def _with_interval(result: Result, metric: str) -> str:
+    found = result.mean(metric)
+    if found is None:
+        return ""
+    return f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}]"
+
+
+def _differences(results: Results, against: str) -> Table:
+    rows = []
+    for name in results.systems:
+        for metric in results.metrics if name != against else ():
+            gap = results.difference(name, against, metric)
+            if gap is not None:
+                interval = f"[{percent(gap.low)}, {percent(gap.high)}]"
+                rows.append(
+                    [name, metric, str(gap.n), percent(gap.value), interval, f"{gap.p:.4f}"]
+                )
+    head = ["system", "metric", "n", "difference", "95 % interval", "p"]
+    return Table(
+        "differences",
+        f"Differences from {against} (points)",
+        head,
+        rows,
+        ["Paired over the items that both have; p of a two-sided sign-flip test."],
+    )
+
+
+def _costs(results: Results) -> Table:
+    head = ["system", *_spent_names("item"), *_spent_names("built alone"), "share of building, s"]
+    rows = [
+        [name, *_spent(result.online), *_spent(result.alone), number(result.share.seconds)]
+        for name, result in results.systems.items()
+    ]
+    return Table(
+        "costs",
+        "Cost: one item (mean), and building all memories",
+        head,
+        rows,
+        [
+            "A memory that several systems use is built once: `built alone` is what one of them "
+            "would have paid by itself. Replies from the cache count as paid."
+        ],
+    )
+
+
+def _spent_names(what: str) -> list[str]:
+    return [f"calls / {what}", f"tokens / {what}", f"money / {what}", f"s / {what}"]
+
+
+def _spent(spent: Spent) -> list[str]:
+    return [number(v) for v in (spent.calls, spent.tokens, spent.money, spent.seconds)]
+
+
+def _statuses(results: Results) -> Table:
+    names = ("answered", "forced", "unanswerable", "false_abstention", "false_acceptance")
+    rows = [
+        [name, *(percent(result.statuses.get(status)) for status in names)]
+        for name, result in results.systems.items()
+        if result.statuses
+    ]
+    return Table("statuses", "How answers ended (%)", ["system", *names], rows)
+
+
+def _ratings(results: Results) -> Table:
+    rows = [
+        [name, result.judged.judge, str(result.judged.rated), str(result.judged.missing)]
+        for name, result in results.systems.items()
+        if result.judged
+    ]
+    notes = ["An answer without a rating is left out of the mean; it is not zero."]
+    return Table(
+        "ratings", "Ratings", ["system", "judge", "rated", "without a rating"], rows, notes
+    )
+
+
+def _errors(results: Results) -> Table:
+    rows: Sequence[Sequence[str]] = [
+        [name, id, error]
+        for name, result in results.systems.items()
+        for id, error in result.errors.items()
+    ]
+    return Table("errors", "Items that failed (unscored)", ["system", "item", "error"], rows)
+
+
+ALIKE = ("task", "corpus", "arrange", "answers", "files")
+
+
+def write_comparison(folders: Sequence[Path], against: str) -> Path:
+    """Write a report over all runs into the first one's folder; systems are named by run.
+
+    Raises:
+        UsageError: the runs cannot be compared.
+    """
+    runs = {folder.name: read_results(folder) for folder in folders}
+    if len(runs) < len(folders):
+        raise UsageError("two of the runs have the same name; rename a folder")
+    require_comparable(runs)
+    first = next(iter(runs.values()))
+    systems = {
+        f"{name}: {system}": replace(result, system=f"{name}: {system}")
+        for name, run in runs.items()
+        for system, result in run.systems.items()
+    }
+    made = [f"- {name}: {line[2:]}" for name, run in runs.items() for line in made_by(run)]
+    return write_report(replace(first, systems=systems, made_by=made), against)
+
+
+def require_comparable(runs: dict[str, Results]) -> None:
+    """Refuse runs over different items, or under different conditions."""
+    require_same_sample({name: list(run.items) for name, run in runs.items()})
+    (first, one), *others = runs.items()
+    for name, run in others:
+        for what in ALIKE:
+            if run.config[what] != one.config[what]:
+                raise UsageError(f"{first} and {name} differ in {what}; they cannot be compared")
+        windows = [r.config["settings"]["window"] for r in (one, run)]
+        if windows[0] != windows[1]:
+            raise UsageError(
+                f"{first} and {name} have windows of {windows[0]} and {windows[1]} tokens; "
+                "results under different budgets cannot be compared"
+            )

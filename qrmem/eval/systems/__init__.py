@@ -1,5 +1,1 @@
-"""Systems by name: ours and the baselines, all on the same model layer, window and reader."""
-
-from qrmem.eval.systems.catalogue import SYSTEMS, System, parse, ranks
-
-__all__ = ["SYSTEMS", "System", "parse", "ranks"]
+"""Systems that are evaluated: ours and the baselines, all on the same model, window and reader."""

@@ -6,10 +6,11 @@ from typing import Literal
 
 from qrmem.agents import memwalker, read_agent
 from qrmem.errors import ModelOutputError
-from qrmem.eval.bench import Bench, Tally, passages
-from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.harness import CallCounter, Harness, passages
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
-from qrmem.eval.systems.retrieved import in_document_order, ranking
+from qrmem.eval.systems.retrieval import in_document_order, ranking
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue
@@ -20,41 +21,47 @@ MODEL = frozenset({"model"})
 _REFERENCE = re.compile(r"#(\d+)")
 
 
+@system("memwalker", "a tree of summaries, walked", "MemWalker")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemWalker:
     """Walks a tree of summaries (B08); making the tree counts as construction."""
 
     leaf_tokens: int = memwalker.LEAF_TOKENS
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """A chat model."""
-        return MODEL
+    needs = MODEL
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        tree, stages = await bench.prepared(
-            f"memwalker {self.leaf_tokens} {context.id}", lambda: self._tree(context, bench)
+        tree, stages = await harness.prepared(
+            f"memwalker {self.leaf_tokens} {context.id}", lambda: self._tree(context, harness)
         )
-        tally = Tally(bench.listener)
-        run = bench.reader(tally)
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
         walk = memwalker.Walk(
-            tree, caller_of(run, bench), run.reasoner, bench.asked(item), bench.is_forced(item)
+            tree,
+            caller_of(run, harness),
+            run.reasoner,
+            harness.asked(item),
+            harness.is_forced(item),
         )
         await memwalker.walk(walk)
-        found = _found(walk.answer, tuple(walk.steps), Usage(stages, tally.usage.online))
+        found = _found(walk.answer, tuple(walk.steps), Usage(stages, calls.usage.online))
         return replace(found, status="forced") if walk.was_forced and found.text else found
 
     async def _tree(
-        self, context: Context, bench: Bench
+        self, context: Context, harness: Harness
     ) -> tuple[memwalker.Tree, dict[str, StageUsage]]:
-        tally = Tally(bench.listener)
-        caller = caller_of(bench.reader(tally), bench)
-        pieces = bench.texts(context, self.leaf_tokens)
-        tree = await memwalker.build_tree(caller, pieces, bench.settings.window)
-        return tree, dict(tally.stages)
+        calls = CallCounter(harness.listener)
+        caller = caller_of(harness.reader(calls), harness)
+        pieces = harness.texts(context, self.leaf_tokens)
+        tree = await memwalker.build_tree(caller, pieces, harness.settings.window)
+        return tree, dict(calls.stages)
 
 
+@system(
+    "read-agent-s", "gists, pages looked up one by one", "ReadAgent", look_up="sequential", most=6
+)
+@system("read-agent-p", "gists, pages looked up at once", "ReadAgent", look_up="parallel", most=5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAgent:
     """Remembers gists, looks pages up (B09); making the gists counts as construction.
@@ -66,47 +73,45 @@ class ReadAgent:
     look_up: Literal["parallel", "sequential"]
     most: int
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """A chat model."""
-        return MODEL
+    needs = MODEL
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        pages, stages = await bench.prepared(
-            f"pages {context.id}", lambda: self._pages(context, bench)
+        pages, stages = await harness.prepared(
+            f"pages {context.id}", lambda: self._pages(context, harness)
         )
-        tally = Tally(bench.listener)
-        run = bench.reader(tally)
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
         reading = read_agent.Reading(
             pages,
-            caller_of(run, bench),
+            caller_of(run, harness),
             run.reasoner,
-            bench.asked(item),
+            harness.asked(item),
             self.look_up == "sequential",
             self.most,
-            bench.is_forced(item),
+            harness.is_forced(item),
         )
         await read_agent.answer_by_pages(reading)
-        return _found(reading.answer, tuple(reading.steps), Usage(stages, tally.usage.online))
+        return _found(reading.answer, tuple(reading.steps), Usage(stages, calls.usage.online))
 
     async def _pages(
-        self, context: Context, bench: Bench
+        self, context: Context, harness: Harness
     ) -> tuple[list[read_agent.Page], dict[str, StageUsage]]:
-        tally = Tally(bench.listener)
-        caller = caller_of(bench.reader(tally), bench)
+        calls = CallCounter(harness.listener)
+        caller = caller_of(harness.reader(calls), harness)
         pages: list[read_agent.Page] = []
         for document in context.documents:
             own = replace(context, documents=(document,))
-            pieces = bench.texts(own, _PIECE_TOKENS)
-            pages += await read_agent.read_pages(caller, pieces, bench.settings.window)
-        return pages, dict(tally.stages)
+            pieces = harness.texts(own, _PIECE_TOKENS)
+            pages += await read_agent.read_pages(caller, pieces, harness.settings.window)
+        return pages, dict(calls.stages)
 
 
 _PIECE_TOKENS = 100
 """Size of the pieces between which a page may end: a few sentences."""
 
 
+@system("decom", "sub-questions first", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
     """DECOM (B06): sub-questions answered one after the other over BM25's best, then the question.
@@ -117,50 +122,47 @@ class Decomposed:
 
     k: int = 3
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """A chat model."""
-        return MODEL
+    needs = MODEL
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        tally = Tally(bench.listener)
-        run = bench.reader(tally)
-        parts = await _parts(run, item, bench)
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
+        parts = await _parts(run, item, harness)
         answers: list[str] = []
         steps: list[Step] = []
-        async with bench.memory(context) as shelf:
+        async with harness.memory(context) as memory:
             read: dict[str, None] = {}
             for part in parts:
                 asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
-                ids = await ranking(shelf, asked, "bm25", self.k)
+                ids = await ranking(memory, asked, "bm25", self.k)
                 read.update(dict.fromkeys(ids))
-                segments = list(await shelf.store.segments(shelf.ns, ids))
+                segments = list(await memory.store.segments(memory.ns, ids))
                 sub = Item(item.id, asked, (), item.context)
                 said = await answer_from(
-                    bench, sub, passages(shelf, segments), run=run, tally=tally, steps=steps
+                    harness, sub, passages(memory, segments), run=run, calls=calls, steps=steps
                 )
                 answers.append(said.text)
                 steps = [*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}")]
-            own = await ranking(shelf, item.question, "bm25", self.k)
+            own = await ranking(memory, item.question, "bm25", self.k)
             ids = list(dict.fromkeys([*own, *read]))
-            found = {s.id: s for s in await shelf.store.segments(shelf.ns, ids)}
+            found = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
             noted = replace(item, question=_noted(item.question, parts, answers))
             chosen = in_document_order([found[id] for id in ids[: 2 * self.k]])
             final = await answer_from(
-                bench, noted, passages(shelf, chosen), run=run, tally=tally, steps=steps
+                harness, noted, passages(memory, chosen), run=run, calls=calls, steps=steps
             )
             ranked = tuple(dict.fromkeys(found[id].document_id for id in ids))
-            return replace(final, ranked=ranked, segments=tuple(ids), memory=shelf.key)
+            return replace(final, ranked=ranked, segments=tuple(ids), memory=memory.key)
 
 
-async def _parts(run: Run, item: Item, bench: Bench) -> list[str]:
+async def _parts(run: Run, item: Item, harness: Harness) -> list[str]:
     """Return the sub-questions; the last would repeat the question itself and is asked apart."""
     try:
-        called = await caller_of(run, bench).call(
+        called = await caller_of(run, harness).call(
             catalogue.DECOMPOSE,
             lambda kept: catalogue.AskedForInputs(question=f"Question: {item.question}"),
-            window=bench.settings.window,
+            window=harness.settings.window,
             reply=256,
         )
     except ModelOutputError:
@@ -178,16 +180,16 @@ def _noted(question: str, parts: list[str], answers: list[str]) -> str:
     return f"{question}\nFound so far: {' '.join(known)}" if known else question
 
 
-def caller_of(run: Run, bench: Bench) -> Caller:
+def caller_of(run: Run, harness: Harness) -> Caller:
     """Return what sends a baseline's own prompts; its calls count with the run's."""
     assert run.meter is not None
-    return Caller(run.meter, TokenBudget(bench.tools.counter), bench.listener)
+    return Caller(run.meter, TokenBudget(harness.tools.counter), harness.listener)
 
 
-def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Found:
+def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Prediction:
     status: Status = "answered" if verdict.is_answerable else "unanswerable"
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
-    return Found(
+    return Prediction(
         text=verdict.answer,
         choice=verdict.choice,
         status=status,

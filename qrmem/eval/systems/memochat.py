@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from qrmem.errors import ModelOutputError
-from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.records import Context, Found, Item, Round
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.records import Context, Item, Prediction, Round
+from qrmem.eval.registry import system
 from qrmem.eval.systems.agents import caller_of
-from qrmem.eval.systems.chatting import Piece, Said, require_session
+from qrmem.eval.systems.conversation import Piece, Said, require_session
 from qrmem.prompts import catalogue, fenced
 from qrmem.text.longbench import words
 
@@ -39,6 +40,7 @@ class Memo:
     lines: tuple[Line, ...]
 
 
+@system("memochat", "chat memory: the model's own notes, picked by it", "MemoChat")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoChat:
     """Replies to every turn of a session from notes that the model took and picks.
@@ -51,16 +53,13 @@ class MemoChat:
     words: int = 1024
     lines: int = 10
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """A chat model."""
-        return frozenset({"model"})
+    needs = frozenset({"model"})
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Reply to one session's last question."""
         require_session(item)
-        tally = Tally(bench.listener)
-        said = Said(caller_of(bench.reader(tally), bench), bench.settings.window)
+        calls = CallCounter(harness.listener)
+        said = Said(caller_of(harness.reader(calls), harness), harness.settings.window)
         notebook = Notebook(said, random.Random(item.id))
         rounds: list[Round] = []
         for turn in context.documents:
@@ -71,12 +70,12 @@ class MemoChat:
             ]
             rounds.append(made)
         last = await self._reply(notebook, item.question)
-        return Found(
+        return Prediction(
             text=last,
             status="answered" if last else "unanswerable",
             read=said.read,
             steps=tuple(said.steps),
-            usage=tally.usage,
+            usage=calls.usage,
             rounds=tuple(rounds),
         )
 

@@ -1,42 +1,70 @@
-"""One reader for all: passages go into the window, the run's reasoner answers from them."""
+"""One reader for all: passages go into the window, the reasoner answers from them."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from qrmem.answering.citations import locate
-from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.records import Context, Found, Item
-from qrmem.eval.support import cited_sentences
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.records import Context, Item, Prediction
 from qrmem.session import Run
-from qrmem.types import Passage, Reasoner, ScoredSegment, Status, Step
+from qrmem.text.normalise import normalise
+from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Status, Step
+
+
+def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tuple[str, int], ...]:
+    """Return (document id, place of the sentence) for every sentence that a citation touches.
+
+    Nothing for a document whose sentences are not given; a citation of a whole segment is left out:
+    it names no sentence.
+    """
+    found: dict[tuple[str, int], None] = {}
+    for citation in citations:
+        starts = _starts(context, citation.document_id)
+        if starts and not citation.whole:
+            first = bisect_right(starts, citation.start) - 1
+            last = bisect_right(starts, max(citation.start, citation.end - 1)) - 1
+            for place in range(max(first, 0), last + 1):
+                found[citation.document_id, place] = None
+    return tuple(found)
+
+
+def _starts(context: Context, document_id: str) -> list[int]:
+    """Return where each sentence of a document starts in its text."""
+    sentences = [normalise(sentence) for sentence in context.sentences.get(document_id, ())]
+    if not sentences:
+        return []
+    blank = len(sentences[0]) - len(sentences[0].lstrip())
+    return [max(0, at - blank) for at in accumulate((len(s) for s in sentences[:-1]), initial=0)]
 
 
 async def answer_from(
-    bench: Bench,
+    harness: Harness,
     item: Item,
     passages: Sequence[Passage],
     *,
     run: Run | None = None,
-    tally: Tally | None = None,
+    calls: CallCounter | None = None,
     context: Context | None = None,
     window: int = 0,
     steps: Sequence[Step] = (),
-) -> Found:
+) -> Prediction:
     """Answer an item from passages, given best first; those that do not fit are left out.
 
     Args:
-        run: of the calls that were made for the item before, with the tally that counts them.
+        run: of the calls that were made for the item before, with the calls that counts them.
         context: where sentences are given, so that it is known which ones the answer quotes.
         window: instead of the run's own.
         steps: what happened before.
     """
-    tally = tally or Tally(bench.listener)
-    run = run or bench.reader(tally)
-    asked = bench.asked(item, window)
+    calls = calls or CallCounter(harness.listener)
+    run = run or harness.reader(calls)
+    asked = harness.asked(item, window)
     kept = fitting(run.reasoner, passages, run.reasoner.room(asked))
-    verdict = await run.reasoner.judge(asked, kept, force=bench.is_forced(item))
+    verdict = await run.reasoner.judge(asked, kept, force=harness.is_forced(item))
     step = read_step(kept, [p for p in passages if p not in kept], len(steps) + 1, verdict.tokens)
     status: Status = "answered" if verdict.is_answerable else "unanswerable"
-    return Found(
+    return Prediction(
         text=verdict.answer,
         choice=verdict.choice,
         status=status,
@@ -44,7 +72,7 @@ async def answer_from(
         read=tuple(p.segment.id for p in kept),
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*steps, step),
-        usage=tally.usage,
+        usage=calls.usage,
     )
 
 

@@ -1,8 +1,4 @@
-"""Where the supporting passages stand in a long text: Table 3 and Figure 5 (Q27, Q28).
-
-A question's own passages become one document, with the form that LongBench gives them; other
-questions' passages fill it up to a length.
-"""
+"""Where the supporting passages stand in a long text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

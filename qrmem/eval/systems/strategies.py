@@ -1,16 +1,20 @@
-"""QRMeM's three strategies (Q16-Q18), with orientation, both ways of building, and ablations."""
+"""The strategies of this package over memories of each context."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.asking import Asker, Asking
-from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.memories import Build, Shelf
-from qrmem.eval.records import Context, Found, Item
-from qrmem.eval.support import cited_sentences
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.memories import Build, OpenMemory
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
+from qrmem.eval.systems.reading import cited_sentences
 from qrmem.types import Answer, Orientation
 
 
+@system("entity-trial", "entity trial", "QRMeM", strategy="entity-trial")
+@system("graph-expansion", "graph expansion search", "QRMeM", strategy="graph-expansion")
+@system("reflection", "navigation by reflection", "QRMeM", strategy="reflection")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
     """Walks the graph of a memory.
@@ -32,48 +36,43 @@ class Strategy:
     reflection: bool = True
     navigation: bool = True
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Nothing: with no model, the local reasoner reads and answers."""
-        return frozenset()
-
-    def build(self, item: Item, bench: Bench) -> Build:
+    def build(self, item: Item, harness: Harness) -> Build:
         """Return how the memory for an item is built."""
         return Build(
-            reader=self.memory if bench.model else "local",
+            reader=self.memory if harness.model else "local",
             question=item.question if self.orientation == "full" else "",
             open_entity=self.open_entity,
             graph_update=self.graph_update,
         )
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        tally = Tally(bench.listener)
-        async with bench.memory(context, self.build(item, bench)) as shelf:
-            asker = Asker(shelf.store, shelf.ns, shelf.tools, shelf.searcher, tally)
-            answer = await asker.ask(self._asking(item, bench))
-            found = await _found(answer, shelf)
+        calls = CallCounter(harness.listener)
+        async with harness.memory(context, self.build(item, harness)) as memory:
+            asker = Asker(memory.store, memory.ns, memory.tools, memory.searcher, calls)
+            answer = await asker.ask(self._asking(item, harness))
+            found = await _found(answer, memory)
             cited = cited_sentences(answer.citations, context)
-        return replace(found, cited=cited, usage=tally.usage, memory=shelf.key)
+        return replace(found, cited=cited, usage=calls.usage, memory=memory.key)
 
-    def _asking(self, item: Item, bench: Bench) -> Asking:
+    def _asking(self, item: Item, harness: Harness) -> Asking:
         return Asking(
             question=item.question,
             strategy=self.strategy,
-            window=bench.settings.window,
+            window=harness.settings.window,
             choices=item.choices,
             documents=None,
             orientation="local" if self.orientation == "local" else "none",
             share_orientation=False,
             max_trials=self.max_trials,
             start=self.start,
-            on_exhausted="force" if bench.is_forced(item) else "abstain",
+            on_exhausted="force" if harness.is_forced(item) else "abstain",
             reflection=self.reflection,
             navigation=self.navigation,
         )
 
 
-async def _found(answer: Answer, shelf: Shelf) -> Found:
+async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
     """Return an answer as the run keeps it.
 
     Its ranking is what was read: the last reading first, by the scores that decided each.
@@ -81,8 +80,8 @@ async def _found(answer: Answer, shelf: Shelf) -> Found:
     readings = [step.read for step in answer.trail.steps if step.read]
     ranked = [s for read in reversed(readings) for s in sorted(read, key=lambda s: -s.score)]
     segments = list(dict.fromkeys(s.segment_id for s in ranked))
-    of = {s.id: s.document_id for s in await shelf.store.segments(shelf.ns, segments)}
-    return Found(
+    of = {s.id: s.document_id for s in await memory.store.segments(memory.ns, segments)}
+    return Prediction(
         text=answer.text,
         choice=answer.choice,
         status=answer.status,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
-from qrmem.eval.memories import IDLE, Build, Memories, Shelf
+from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
@@ -38,6 +38,7 @@ from qrmem.types import (
 
 if TYPE_CHECKING:
     from qrmem.llm.chat import Chat
+
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class SharedModel(Meter):
 
 
 @dataclass(slots=True)
-class Tally:
+class CallCounter:
     """Sums the calls of one item up; a reply from the cache counts as paid (DESIGN, section 8)."""
 
     listener: Listener
@@ -107,7 +108,7 @@ class Tally:
 
 
 @dataclass(slots=True, kw_only=True)
-class Bench:
+class Harness:
     """Everything that a system works with, the same for all.
 
     Attributes:
@@ -128,9 +129,9 @@ class Bench:
         default_factory=OrderedDict
     )
 
-    def reader(self, tally: Tally) -> Run:
-        """Return the reader that all baselines share; its calls are counted by the tally."""
-        return self.tools.run("online", tally)
+    def reader(self, calls: CallCounter) -> Run:
+        """Return the reader that all baselines share; its calls are counted by the calls."""
+        return self.tools.run("online", calls)
 
     def memory(self, context: Context, build: Build | None = None) -> Any:
         """Return the memory of a context as an async context manager (see `Memories.use`)."""
@@ -176,10 +177,10 @@ class Bench:
         return self.force or bool(item.choices)
 
 
-def passages(shelf: Shelf, segments: Sequence[Segment]) -> list[Passage]:
+def passages(memory: OpenMemory, segments: Sequence[Segment]) -> list[Passage]:
     """Label segments in their order."""
     return [
-        Passage(f"S{n}", segment, shelf.titles.get(segment.document_id, ""))
+        Passage(f"S{n}", segment, memory.titles.get(segment.document_id, ""))
         for n, segment in enumerate(segments, 1)
     ]
 
@@ -192,7 +193,7 @@ def price_of(settings: Settings) -> Price | None:
 
 
 @asynccontextmanager
-async def open_bench(
+async def open_harness(
     settings: Settings,
     folder: Path,
     *,
@@ -202,7 +203,7 @@ async def open_bench(
     listener: Listener,
     record: Any,
     **options: Any,
-) -> AsyncIterator[Bench]:
+) -> AsyncIterator[Harness]:
     """Open what a run works with.
 
     Args:
@@ -211,7 +212,7 @@ async def open_bench(
         chat: instead of the model that the settings name, such as a cassette.
         embedder: the one that the settings name, where it is open already.
         record: takes what building a memory cost.
-        options: fields of `Bench`.
+        options: fields of `Harness`.
     """
     async with AsyncExitStack() as stack:
         model = None
@@ -232,7 +233,7 @@ async def open_bench(
         )
         stack.push_async_callback(memories.close)
         tools = Models(store, info, settings, shared, embedder)
-        yield Bench(
+        yield Harness(
             settings=settings,
             tools=tools,
             memories=memories,
@@ -251,7 +252,7 @@ def resolved(settings: Settings) -> Settings:
     if settings.stage_models:
         raise UsageError("eval runs one model for all stages; leave stage_models out")
     named = settings.with_(embedder=settings.embedder or default_embedder())
-    # The caps of the settings are those of the run (see `Means`), and not of each item again.
+    # The caps of the settings are those of the run (see `RunOptions`), and not of each item again.
     return replace(named, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None)
 
 

@@ -1,4 +1,4 @@
-"""Unfinished code continued from its repository: RepoCoder, with FragRel or without (F17, B11)."""
+"""Unfinished code continued from its repository."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.errors import UsageError
-from qrmem.eval.bench import Bench, Tally
-from qrmem.eval.memories import Build, Shelf
-from qrmem.eval.metrics.overlap import edit_similarity
-from qrmem.eval.records import Context, Found, Item
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.memories import Build, OpenMemory
+from qrmem.eval.metrics import edit_similarity
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
 from qrmem.eval.systems.agents import caller_of
-from qrmem.eval.systems.retrieved import DEPTH
+from qrmem.eval.systems.retrieval import DEPTH
 from qrmem.prompts import catalogue
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.text.code.languages import CODE_KEY
@@ -26,6 +27,8 @@ _RULE = "# " + "-" * 50
 _PART = re.compile(r"lines? (\d+)(?:-(\d+))?")
 
 
+@system("repocoder", "asked again with what was predicted", "RepoCoder", rounds=2)
+@system("complete", "code continued from its repository, one retrieval", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """Continues code from the fragments that are best for the lines before the hole.
@@ -50,42 +53,39 @@ class Completed:
     pieces: Literal["builtin", "p50k_base"] = "builtin"
     top: int = 10
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """A chat model."""
-        return frozenset({"model"})
+    needs = frozenset({"model"})
 
     @property
     def ranks(self) -> bool:
         """Unless it sees no other code."""
         return self.rounds > 0
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         if "context_start_line" not in item.labels:
             raise UsageError("it continues code: it runs on RepoEval alone")
-        tally = Tally(bench.listener)
+        calls = CallCounter(harness.listener)
         if not self.rounds:
-            return await _completed(item, (), bench, tally, Found())
-        async with bench.memory(as_code(context), Build()) as shelf:
-            hidden = await _hidden(shelf, item)
-            found = Found(memory=shelf.key)
-            tries: list[Found] = []
+            return await _completed(item, (), harness, calls, Prediction())
+        async with harness.memory(as_code(context), Build()) as memory:
+            hidden = await _hidden(memory, item)
+            found = Prediction(memory=memory.key)
+            tries: list[Prediction] = []
             for _ in range(self.rounds):
                 asked = self._query(item, context, found.text)
-                ranked = await self._ranked(shelf, asked, hidden)
+                ranked = await self._ranked(memory, asked, hidden)
                 found = replace(
                     found,
                     ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
                     segments=tuple(segment.id for segment in ranked),
                 )
-                if bench.retrieve:
+                if harness.retrieve:
                     return found
-                found = await _completed(item, ranked[: self.top], bench, tally, found)
+                found = await _completed(item, ranked[: self.top], harness, calls, found)
                 tries.append(found)
             return self._picked(tries, item)
 
-    def _picked(self, tries: Sequence[Found], item: Item) -> Found:
+    def _picked(self, tries: Sequence[Prediction], item: Item) -> Prediction:
         """Return the try that counts, with what all of them took; of equal ones the first."""
         if self.pick == "last":
             return tries[-1]
@@ -103,16 +103,18 @@ class Completed:
             return "\n".join(before[-LINES:])
         return "\n".join([*before[-LINES // 2 :], *after[: LINES // 2]])
 
-    async def _ranked(self, shelf: Shelf, asked: str, hidden: frozenset[str]) -> list[Segment]:
+    async def _ranked(
+        self, memory: OpenMemory, asked: str, hidden: frozenset[str]
+    ) -> list[Segment]:
         settings = FragmentSettings(
             relation="code" if self.alpha else "structure",
             alpha=self.alpha,
             score=self.score,
             pieces="builtin" if self.pieces == "builtin" else f"tiktoken:{self.pieces}",
         )
-        assessed = await shelf.fragments.assess(asked, settings=settings, hidden=hidden)
+        assessed = await memory.fragments.assess(asked, settings=settings, hidden=hidden)
         best = list(assessed.best(DEPTH)) if assessed else []
-        found = {segment.id: segment for segment in await shelf.store.segments(shelf.ns, best)}
+        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, best)}
         return [found[id] for id in best]
 
 
@@ -125,10 +127,10 @@ def as_code(context: Context) -> Context:
     return replace(context, documents=documents)
 
 
-async def _hidden(shelf: Shelf, item: Item) -> frozenset[str]:
+async def _hidden(memory: OpenMemory, item: Item) -> frozenset[str]:
     """Return the fragments that would give the hole away: of its file, from the prompt on."""
     first = int(item.labels["context_start_line"])
-    segments = await shelf.store.segments_of(shelf.ns, item.labels["file"])
+    segments = await memory.store.segments_of(memory.ns, item.labels["file"])
     return frozenset(segment.id for segment in segments if _last_line(segment) > first)
 
 
@@ -139,14 +141,14 @@ def _last_line(segment: Segment) -> int:
 
 
 async def _completed(
-    item: Item, ranked: Sequence[Segment], bench: Bench, tally: Tally, found: Found
-) -> Found:
+    item: Item, ranked: Sequence[Segment], harness: Harness, calls: CallCounter, found: Prediction
+) -> Prediction:
     """Ask the model to go on, the best fragment nearest to the code."""
-    run = bench.reader(tally)
-    count = bench.tools.counter.count
+    run = harness.reader(calls)
+    count = harness.tools.counter.count
     kept = _within(ranked, count)
     blocks = [_block(segment) for segment in kept]
-    called = await caller_of(run, bench).call(
+    called = await caller_of(run, harness).call(
         catalogue.COMPLETE,
         lambda groups: catalogue.CompleteInputs(
             fragments="\n".join(reversed(groups[0])),
@@ -155,7 +157,7 @@ async def _completed(
         ),
         # What is left out first: the worst fragment, then the line farthest from the hole.
         [blocks, item.question.split("\n")[::-1]],
-        window=bench.settings.window,
+        window=harness.settings.window,
         reply=REPLY,
     )
     shown = kept[: len(called.kept[0])]
@@ -172,7 +174,7 @@ async def _completed(
         status="answered",
         read=tuple(segment.id for segment in shown),
         steps=(*found.steps, step),
-        usage=tally.usage,
+        usage=calls.usage,
     )
 
 

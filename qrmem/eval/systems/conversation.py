@@ -1,25 +1,90 @@
-"""Sessions played through: a reply to every turn, from what is recalled (F19, F20, B13)."""
+"""Sessions played through: a reply to every turn, from what is recalled."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from qrmem.errors import UsageError
-from qrmem.eval.bench import Bench, Tally
+from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.memories import Build
-from qrmem.eval.records import Context, Found, Item, Round
-from qrmem.eval.sessions import Session, open_session
+from qrmem.eval.records import Context, Item, Prediction, Round
+from qrmem.eval.registry import system
 from qrmem.eval.systems.agents import caller_of
+from qrmem.graph import dialog
 from qrmem.graph.dialog import as_document
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.ingest import Adder
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import catalogue, fenced
-from qrmem.retrieval.fragments import FragmentSettings
-from qrmem.types import ScoredSegment, Step, Turn
+from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
+from qrmem.retrieval.searcher import Searcher
+from qrmem.session import Models
+from qrmem.types import Listener, ScoredSegment, Step, Turn
+
+NAMESPACE = "session"
+
+
+class Session:
+    """The rounds of one conversation so far, in a memory of their own that is not kept."""
+
+    def __init__(self, store: GraphStore, tools: Models, listener: Listener) -> None:
+        self.rounds: list[Round] = []
+        self._turns: list[Turn] = []
+        self._store = store
+        self._adder = Adder(store, NAMESPACE, tools, listener=listener)
+        self._scorer = FragmentScorer(Searcher(store, NAMESPACE, tools.embedder))
+        self._count = tools.counter.count
+
+    async def add(self, made: Round) -> None:
+        """Take what was said and replied: one fragment, as in the paper."""
+        self.rounds.append(made)
+        turn = Turn(made.id, len(self.rounds), "user", made.text, session=NAMESPACE)
+        self._turns.append(turn)
+        await self._adder.add([dialog.as_document(turn)])
+
+    def latest(self) -> list[Round]:
+        """Return the last rounds, which go to the model as they are: 1,000 tokens, 10 rounds."""
+        kept = dialog.recent(self._turns, dialog.RECENT_TOKENS, self._count)
+        return self.rounds[len(self.rounds) - kept :]
+
+    async def ranked(self, said: str, settings: FragmentSettings) -> list[Round]:
+        """Return all rounds, best first, for the last round and what the user says now."""
+        if not self.rounds:
+            return []
+        found = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
+        best = list(found.best(found.fragments.size)) if found else []
+        of = {s.id: s.document_id for s in await self._store.segments(NAMESPACE, best)}
+        by_id = {made.id: made for made in self.rounds}
+        return [by_id[id] for id in dict.fromkeys(of[segment] for segment in best)]
+
+
+@asynccontextmanager
+async def open_session(harness: Harness) -> AsyncIterator[Session]:
+    """Open a conversation that nobody has said anything in."""
+    embedder = harness.tools.embedder
+    settings = harness.settings.with_(namespace=NAMESPACE, model="")
+    store = await open_store("memory://", settings)
+    try:
+        info = replace(
+            harness.tools.info,
+            name=NAMESPACE,
+            embedder=settings.embedder,
+            dimension=embedder.dimension if embedder else 0,
+        )
+        info = await store.create_namespace(NAMESPACE, info)
+        yield Session(store, Models(store, info, settings, None, embedder), harness.listener)
+    finally:
+        await store.close()
+
 
 REPLY = 512
 """Tokens of a reply, of a window of 2,048 in the papers."""
 
 
+@system("latest-chat", "chat with the latest rounds alone", "FragRel's baseline", top=0)
+@system("dense-chat", "dense chat memory", "MemRetrieval", alpha=0.0, score="cosine")
+@system("fragment-chat", "chat memory: rounds recalled by FragRel", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversed:
     """Replies to every turn of a session from the latest rounds and those that it recalls.
@@ -52,26 +117,26 @@ class Conversed:
         """Unless it recalls nothing."""
         return self.top > 0
 
-    async def __call__(self, item: Item, context: Context, bench: Bench) -> Found:
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Reply to one session's last question."""
         require_session(item)
-        if bench.model is None or bench.retrieve:
-            return await self._ranking(item, context, bench)
-        tally = Tally(bench.listener)
-        caller = caller_of(bench.reader(tally), bench)
-        said = Said(caller, bench.settings.window)
-        async with open_session(bench) as session:
+        if harness.model is None or harness.retrieve:
+            return await self._ranking(item, context, harness)
+        calls = CallCounter(harness.listener)
+        caller = caller_of(harness.reader(calls), harness)
+        said = Said(caller, harness.settings.window)
+        async with open_session(harness) as session:
             for turn in context.documents:
                 replied, _ = await self._reply(session, said, turn.text)
                 await session.add(Round(turn.id or "", turn.text, replied))
             last, ranked = await self._reply(session, said, item.question)
-        return Found(
+        return Prediction(
             text=last,
             status="answered" if last else "unanswerable",
             read=said.read,
             ranked=tuple(made.id for made in ranked),
             steps=tuple(said.steps),
-            usage=tally.usage,
+            usage=calls.usage,
             memory=f"session {item.id}" if self.top else "",
             rounds=tuple(session.rounds),
         )
@@ -88,14 +153,14 @@ class Conversed:
         )
         return replied, ranked
 
-    async def _ranking(self, item: Item, context: Context, bench: Bench) -> Found:
-        async with bench.memory(conversation(context), Build()) as shelf:
+    async def _ranking(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        async with harness.memory(conversation(context), Build()) as memory:
             query = "\n".join([*(d.text for d in context.documents[-1:]), item.question])
-            assessed = await shelf.fragments.assess(query, settings=self._settings())
+            assessed = await memory.fragments.assess(query, settings=self._settings())
             best = list(assessed.best(assessed.fragments.size)) if assessed else []
-            found = {s.id: s.document_id for s in await shelf.store.segments(shelf.ns, best)}
+            found = {s.id: s.document_id for s in await memory.store.segments(memory.ns, best)}
             ranked = tuple(dict.fromkeys(found[id] for id in best))
-            return Found(ranked=ranked, segments=tuple(best), memory=shelf.key)
+            return Prediction(ranked=ranked, segments=tuple(best), memory=memory.key)
 
     def _settings(self) -> FragmentSettings:
         return FragmentSettings(w_rel=self.w_rel, alpha=self.alpha, score=self.score)

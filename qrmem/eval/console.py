@@ -1,0 +1,148 @@
+"""What a terminal shows of evaluation: what can be run, and how far a run is."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Self
+
+from qrmem.eval.preset import preset_named, preset_names
+from qrmem.eval.registry import BUILDERS, DATASETS, SYSTEMS, needs
+from qrmem.types import Event
+
+EVERY = 5.0
+"""Seconds between two lines."""
+
+
+class Progress:
+    """Prints a line every few seconds; the last one always."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._first = self._said = time.monotonic()
+        self._total = self._done = self._failed = 0
+        self._before: tuple[float, ...] = (0, 0, 0.0)
+        self._paid: tuple[float, ...] = self._before
+        self._is_priced = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._total:
+            self._say()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event; never raises."""
+        if event.kind == "items":
+            self._total += int(event.data["total"])
+            self._before = self._paid
+        elif event.kind == "item":
+            self._first = self._first if self._done else time.monotonic()
+            self._done += 1
+            self._failed += bool(event.data["error"])
+        elif event.kind == "paid":
+            now = (int(event.data["calls"]), int(event.data["tokens"]), event.data["money"] or 0.0)
+            self._paid = tuple(a + b for a, b in zip(self._before, now, strict=True))
+            self._is_priced = event.data["money"] is not None
+        elif event.kind == "memory" and event.data["seconds"] > EVERY:
+            self._print(f"built {event.data['context']} in {event.data['seconds']:.0f} s")
+        elif event.kind == "warning":
+            self._print(str(event.data.get("message", "")))
+        if time.monotonic() - self._said > EVERY:
+            self._say()
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        parts = [f"{self._done}/{self._total} results", self._left()]
+        calls, tokens, money = self._paid
+        if calls:
+            parts.append(f"{calls:,} calls, {tokens:,} tokens")
+        if self._is_priced:
+            parts.append(f"{money:.4f} in money")
+        if self._failed:
+            parts.append(f"{self._failed} failed")
+        self._print(", ".join(parts))
+
+    def _left(self) -> str:
+        """Return the time left; what was built before the first result says nothing of it."""
+        if self._done < 2:
+            return "time left not known yet"
+        pace = (time.monotonic() - self._first) / (self._done - 1)
+        return f"{(self._total - self._done) * pace:,.0f} s left"
+
+    def _print(self, text: str) -> None:
+        if not self._quiet:
+            print(f"qrmem: {text}", file=sys.stderr, flush=True)
+
+
+def listing() -> Mapping[str, Any]:
+    """Return everything that can be run, as plain values."""
+    return {
+        "tasks": {
+            name: {
+                "what": task.what,
+                "files": list(task.files) or [f"a folder with {task.inside}"],
+                "where": task.where,
+                "licence": task.licence,
+                "metrics": list(task.metrics),
+            }
+            for name, task in DATASETS.items()
+        },
+        "presets": {
+            name: {
+                "title": preset.title,
+                "tasks": [part.task for part in preset.parts],
+                "systems": dict(preset.systems),
+            }
+            for name, preset in ((name, preset_named(name)) for name in preset_names())
+        },
+        "systems": {
+            name: {
+                "what": entry.what,
+                "source": entry.source,
+                "needs": sorted(needs(entry.system)),
+                "parameters": {f.name: getattr(entry.system, f.name) for f in fields(entry.system)},
+            }
+            for name, entry in SYSTEMS.items()
+        },
+        "builders": {
+            name: {"what": entry.what, "options": dict(entry.options)}
+            for name, entry in BUILDERS.items()
+        },
+    }
+
+
+def listing_lines() -> list[str]:
+    """Return the same for people."""
+    found = listing()
+    lines = ["tasks (--data names the file, or a folder that holds it)"]
+    for name, task in found["tasks"].items():
+        lines += [
+            f"  {name:20} {task['what']}",
+            f"  {'':20} {' or '.join(task['files'])}",
+            f"  {'':20} {task['where']}; {task['licence']}",
+            f"  {'':20} scored by {', '.join(task['metrics'])}",
+        ]
+    lines.append("presets (--data is a folder with what their tasks need)")
+    for name, preset in found["presets"].items():
+        lines.append(f"  {name:20} {preset['title']}")
+    lines.append("systems (with parameters: NAME:KEY=VALUE:KEY=VALUE)")
+    for name, system in found["systems"].items():
+        wants = f"; needs {' and '.join(system['needs'])}" if system["needs"] else ""
+        chosen = " ".join(f"{key}={value}" for key, value in system["parameters"].items())
+        lines += [
+            f"  {name:20} {system['what']} ({system['source']}){wants}",
+            f"  {'':20} {chosen}",
+        ]
+    lines.append("builders (`qrmem eval build KIND --data PATH --out FOLDER KEY=VALUE …`)")
+    for name, made in found["builders"].items():
+        chosen = " ".join(f"{key}={value}" for key, value in made["options"].items())
+        lines += [f"  {name:20} {made['what']}", f"  {'':20} {chosen}"]
+    return lines

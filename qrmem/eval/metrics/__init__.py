@@ -1,1 +1,0 @@
-"""Metrics as pure functions over one prediction; each agrees with its official script."""

@@ -1,0 +1,258 @@
+"""Presets: what a table or figure of a paper is made of, and running all of its parts."""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import reduce
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from qrmem.config import Settings
+from qrmem.errors import MissingError, QrmemError, UsageError
+from qrmem.eval.datasets.arranging import Arrangement
+from qrmem.eval.datasets.reading import data_file
+from qrmem.eval.harness import require, resolved
+from qrmem.eval.records import Corpus
+from qrmem.eval.registry import DATASETS, needs, parse
+from qrmem.eval.run_folder import mark_preset
+from qrmem.eval.runner import RunStats
+from qrmem.eval.running import PreparedRun, RunOptions, RunSpec, prepared, run_made
+from qrmem.llm.caps import Amount, Caps
+
+Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+"""Model to system's label to part to metric to the paper's number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One task of a preset.
+
+    Attributes:
+        systems: labels; empty: all of the preset.
+        x: where it stands on the axis of a figure over parts.
+    """
+
+    name: str
+    task: str
+    metrics: tuple[str, ...]
+    corpus: str = "own"
+    strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    arrange: Arrangement | None = None
+    systems: tuple[str, ...] = ()
+    x: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A paper's table or figure.
+
+    Attributes:
+        readings: what was decided where the paper is silent or errs.
+        systems: label to how it is written for `--system`.
+        size: items of each part; all, where nothing is said.
+        labels: item labels by which the results are split, such as `difficulty`.
+        plot: `axis` (`parts`, or a parameter of the systems), `label`, `metric` (several with a
+            comma) and `scale` (`log`, or nothing); empty for none. With
+            `curves = "labels"` each label without its last word is a curve, else each part.
+        cases: `ours` and `theirs`, labels, where single cases are shown.
+        costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`, and
+            `built_calls`, of everything that is built.
+        quoted: labels of the paper's systems that are not run here.
+        by: what has a row of its own: `systems`, or `parts` too, where there are many.
+    """
+
+    name: str
+    title: str
+    readings: tuple[str, ...]
+    systems: Mapping[str, str]
+    parts: tuple[Part, ...]
+    window: int = 4096
+    size: int | None = None
+    force: bool = True
+    labels: tuple[str, ...] = ()
+    plot: Mapping[str, str] = field(default_factory=dict)
+    cases: Mapping[str, str] = field(default_factory=dict)
+    costs: tuple[str, ...] = ("calls",)
+    quoted: tuple[str, ...] = ()
+    by: Literal["systems", "parts"] = "systems"
+    paper: Numbers = field(default_factory=dict)
+
+
+def preset_names() -> list[str]:
+    """Return the names of all presets."""
+    found = (path.name for path in (files("qrmem.eval") / "presets").iterdir())
+    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+
+
+def preset_named(name: str) -> Preset:
+    """Return a preset.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    names = preset_names()
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+        raise UsageError(f"no preset is called {name!r}; {hint}")
+    text = (files("qrmem.eval") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    return _preset(name, tomllib.loads(text))
+
+
+def _preset(name: str, found: dict[str, Any]) -> Preset:
+    parts = tuple(_part(part) for part in found.pop("part"))
+    for plural in ("readings", "labels", "costs", "quoted"):
+        if plural in found:
+            found[plural] = tuple(found[plural])
+    return Preset(name=name, parts=parts, **found)
+
+
+def _part(found: dict[str, Any]) -> Part:
+    if "arrange" in found:
+        found["arrange"] = Arrangement(**found["arrange"])
+    for plural in ("metrics", "systems"):
+        found[plural] = tuple(found.get(plural, ()))
+    return Part(**found)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What of a preset was not run, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresetOptions:
+    """What a user chose for a whole preset; `None` leaves it to the preset."""
+
+    data: Path
+    size: int | None = None
+    seed: int = 0
+    window: int | None = None
+    systems: tuple[str, ...] = ()
+
+
+async def run_preset(
+    preset: Preset,
+    chosen: PresetOptions,
+    out: Path,
+    settings: Settings,
+    options: RunOptions,
+    told: Callable[[str], None],
+) -> tuple[RunStats, list[Skipped]]:
+    """Run all parts whose data is there, with all systems that can run; return what was left.
+
+    Args:
+        told: hears, in words, what is begun and what is left out.
+
+    Raises:
+        UsageError: no part has its data, or nothing is left of the systems.
+        MissingError: no system has what it needs.
+    """
+    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    systems, left = _runnable(preset, chosen, settings)
+    done: list[RunStats] = []
+    error: QrmemError | None = None
+    for part in preset.parts:
+        try:
+            spec = _spec(part, preset, chosen, systems)
+            made = prepared(spec, settings) if spec.systems else None
+        except UsageError as exc:
+            left.append(Skipped(part.name, str(exc)))
+            error = exc
+            continue
+        if made is None:
+            continue
+        mark_preset(out, preset.name)
+        told(f"{preset.name}: {part.name}, {len(made.systems)} systems")
+        done.append(await run_made(made, out / folder_of(part), options))
+        options = replace(options, caps=rest_of(options.caps, done[-1].used))
+    for one in left:
+        told(f"not run: {one.what}: {one.why}")
+    if not done and error is not None:
+        raise error
+    return reduce(RunStats.plus, done, RunStats()), left
+
+
+def runs_of(
+    preset: Preset, chosen: PresetOptions, settings: Settings
+) -> tuple[list[PreparedRun], list[Skipped]]:
+    """Return the runs of all parts whose data is there, and what is left out.
+
+    Raises:
+        UsageError: nothing is left of the systems.
+        MissingError: no system has what it needs.
+    """
+    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    systems, left = _runnable(preset, chosen, settings)
+    runs = []
+    for part in preset.parts:
+        try:
+            spec = _spec(part, preset, chosen, systems)
+            if spec.systems:
+                runs.append(prepared(spec, settings))
+        except UsageError as exc:
+            left.append(Skipped(part.name, str(exc)))
+    return runs, left
+
+
+def rest_of(caps: Caps, used: Amount) -> Caps:
+    """Return what is left of the caps, which hold for all parts together."""
+    return replace(
+        caps,
+        calls=None if caps.calls is None else max(0, caps.calls - used.calls),
+        tokens=None if caps.tokens is None else max(0, caps.tokens - used.tokens),
+        cost=None if caps.cost is None else max(0.0, caps.cost - used.cost),
+    )
+
+
+def folder_of(part: Part) -> str:
+    """Return the name of a part's folder."""
+    return re.sub(r"[^a-z0-9]+", "-", part.name.lower()).strip("-")
+
+
+def _runnable(
+    preset: Preset, chosen: PresetOptions, settings: Settings
+) -> tuple[dict[str, str], list[Skipped]]:
+    """Return the systems that can run, and those that lack a model, an embedder or an extra."""
+    unknown = [label for label in chosen.systems if label not in preset.systems]
+    if unknown:
+        known = ", ".join(preset.systems)
+        raise UsageError(f"{preset.name} has no system {unknown[0]!r}; it has {known}")
+    systems: dict[str, str] = {}
+    left: list[Skipped] = []
+    error: MissingError | None = None
+    for label, word in preset.systems.items():
+        if chosen.systems and label not in chosen.systems:
+            continue
+        try:
+            require(needs(parse(word)), settings, label)
+            systems[label] = word
+        except MissingError as exc:
+            left.append(Skipped(label, str(exc)))
+            error = exc
+    if not systems and error is not None:
+        raise error
+    return systems, left
+
+
+def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, str]) -> RunSpec:
+    # Asked for here, so that a part without data is left out before anything of it is begun.
+    path = data_file(part.task, DATASETS[part.task], chosen.data)
+    labels = [label for label in systems if not part.systems or label in part.systems]
+    return RunSpec(
+        task=part.task,
+        data=path,
+        systems=tuple(systems[label] for label in labels),
+        corpus=Corpus(part.corpus),
+        size=preset.size if chosen.size is None else chosen.size,
+        seed=chosen.seed,
+        strata=part.strata if chosen.size is None else {},
+        arrange=part.arrange,
+        force=preset.force,
+    )

@@ -1,0 +1,333 @@
+"""Data sets, systems, metrics and builders by name, each registered by a decorator.
+
+What this package has is registered when its modules are imported, at the first look-up. Another
+package adds its own by an entry point of the group `qrmem.eval`, which names a module to import:
+
+    [project.entry-points."qrmem.eval"]
+    mine = "my_package.evaluation"
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import signature
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from qrmem.errors import UsageError
+from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
+
+if TYPE_CHECKING:
+    from qrmem.eval.harness import Harness
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+GROUP = "qrmem.eval"
+_MODULES = (
+    "qrmem.eval.datasets",
+    "qrmem.eval.systems.strategies",  # ours first, in every list
+    "qrmem.eval.systems",
+    "qrmem.eval.metrics",
+    "qrmem.eval.builders",
+)
+
+
+class Registry(Generic[T]):
+    """Entries of one kind by name, in the order of their registration."""
+
+    def __init__(self, kind: str, shown_by: str = "`qrmem eval list` shows them") -> None:
+        self._kind = kind
+        self._shown_by = shown_by
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str, entry: T) -> None:
+        """Register an entry.
+
+        Raises:
+            UsageError: the name is taken.
+        """
+        if name in self._entries:
+            raise UsageError(f"two {self._kind}s are called {name!r}; rename one")
+        self._entries[name] = entry
+
+    def __getitem__(self, name: str) -> T:
+        """Return an entry.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        load_all()
+        if name not in self._entries:
+            near = get_close_matches(name, self._entries, 1)
+            hint = f"did you mean {near[0]}?" if near else self._shown_by
+            raise UsageError(f"no {self._kind} is called {name!r}; {hint}")
+        return self._entries[name]
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Yield names and entries."""
+        load_all()
+        yield from self._entries.items()
+
+
+@cache
+def load_all() -> None:
+    """Import every module that registers something, of this package and of others.
+
+    Raises:
+        UsageError: a module that an entry point names cannot be imported.
+    """
+    for name in _MODULES:
+        package = import_module(name)
+        for found in iter_modules(getattr(package, "__path__", ())):
+            import_module(f"{name}.{found.name}")
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except ImportError as exc:
+            raise UsageError(f"the plug-in {point.name} cannot be loaded: {exc}") from exc
+
+
+# --- data sets -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A data set, and how answers to its questions are scored.
+
+    Attributes:
+        load: makes it of its file or folder.
+        files: names that are looked for in a data folder, the first that is there is taken.
+        inside: what a folder has to hold that is read as a whole; "" where one file is.
+        where: where to get the data; nothing is ever downloaded.
+        metrics: the main ones, in the order of the report.
+        rule: whose F1.
+        has_corpora: whether questions can be asked of a union or a corpus file.
+    """
+
+    load: Callable[..., Dataset]
+    what: str
+    files: tuple[str, ...] = ()
+    inside: str = ""
+    where: str = "your own"
+    licence: str = "your own"
+    metrics: tuple[str, ...] = ("em", "f1")
+    rule: Rule = "musique"
+    has_corpora: bool = False
+
+    def read(self, path: Path, corpus: Corpus) -> Dataset:
+        """Load the data set of a file or folder."""
+        return self.load(path, corpus) if self.has_corpora else self.load(path)
+
+
+DATASETS: Registry[Task] = Registry("task")
+
+
+def dataset(name: str, what: str, **about: Any) -> Callable[[F], F]:
+    """Register a function from a path to a `Dataset`; with `has_corpora`, of a `Corpus` too.
+
+    Args:
+        what: one line, for `qrmem eval list`.
+        about: other fields of `Task`.
+    """
+
+    def register(load: F) -> F:
+        DATASETS.add(name, Task(load=load, what=what, **about))
+        return load
+
+    return register
+
+
+# --- systems -------------------------------------------------------------------------------------
+
+
+class System(Protocol):
+    """Answers items; a frozen dataclass whose fields are its parameters.
+
+    It may have two properties: `needs`, what has to be there (`model`, `embedder`, `llmlingua`),
+    and `ranks`, whether it can rank without answering.
+    """
+
+    async def __call__(self, item: Item, context: Context, harness: "Harness") -> Prediction:
+        """Answer one item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEntry:
+    """A system as it stands in the list: with its default parameters, and where it comes from."""
+
+    system: Any
+    what: str
+    source: str
+
+
+SYSTEMS: Registry[SystemEntry] = Registry("system")
+C = TypeVar("C", bound=type)
+
+
+def system(name: str, what: str, source: str = "", **defaults: Any) -> Callable[[C], C]:
+    """Register a class as a system; several names can stand on one class.
+
+    Args:
+        what: one line, for `qrmem eval list`.
+        source: the paper that it is of.
+        defaults: parameters of this name's system, where they differ from the class's own.
+    """
+
+    def register(made: C) -> C:
+        SYSTEMS.add(name, SystemEntry(made(**defaults), what, source))
+        return made
+
+    return register
+
+
+def parse(word: str) -> System:
+    """Return the system of a name with parameters: `NAME[:KEY=VALUE]…`.
+
+    Raises:
+        UsageError: no such system, no such parameter, or a value that it cannot have.
+    """
+    name, *pairs = word.split(":")
+    found = SYSTEMS[name].system
+    known = {one.name for one in fields(found)}
+    given = _cast_all(pairs, get_type_hints(type(found)), known, f"the system {name}", word)
+    made: System = replace(found, **given)
+    return made
+
+
+def needs(found: System) -> frozenset[str]:
+    """Return what has to be there for a system: `model`, `embedder`, `llmlingua`."""
+    return getattr(found, "needs", frozenset())
+
+
+def ranks(found: System) -> bool:
+    """Whether a system can rank, and answer nothing."""
+    return bool(getattr(found, "ranks", False))
+
+
+def parameters(word: str) -> dict[str, Any]:
+    """Return the parameters of a system as it is written, defaults included."""
+    found: Any = parse(word)
+    return {one.name: getattr(found, one.name) for one in fields(found)}
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+Score = Callable[[Item, Row, Rule], float | None]
+"""`None`: the item cannot be scored by it, which is not zero."""
+
+METRICS: Registry[Score] = Registry("metric")
+
+
+def metric(name: str) -> Callable[[F], F]:
+    """Register a function from an item, its result and the data set's rule to a share of one."""
+
+    def register(score: F) -> F:
+        METRICS.add(name, score)
+        return score
+
+    return register
+
+
+# --- builders ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Makes the files of a data set out of texts."""
+
+    build: Callable[..., None]
+    what: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+BUILDERS: Registry[Builder] = Registry("builder", "`qrmem eval list` shows those that there are")
+
+
+def builder(name: str, what: str) -> Callable[[F], F]:
+    """Register a function `(data, out, *, option=…)`; options are numbers, texts or switches.
+
+    It reads `data`, a file or folder, and writes into the folder `out`, which is there and empty.
+    """
+
+    def register(build: F) -> F:
+        options = {
+            one.name: one.default
+            for one in signature(build).parameters.values()
+            if one.kind is one.KEYWORD_ONLY
+        }
+        BUILDERS.add(name, Builder(build, what, options))
+        return build
+
+    return register
+
+
+def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
+    """Build a data set into an empty folder; options are given as `KEY=VALUE`.
+
+    Raises:
+        UsageError: no such builder or option, there are no such data, or the folder is not empty.
+    """
+    found = BUILDERS[kind]
+    hints = get_type_hints(found.build)
+    given = _cast_all(pairs, hints, set(found.options), f"the builder {kind}", kind)
+    if not data.exists():
+        raise UsageError(f"there is no {data}")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} holds something else; name an empty folder")
+    out.mkdir(parents=True, exist_ok=True)
+    found.build(data, out, **given)
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def _cast_all(
+    pairs: list[str] | tuple[str, ...],
+    hints: Mapping[str, Any],
+    known: set[str],
+    who: str,
+    word: str,
+) -> dict[str, Any]:
+    given = {}
+    for pair in pairs:
+        key, mark, value = pair.partition("=")
+        if not mark or key not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"{word!r}: {who} has no parameter {key!r}; it has {there}")
+        given[key] = _cast(value, hints[key], word)
+    return given
+
+
+def _cast(value: str, kind: Any, word: str) -> Any:
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise UsageError(f"{word!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+        return value
+    if kind is bool:
+        if value not in {"true", "false"}:
+            raise UsageError(f"{word!r}: {value!r} is not true or false")
+        return value == "true"
+    if kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            raise UsageError(f"{word!r}: {value!r} is not a number") from None
+        if not number >= 0:
+            raise UsageError(f"{word!r}: {value} is not 0 or more")
+        return number
+    return value

@@ -1,0 +1,209 @@
+"""Search, and the retrieval baselines: BM25, dense, DOS-RAG, fragments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from qrmem.eval.harness import CallCounter, Harness, passages
+from qrmem.eval.memories import Build, OpenMemory
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
+from qrmem.eval.systems.reading import answer_from, fitting
+from qrmem.retrieval import dense, fusion, lexical
+from qrmem.retrieval.fragments import FragmentSettings
+from qrmem.retrieval.fragments.independent import within_words
+from qrmem.text.longbench import words
+from qrmem.types import Segment
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+DEPTH = 50
+"""Segments of a ranking that are kept for the retrieval metrics."""
+
+
+@system(
+    "dos-rag",
+    "retrieve what fits, read it in document order",
+    "DOS RAG",
+    ranker="dense",
+    k=0,
+    order="document",
+)
+@system("dense", "dense top k (k=0: Max)", "QRMeM's baseline", ranker="dense")
+@system("bm25", "BM25 top k (k=0: Max)", "QRMeM's baseline", ranker="bm25")
+@system("search", "our search, then one reading", "ours", ranker="search")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """Ranks segments, reads the first of them.
+
+    Attributes:
+        ranker: `bm25`, `dense` or `search`.
+        k: segments read; 0: as many as fit ("Max").
+        order: in which they are read: best first, or as in the document (DOS-RAG).
+        memory: `local`, or the build whose graph `search` follows.
+    """
+
+    ranker: Literal["bm25", "dense", "search"]
+    k: int = 3
+    order: Literal["score", "document"] = "score"
+    memory: Literal["local", "compact", "paper"] = "local"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What has to be there."""
+        return frozenset({"embedder"} if self.ranker == "dense" else ())
+
+    ranks = True
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        reader = self.memory if harness.model else "local"
+        async with harness.memory(context, Build(reader=reader)) as memory:
+            ranked = await self._ranked(memory, _query(item))
+            found = Prediction(
+                ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
+                segments=tuple(segment.id for segment in ranked),
+                memory=memory.key,
+            )
+            if harness.retrieve:
+                return found
+            read = await self._answered(item, context, harness, memory, ranked)
+            return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
+
+    async def _answered(
+        self,
+        item: Item,
+        context: Context,
+        harness: Harness,
+        memory: OpenMemory,
+        ranked: Sequence[Segment],
+    ) -> Prediction:
+        chosen = list(ranked[: self.k] if self.k else ranked)
+        if self.order == "document":
+            chosen = in_document_order(within_window(chosen, item, harness, memory))
+        return await answer_from(harness, item, passages(memory, chosen), context=context)
+
+    async def _ranked(self, memory: OpenMemory, question: str) -> list[Segment]:
+        if self.ranker == "search":
+            hits = await memory.searcher.search(question, k=DEPTH)
+            ids = [hit.segment_id for hit in hits]
+        else:
+            ids = await ranking(memory, question, self.ranker, DEPTH)
+        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, ids)}
+        return [found[id] for id in ids]
+
+
+async def ranking(
+    memory: OpenMemory, question: str, ranker: Literal["bm25", "dense"], k: int
+) -> list[str]:
+    """Return the ids of the k best segments by BM25 or cosine alone, best first."""
+    columns = await memory.searcher.columns()
+    if columns is None or not columns.size:
+        return []
+    scores: NDArray[np.float64]
+    if ranker == "dense":
+        embedder = memory.tools.embedder
+        assert embedder is not None
+        vector = await dense.embed_query(embedder, question, columns.matrix.shape[1])
+        scores = dense.cosines(columns.matrix, columns.matrix_rows, vector, columns.size)
+    else:
+        settings = memory.searcher.settings
+        wanted = lexical.query_terms(question, settings.max_terms)
+        found = await lexical.find(memory.store, memory.ns, columns, wanted)
+        scores = lexical.scores(columns, settings, wanted, found)
+    rows = fusion.best(scores, columns.ranks, min(k, columns.size))
+    return [columns.catalog.segment_ids[row] for row in rows]
+
+
+def _query(item: Item) -> str:
+    return " ".join((item.question, *item.choices))
+
+
+def within_window(
+    ranked: Sequence[Segment], item: Item, harness: Harness, memory: OpenMemory
+) -> list[Segment]:
+    """Return the best segments that fit the window together: what DOS-RAG puts in order."""
+    reasoner = harness.reader(CallCounter(harness.listener)).reasoner
+    kept = fitting(reasoner, passages(memory, list(ranked)), reasoner.room(harness.asked(item)))
+    return [passage.segment for passage in kept]
+
+
+def in_document_order(segments: Sequence[Segment]) -> list[Segment]:
+    """Return segments by document and place in it."""
+    return sorted(segments, key=lambda segment: (segment.document_id, segment.index))
+
+
+@system("fragment", "fragments picked for their surroundings", "FragRel")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragmented:
+    """Reads the fragments that are best by FragRel, in the order in which they stand.
+
+    Attributes:
+        relation: `semantic` is A-FragRel in the paper, `structure` B-FragRel.
+        alpha: 0 is the usual retrieval of independent fragments (No-FragRel).
+        size: words of a fragment as LongBench counts them (C500, C800); 0: segments as usual.
+        words: read at most (the paper's context limit); 0: what the window has room for.
+        top: fragments read at most; 0: any number.
+    """
+
+    relation: Literal["structure", "semantic"] = "structure"
+    w_rel: float = 0.3
+    alpha: float = 0.5
+    score: Literal["auto", "cosine", "bm25", "jaccard"] = "auto"
+    size: int = 0
+    words: int = 0
+    top: int = 0
+
+    def __post_init__(self) -> None:
+        self._settings()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """An embedder where cosines are asked for."""
+        wants = self.score == "cosine" or (self.relation == "semantic" and self.alpha > 0)
+        return frozenset({"embedder"} if wants else ())
+
+    ranks = True
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        async with harness.memory(context, Build(words=self.size)) as memory:
+            ranked = await self._ranked(memory, "\n".join((item.question, *item.choices)))
+            found = Prediction(
+                ranked=tuple(dict.fromkeys(s.document_id for s in ranked[:DEPTH])),
+                segments=tuple(segment.id for segment in ranked[:DEPTH]),
+                memory=memory.key,
+            )
+            if harness.retrieve:
+                return found
+            chosen = within_window(self._chosen(ranked), item, harness, memory)
+            in_order = passages(memory, in_document_order(chosen))
+            read = await answer_from(harness, item, in_order, context=context)
+            return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
+
+    async def _ranked(self, memory: OpenMemory, question: str) -> list[Segment]:
+        assessed = await memory.fragments.assess(question, settings=self._settings())
+        if assessed is None:
+            return []
+        best = list(assessed.best(assessed.fragments.size))
+        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, best)}
+        return [found[id] for id in best]
+
+    def _settings(self) -> FragmentSettings:
+        return FragmentSettings(
+            # Nothing is computed of a relation that does not count.
+            relation=self.relation if self.alpha else "structure",
+            w_rel=self.w_rel,
+            alpha=self.alpha,
+            score=self.score,
+        )
+
+    def _chosen(self, ranked: Sequence[Segment]) -> Sequence[Segment]:
+        chosen = ranked[: self.top] if self.top else ranked
+        if self.words:
+            counts = [len(words(segment.text)) for segment in chosen]
+            chosen = chosen[: within_words(counts, self.words)]
+        return chosen

@@ -1,0 +1,256 @@
+"""Reading with no retrieval: nothing, everything, cut, in windows, summarised, compressed."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from typing import Any, Literal
+
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.metrics import normalised
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
+from qrmem.eval.systems.reading import answer_from, fitting, read_step
+from qrmem.types import Passage, Reasoner, Segment, StageUsage, Step, Usage, Verdict
+
+Keep = Literal["left", "right", "middle"]
+
+
+@system("closed-book", "the model alone, no text", "QRMeM's baseline")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedBook:
+    """Answers from nothing: what the model knows by itself."""
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        return await answer_from(harness, item, ())
+
+
+@system("keep-ends", "both ends, the middle cut out", "LongBench", keep="middle")
+@system("keep-right", "the end of the text", "QRMeM's baseline", keep="right")
+@system("keep-left", "the beginning of the text", "QRMeM's baseline", keep="left")
+@system(
+    "full-text",
+    "the whole text in the model's own window, middle cut beyond it",
+    "QRMeM's baseline",
+    keep="middle",
+    window=128_000,
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    """Reads the text as it stands, cut to the window.
+
+    Attributes:
+        keep: `left`, `right`, or `middle`: LongBench's rule, which keeps both ends and cuts out the
+            middle.
+        window: instead of the run's own; that of the model, for the full text.
+    """
+
+    keep: Keep
+    window: int = 0
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
+        room = run.reasoner.room(harness.asked(item, self.window))
+        kept = truncated(run.reasoner, harness.texts(context), room, self.keep)
+        return await answer_from(harness, item, kept, run=run, calls=calls, window=self.window)
+
+
+def truncated(
+    reasoner: Reasoner, passages: Sequence[Passage], room: int, keep: Keep
+) -> list[Passage]:
+    """Return what fits of a text, in order, labelled; the passage at the cut is cut itself."""
+    if keep == "right":
+        kept = _from_right(reasoner, passages, room)
+    elif keep == "left" or len(fitting(reasoner, passages, room)) == len(passages):
+        kept = _from_left(reasoner, passages, room)
+    else:
+        head = _from_left(reasoner, passages, room // 2)
+        kept = [*head, *_from_right(reasoner, passages[len(head) :], room - room // 2)]
+    return [replace(passage, label=f"S{n}") for n, passage in enumerate(kept, 1)]
+
+
+def _from_left(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
+    kept: list[Passage] = []
+    for passage in passages:
+        size = reasoner.size(passage)
+        if size > room:
+            return [*kept, *_part(reasoner, passage, room, from_end=False)]
+        kept.append(passage)
+        room -= size
+    return kept
+
+
+def _from_right(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
+    kept: list[Passage] = []
+    for passage in reversed(passages):
+        size = reasoner.size(passage)
+        if size > room:
+            kept += _part(reasoner, passage, room, from_end=True)
+            break
+        kept.append(passage)
+        room -= size
+    return kept[::-1]
+
+
+def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) -> list[Passage]:
+    """Return the words at one end of a passage that fit, or nothing."""
+    words = passage.segment.text.split()
+
+    def of(count: int) -> Passage:
+        own = words[len(words) - count :] if from_end else words[:count]
+        return replace(passage, segment=replace(passage.segment, text=" ".join(own)))
+
+    count = bisect_right(range(1, len(words) + 1), room, key=lambda n: reasoner.size(of(n)))
+    return [of(count)] if count else []
+
+
+@system("sliding-window", "every window asked, answers voted", "QRMeM's baseline")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlidingWindow:
+    """Asks every window of the text; the answer that most windows give counts.
+
+    Where no window answers and one is forced, it is forced from the window that came last.
+
+    Attributes:
+        requests: windows that the text is spread over evenly (the paper: five); more where it does
+            not fit so many.
+    """
+
+    requests: int = 5
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        calls = CallCounter(harness.listener)
+        reasoner = harness.reader(calls).reasoner
+        asked = harness.asked(item)
+        windows = spread(reasoner, harness.texts(context), reasoner.room(asked), self.requests)
+        steps: list[Step] = []
+        verdicts: list[Verdict] = []
+        for window in windows:
+            verdicts.append(await reasoner.judge(asked, window))
+            steps.append(read_step(window, (), len(steps) + 1, verdicts[-1].tokens))
+        answered = [verdict for verdict in verdicts if verdict.is_answerable]
+        final, is_forced = elected(answered), False
+        if not answered and windows and harness.is_forced(item):
+            final, is_forced = await reasoner.judge(asked, windows[-1], force=True), True
+        if not final.is_answerable:
+            return Prediction(steps=tuple(steps), usage=calls.usage)
+        return Prediction(
+            text=final.answer,
+            choice=final.choice,
+            status="forced" if is_forced else "answered",
+            reason=final.reason,
+            steps=tuple(steps),
+            usage=calls.usage,
+        )
+
+
+def spread(
+    reasoner: Reasoner, passages: Sequence[Passage], room: int, requests: int
+) -> list[list[Passage]]:
+    """Return windows that cover a text evenly, each within the room."""
+    total = sum(map(reasoner.size, passages))
+    share = min(room, -(-total // max(requests, 1)))
+    windows: list[list[Passage]] = []
+    used = room + 1
+    for passage in passages:
+        size = reasoner.size(passage)
+        is_full = used >= share if len(windows) < requests else False
+        if is_full or used + size > room:
+            windows.append([])
+            used = 0
+        windows[-1].append(replace(passage, label=f"S{len(windows[-1]) + 1}"))
+        used += size
+    return windows
+
+
+def elected(answered: Sequence[Verdict]) -> Verdict:
+    """Return the answer that came most often, of equals the first."""
+    if not answered:
+        return Verdict(is_answerable=False)
+    votes = Counter(_vote(verdict) for verdict in answered)
+    best = max(votes.values())
+    return next(verdict for verdict in answered if votes[_vote(verdict)] == best)
+
+
+def _vote(verdict: Verdict) -> str | int:
+    return verdict.choice if verdict.choice is not None else normalised(verdict.answer)
+
+
+@system("summary", "a summary in place of the text", "QRMeM's baseline")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Reads summaries in place of the text; making them counts as construction."""
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        made, stages = await harness.prepared(
+            f"summary {context.id}", lambda: _summaries(context, harness)
+        )
+        found = await answer_from(harness, item, made)
+        return replace(found, usage=Usage(stages, found.usage.online))
+
+
+async def _summaries(
+    context: Context, harness: Harness
+) -> tuple[list[Passage], dict[str, StageUsage]]:
+    calls = CallCounter(harness.listener)
+    reasoner = harness.reader(calls).reasoner
+    made = []
+    pieces = groupby(harness.texts(context), key=lambda piece: piece.segment.document_id)
+    for n, (document, found) in enumerate(pieces, 1):
+        own = list(found)
+        segments = [piece.segment for piece in own]
+        text = segments[0].text
+        if len(segments) > 1:
+            text = await reasoner.summarise(own[0].title, segments)
+        made.append(Passage(f"S{n}", whole(document, text, harness), own[0].title))
+    return made, dict(calls.stages)
+
+
+def whole(document: str, text: str, harness: Harness) -> Segment:
+    """Return a text that is no part of a document as something to read."""
+    tokens = harness.tools.counter.count(text)
+    return Segment(f"{document}*", document, 0, 0, len(text), text, tokens)
+
+
+@system("llmlingua-2", "the text with words left out", "LLMLingua-2")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compressed:
+    """Drops words until the text fits, then reads it.
+
+    Attributes:
+        model: name or folder of the token classifier.
+    """
+
+    model: str = "microsoft/llmlingua-2-xlm-roberta-large-meetingbank"
+
+    needs = frozenset({"llmlingua"})
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
+        room = run.reasoner.room(harness.asked(item))
+        texts = [f"{d.title}\n{d.text}" if d.title else d.text for d in context.documents]
+        shorter = _compress(self.model, texts, room)
+        passage = Passage("S1", whole(context.id, shorter, harness))
+        kept = truncated(run.reasoner, [passage], room, "left")
+        return await answer_from(harness, item, kept, run=run, calls=calls)
+
+
+def _compress(model: str, texts: list[str], room: int) -> str:
+    found = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
+    return str(found["compressed_prompt"])
+
+
+@cache
+def _compressor(model: str) -> Any:
+    from llmlingua import PromptCompressor
+
+    return PromptCompressor(model_name=model, use_llmlingua2=True, device_map="cpu")
