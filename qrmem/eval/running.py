@@ -7,14 +7,14 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from qrmem.agents.state import silent
-from qrmem.config import Settings
+from qrmem.config import Address, Secret, Settings
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.arranging import Arrangement, arranged
 from qrmem.eval.datasets.reading import load
@@ -250,7 +250,7 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
                 pool,
                 _work,
                 made.spec,
-                made.settings,
+                _plain(made.settings),
                 folder.path,
                 (number, options.workers),
                 options.concurrency,
@@ -269,11 +269,22 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
     return reduce(RunStats.plus, rans)
 
 
+def _plain(settings: Settings) -> dict[str, Any]:
+    """Return settings for a process of our own: keys go through its pipe, which nothing keeps."""
+    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    hidden = (Secret, Address)
+    return {n: v.reveal() if isinstance(v, hidden) else v for n, v in values.items()}
+
+
 def _work(
-    spec: RunSpec, settings: Settings, path: Path, shard: tuple[int, int], concurrency: int
+    spec: RunSpec,
+    settings: Mapping[str, Any],
+    path: Path,
+    shard: tuple[int, int],
+    concurrency: int,
 ) -> RunStats:
     number, of = shard
-    made = prepared(spec, settings)
+    made = prepared(spec, Settings().with_(**settings))
     options = RunOptions(listener=silent, concurrency=concurrency)
     folder = RunFolder(path, worker=number)
     return asyncio.run(run_prepared(made, folder, options, made.items[number::of]))
