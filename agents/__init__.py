@@ -1,17 +1,20 @@
-"""LangGraph state machines: building a memory, and one per strategy for asking it."""
+"""LangGraph state machines: building a memory, and one for all strategies of asking it."""
 
 from qrmem.agents.building import build_document, build_documents
-from qrmem.agents.state import AskDeps, AskOptions, BuildDeps, BuildOutcome, Outcome
-from qrmem.agents.strategies import STRATEGIES, run_strategy
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import Asking, Outcome
+from qrmem.agents.state import BuildDeps, BuildOutcome
+from qrmem.agents.strategies import STRATEGIES, outcome_of, run_strategy
 
 __all__ = [
     "STRATEGIES",
-    "AskDeps",
-    "AskOptions",
+    "Asking",
     "BuildDeps",
     "BuildOutcome",
     "Outcome",
+    "Search",
     "build_document",
     "build_documents",
+    "outcome_of",
     "run_strategy",
 ]

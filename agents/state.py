@@ -1,31 +1,25 @@
-"""What the caller hands in (`…Deps`, `AskOptions`) and gets back (`…Outcome`).
+"""What a build is handed, and what it gives back.
 
-Deps are live objects: nodes get them as LangGraph's context, and no state ever holds one.
+`BuildDeps` are live objects: nodes get them as LangGraph's context, and no state holds one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import (
     CallRecord,
-    Citation,
     Embedder,
     EntityTagger,
     Event,
     Executor,
     Listener,
     Reasoner,
-    Status,
-    Step,
 )
 
 if TYPE_CHECKING:
-    from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
-    from qrmem.retrieval.searcher import Searcher
-    from qrmem.retrieval.similarity import EdgeScorer
+    pass
 
 
 def silent(event: Event) -> None:
@@ -82,86 +76,3 @@ class BuildOutcome:
     read: int = 0
     states: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[tuple[str, int, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskDeps:
-    """What answering needs.
-
-    Attributes:
-        listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
-        folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
-            descriptions that were folded for them (Q12).
-        aside: takes what an answer can do without; `None`: one of its own.
-        fragments: what `fragment` assesses by; `None`: one of its own.
-    """
-
-    store: GraphStore
-    ns: str
-    reasoner: Reasoner
-    searcher: "Searcher"
-    scorer: "EdgeScorer"
-    tagger: EntityTagger | None = None
-    listener: Listener = silent
-    concurrency: int = 8
-    folded_by_reasoner: bool = False
-    aside: Aside | None = None
-    fragments: "FragmentScorer | None" = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskOptions:
-    """How a question is answered.
-
-    Attributes:
-        max_trials: how often segments are read at most (Q22), a last forced call not counted.
-        start: `search`: the searcher's hits and their entities; `entities`: those that the question
-            names, and their segments (Q14).
-        on_exhausted: what to do when nothing answered: say so, or force an answer.
-        orient: read the segments nearest to the question again with it first (`local`).
-        share_orientation: see what other questions' orientation added.
-        documents: ids of the only documents to read; `None`: all.
-        hits: how many hits a search starts from.
-        nearest: how many segments are oriented.
-        expansions: nodes that `reflection` takes in at most.
-        width: edges that `graph-expansion` takes per step.
-        depth: its steps at most.
-        threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
-        reflection: `False` leaves the reason out of the query (ablation, Q24).
-        fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
-        navigation: `False` answers from where it starts (ablation, Q24).
-    """
-
-    max_trials: int = 5
-    start: Literal["search", "entities"] = "search"
-    on_exhausted: Literal["abstain", "force"] = "abstain"
-    orient: bool = False
-    share_orientation: bool = False
-    documents: frozenset[str] | None = None
-    hits: int = 10
-    nearest: int = 5
-    expansions: int = 40
-    width: int = 3
-    depth: int = 3
-    threshold: float = 0.3
-    fragments: "FragmentSettings | None" = None
-    reflection: bool = True
-    navigation: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a strategy found.
-
-    Attributes:
-        text: the answer; the option's text where options were given; "" when unanswerable.
-        choice: index of the chosen option, or `None`.
-        reason: the reasoner's words for the last verdict.
-    """
-
-    text: str
-    status: Status
-    choice: int | None
-    reason: str
-    citations: tuple[Citation, ...]
-    steps: tuple[Step, ...]

@@ -1,6 +1,7 @@
 """The facade: open a memory, add documents, search, ask, look, forget."""
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from copy import copy
 from datetime import datetime
 from inspect import signature
@@ -42,6 +43,8 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
     from qrmem.graphstore.neo4j import SavedQuery
     from qrmem.planning.figures import Plan
     from qrmem.retrieval.fragments import FragmentSettings
@@ -240,28 +243,42 @@ class Memory:
         self._session.require_writable()
         return await load_extraction(self._session, path, self._emit)
 
-    async def delete(self, *document_ids: str) -> None:
+    async def delete(
+        self, *document_ids: str, checkpointer: "BaseCheckpointSaver[Any] | None" = None
+    ) -> None:
         """Forget documents: afterwards the memory equals one that never held them.
+
+        Args:
+            checkpointer: LangGraph's, that questions were asked with; threads that read one of the
+                documents are dropped. Those used since the memory was opened need not be named.
 
         Raises:
             NotFound: one of them is not there; nothing is deleted.
         """
-        self._session.require_writable()
-        await self._session.require_documents(document_ids)
+        session = self._session
+        session.require_writable()
+        await session.require_documents(document_ids)
+        segments = [s.id for s in await session.store.segments_of(session.ns, *document_ids)]
         for document_id in document_ids:
-            await self._session.store.delete_document(self._session.ns, document_id)
+            await session.store.delete_document(session.ns, document_id)
+        await session.forget_threads(segments, checkpointer)
         await self._refresh_names()
 
-    async def delete_all(self) -> None:
+    async def delete_all(self, *, checkpointer: "BaseCheckpointSaver[Any] | None" = None) -> None:
         """Forget the whole namespace.
+
+        Args:
+            checkpointer: see `delete`.
 
         Raises:
             NotFound: there is none of that name.
         """
-        self._session.require_writable()
-        if await self._session.store.namespace(self._session.ns) is None:
-            await self._session.info()
-        await self._session.store.delete_namespace(self._session.ns)
+        session = self._session
+        session.require_writable()
+        if await session.store.namespace(session.ns) is None:
+            await session.info()
+        await session.store.delete_namespace(session.ns)
+        await session.forget_threads(None, checkpointer)
 
     async def merge(self, first: str, second: str) -> None:
         """Count two names as one from now on; beats every rule, and stays."""
@@ -336,7 +353,7 @@ class Memory:
         self,
         question: str,
         *,
-        strategy: str = "reflection",
+        strategy: str | None = None,
         window: int | None = None,
         choices: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
@@ -348,13 +365,14 @@ class Memory:
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
         fragments: "FragmentSettings | None" = None,
+        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         **caps: Unpack[CapOptions],
     ) -> Answer:
         """Answer a question by walking the graph and reading only what fits the window.
 
         Args:
-            strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
-                (FragRel) or `temp-mem` (the whole text, its middle left out).
+            strategy: `reflection` (Algorithm 1, the default), `graph-expansion`, `entity-trial`,
+                `fragment` (FragRel) or `temp-mem` (the whole text, its middle left out).
             window: L in tokens, a hard bound on every call (Q21).
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.
@@ -364,6 +382,9 @@ class Memory:
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
+            checkpointer: LangGraph's, one that can be awaited. It keeps the run after each step,
+                in a thread whose id is the trail's; after an interruption the same call goes on
+                from there. `delete` drops threads that read what is deleted.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
@@ -372,11 +393,10 @@ class Memory:
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        from qrmem.asking import answered, asked
-
-        asking = await asked(
-            self._session,
+        answer: Answer | None = None
+        items = self.stream(
             question,
+            words=self._is_watched,
             strategy=strategy,
             window=window,
             choices=choices,
@@ -387,18 +407,16 @@ class Memory:
             max_trials=max_trials,
             start=start,
             on_exhausted=on_exhausted,
+            keep_trail=keep_trail,
             fragments=fragments,
+            checkpointer=checkpointer,
+            **caps,
         )
-        bounds = caps_of(self.settings, **caps)
-        with observability.run("ask", namespace=self._session.ns, strategy=strategy):
-            return await answered(
-                self._session,
-                asking,
-                self._emit,
-                bounds,
-                keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
-                is_watched=self._is_watched,
-            )
+        async with aclosing(items) as told:
+            async for item in told:
+                answer = item if isinstance(item, Answer) else answer
+        assert answer is not None
+        return answer
 
     async def plan(
         self, /, source: Source | None = None, *, ask: str | None = None, **options: Any
@@ -423,24 +441,41 @@ class Memory:
             raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
+            del chosen["caps"]
             return await plan_source(self._session, **chosen)
         chosen = _arguments(Memory.ask, self, ask, options)
-        chosen.pop("keep_trail")
+        for name in ("keep_trail", "checkpointer", "caps"):
+            del chosen[name]
         return await plan_question(self._session, await asked(self._session, **chosen))
 
     async def stream(
         self, question: str, *, words: bool = False, **options: Any
-    ) -> AsyncIterator[Step | Words | Answer]:
+    ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Answer like `ask`, yielding every step as it happens, then the answer.
 
         Args:
             words: yield what a chat model writes, too, while it writes it.
             options: of `ask`.
         """
-        from qrmem.asking import streamed
+        from qrmem.asking import asked, streamed
 
-        async for item in streamed(self, question, options, words=words):
-            yield item
+        chosen = _arguments(Memory.ask, self, question, options)
+        keep_trail, checkpointer = chosen.pop("keep_trail"), chosen.pop("checkpointer")
+        caps = chosen.pop("caps")
+        session, asking = self._session, await asked(self._session, **chosen)
+        items = streamed(
+            session,
+            asking,
+            self._emit,
+            caps,
+            keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
+            is_watched=words,
+            checkpointer=checkpointer,
+        )
+        with observability.run("ask", namespace=session.ns, strategy=asking.strategy):
+            async with aclosing(items) as told:
+                async for item in told:
+                    yield item
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
         """Return this memory with one more listener; both share store and model.
@@ -678,13 +713,12 @@ class Memory:
 def _arguments(
     method: Callable[..., Any], memory: Memory, first: Any, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return all arguments of a run but its caps, which a plan does not need."""
+    """Return all arguments of a run, its caps as one."""
     try:
         bound = signature(method).bind(memory, first, **options)
     except TypeError as exc:
-        raise UsageError(f"plan takes the options of the run itself: {exc}") from exc
+        raise UsageError(f"there is no such option: {exc}") from exc
     bound.apply_defaults()
     _, *named = bound.arguments.items()
     chosen = dict(named)
-    caps_of(memory.settings, **chosen.pop("caps"))
-    return chosen
+    return {**chosen, "caps": caps_of(memory.settings, **chosen["caps"])}

@@ -48,6 +48,8 @@ class Session:
     Attributes:
         ns: the namespace's name.
         settings: what it was opened with.
+        checkpointers: LangGraph's, which questions were asked with.
+        running: ids of trails of questions that are being answered.
     """
 
     def __init__(self, store: GraphStore, settings: Settings, made: Path | None = None) -> None:
@@ -65,6 +67,8 @@ class Session:
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
         self._index: CodeIndex | None = None
+        self.checkpointers: set[Any] = set()
+        self.running: set[str] = set()
         self._adding: set[asyncio.Future[None]] = set()
         self._ended = 0
 
@@ -280,6 +284,15 @@ class Session:
 
         embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
+
+    async def forget_threads(self, segment_ids: Sequence[str] | None, also: Any) -> None:
+        """Drop what LangGraph's checkpointers keep of runs that read some segments, or any."""
+        checkpointers = self.checkpointers | ({also} if also is not None else set())
+        if checkpointers:
+            from qrmem.agents.search.checkpoints import forget
+
+            for checkpointer in checkpointers:
+                await forget(checkpointer, self.ns, segment_ids)
 
     async def follow_embedder(self) -> None:
         """Use the embedder that the namespace has now."""

@@ -4,7 +4,7 @@ import json
 
 from fakes import ScriptedModel
 
-from qrmem.agents import memwalker, read_agent
+from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.llm.prompting import Caller

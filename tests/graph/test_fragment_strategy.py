@@ -11,7 +11,7 @@ from graph.worlds import Part, answers_with, ask, memory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.agents.temp_mem import middle_left_out
+from qrmem.agents.strategies.temp_mem import middle_left_out
 from qrmem.errors import UsageError
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import (

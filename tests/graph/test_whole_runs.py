@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from qrmem.agents import (
     STRATEGIES,
-    AskDeps,
-    AskOptions,
+    Asking,
     BuildDeps,
+    Search,
     build_document,
-    run_strategy,
+    outcome_of,
 )
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
@@ -30,7 +30,7 @@ from qrmem.llm.token_budget import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
-from qrmem.types import AskContext, BuildMode, ChatReply, ChatRequest, Document
+from qrmem.types import BuildMode, ChatReply, ChatRequest, Document
 
 TOKENIZER = BuiltinTokenizer()
 
@@ -105,17 +105,27 @@ async def build(
 async def ask(
     store: MemoryStore, reasoner: PromptedReasoner, window: int, strategy: str, **options: Any
 ) -> None:
-    deps = AskDeps(
+    asking = Asking(
+        question="Whom did Ann and Bob see?",
+        strategy=strategy,
+        window=window,
+        choices=("Cid", "nobody"),
+        max_trials=3,
+        on_exhausted="force",
+        orientation="local",
+        nearest=2,
+        **options,
+    )
+    search = Search(
         store=store,
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(store, "ns"),
+        asking=asking,
         folded_by_reasoner=True,
     )
-    context = AskContext("Whom did Ann and Bob see?", ("Cid", "nobody"), window)
-    chosen = AskOptions(max_trials=3, on_exhausted="force", orient=True, nearest=2, **options)
-    await run_strategy(deps, context, strategy, chosen)
+    await outcome_of(search)
 
 
 def size(request: ChatRequest) -> int:

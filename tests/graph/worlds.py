@@ -7,7 +7,7 @@ from typing import Any
 
 from fakes import ScriptedReasoner
 
-from qrmem.agents import AskDeps, AskOptions, Outcome, run_strategy
+from qrmem.agents import Asking, Outcome, Search, outcome_of
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import (
     Change,
@@ -86,16 +86,18 @@ async def ask(
     **options: Any,
 ) -> Outcome:
     """Answer by a strategy with a real searcher and scorer."""
-    deps = AskDeps(
+    if options.pop("orient", False):
+        options["orientation"] = "local"
+    run = Search(
         store=store,
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(store, "ns"),
+        asking=Asking(question=question, strategy=strategy, choices=choices, **options),
         listener=(heard if heard is not None else []).append,
     )
-    context = AskContext(question, choices)
-    return await run_strategy(deps, context, strategy, AskOptions(**options))
+    return await outcome_of(run)
 
 
 def answers_with(

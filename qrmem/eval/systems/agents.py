@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qrmem.agents import memwalker, read_agent
+from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import CallCounter, Harness, passages
 from qrmem.eval.records import Context, Item, Prediction

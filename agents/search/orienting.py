@@ -4,51 +4,63 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qrmem.agents.pool import each
+from qrmem.agents.search.state import SearchState
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.graph.overlay import Overlay, overlaid
 from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
 
 if TYPE_CHECKING:
-    from qrmem.agents.nodes import AskRun
+    from qrmem.agents.search.run import Search
 
 
 SHARED_HITS = 50
 """Hits in whose documents other questions' orientation is looked up."""
 
 
-async def orient(run: "AskRun") -> None:
+async def orient(run: "Search") -> SearchState:
     """Read segments with the question that were not yet read with it, and take in what they add.
 
     A segment and a question are paid for once, even if nothing comes of it. In a read-only store
     nothing could be kept, so nothing is read; what was kept before is used. A store that turns out
     to take nothing (a lock, a full disk) ends the reading, and what was read serves this answer.
     """
-    near = await _nearest(run, run.options.nearest)
-    made = await _read_missing(run, near) if run.options.orient else []
-    if run.options.share_orientation:
+    near = await _nearest(run, run.asking.nearest)
+    made = await _read_missing(run, near) if run.asking.orientation == "local" else []
+    if run.asking.share_orientation:
         near = await _nearest(run, SHARED_HITS)
+    await _take_in(run, near, made)
+    return {"oriented": [s.id for s in near], "unkept": [to_plain(one) for one in made]}
+
+
+async def recall(run: "Search", state: SearchState) -> None:
+    """Take in what was read before the run was interrupted."""
+    near = await run.graph.segments(state["oriented"])
+    made = [from_plain(one, Contribution) for one in state.get("unkept", ())]
+    await _take_in(run, near, made)
+
+
+async def _take_in(run: "Search", near: list[Segment], made: list[Contribution]) -> None:
     run.graph.overlay = await _overlay(run, near, made)
+    run.is_oriented = True
 
 
-async def _nearest(run: "AskRun", k: int) -> list[Segment]:
-    hits = await run.deps.searcher.search(
-        run.context.question, k=k, documents=run.options.documents
-    )
+async def _nearest(run: "Search", k: int) -> list[Segment]:
+    hits = await run.searcher.search(run.context.question, k=k, documents=run.asking.documents)
     return await run.graph.segments(hit.segment_id for hit in hits)
 
 
-async def _read_missing(run: "AskRun", near: list[Segment]) -> list[Contribution]:
+async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Read what was not read with this question; returns what could not be kept."""
-    deps = run.deps
-    aside = deps.aside or Aside(deps.store, deps.listener)
+    aside = run.aside or Aside(run.store, run.listener)
     asked = (run.context.question,)
     done = {made.segment_id for made in await _kept(run, near) if made.asked == asked}
     missing = [segment for segment in near if segment.id not in done]
-    if missing and deps.store.is_read_only:
-        message = f"{deps.store.location} is read-only: the question is not read into it"
-        deps.listener(Event("warning", {"message": message}))
+    if missing and run.store.is_read_only:
+        message = f"{run.store.location} is read-only: the question is not read into it"
+        run.listener(Event("warning", {"message": message}))
         return []
     readings, rows = await _readings(run, missing), await _rows(run, missing)
     read: list[Contribution] = []
@@ -58,53 +70,53 @@ async def _read_missing(run: "AskRun", near: list[Segment]) -> list[Contribution
             return
         made = await _read(run, segment, readings[segment.document_id])
         if made is not None:
-            await aside.write(lambda: deps.store.record(deps.ns, rows[segment.id], made))
+            await aside.write(lambda: run.store.record(run.ns, rows[segment.id], made))
             read.append(made)
 
-    await each(missing, work, concurrency=1 if deps.reasoner.is_local else deps.concurrency)
+    await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
     if missing:
-        run.recorder.add("orient", reason=f"{len(read)} passages read again with the question")
+        run.tell("orient", reason=f"{len(read)} passages read again with the question")
     return [] if aside.is_open else read
 
 
-async def _kept(run: "AskRun", near: list[Segment]) -> list[Contribution]:
+async def _kept(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Return what was read with this question, or with any where orientation is shared."""
     found: list[Contribution] = []
     for document_id in dict.fromkeys(segment.document_id for segment in near):
-        found += await run.deps.store.contributions(run.deps.ns, document_id, kinds=("oriented",))
-    if run.options.share_orientation:
+        found += await run.store.contributions(run.ns, document_id, kinds=("oriented",))
+    if run.asking.share_orientation:
         return found
     return [made for made in found if made.asked == (run.context.question,)]
 
 
-async def _overlay(run: "AskRun", near: list[Segment], made: list[Contribution]) -> Overlay:
+async def _overlay(run: "Search", near: list[Segment], made: list[Contribution]) -> Overlay:
     kept = list(dict.fromkeys([*await _kept(run, near), *made]))
     if not kept:
         return Overlay()
     segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))
     segments.sort(key=lambda segment: (segment.document_id, segment.index))
-    store, ns = run.deps.store, run.deps.ns
+    store, ns = run.store, run.ns
     return overlaid(segments, kept, await store.names(ns), await store.decisions(ns))
 
 
-async def _read(run: "AskRun", segment: Segment, reading: Reading) -> Contribution | None:
-    found = await tagged(run.deps.tagger, segment.text)
+async def _read(run: "Search", segment: Segment, reading: Reading) -> Contribution | None:
+    found = await tagged(run.tagger, segment.text)
     try:
-        made = await run.deps.reasoner.extract(segment, replace(reading, tagged=found.mentions))
+        made = await run.reasoner.extract(segment, replace(reading, tagged=found.mentions))
     except (ModelOutputError, WindowTooSmall) as exc:
         message = f"segment {segment.index} of {segment.document_id} was not oriented: {exc}"
-        run.deps.listener(Event("warning", {"message": message}))
+        run.listener(Event("warning", {"message": message}))
         return None
-    if run.deps.tagger is not None:
+    if run.tagger is not None:
         made = united(made, found)
     if found.loss:
-        run.deps.listener(Event("warning", {"message": found.loss.reason}))
+        run.listener(Event("warning", {"message": found.loss.reason}))
     return replace(made, kind="oriented", asked=(run.context.question,), questions=())
 
 
-async def _readings(run: "AskRun", segments: list[Segment]) -> dict[str, Reading]:
+async def _readings(run: "Search", segments: list[Segment]) -> dict[str, Reading]:
     wanted = {segment.document_id for segment in segments}
-    infos = await run.deps.store.documents(run.deps.ns) if wanted else ()
+    infos = await run.store.documents(run.ns) if wanted else ()
     question = run.context.question
     window = run.context.window
     return {
@@ -112,9 +124,9 @@ async def _readings(run: "AskRun", segments: list[Segment]) -> dict[str, Reading
     }
 
 
-async def _rows(run: "AskRun", segments: list[Segment]) -> dict[str, LedgerRow]:
+async def _rows(run: "Search", segments: list[Segment]) -> dict[str, LedgerRow]:
     rows: dict[str, LedgerRow] = {}
     for document_id in dict.fromkeys(segment.document_id for segment in segments):
-        found = await run.deps.store.ledger(run.deps.ns, document_id)
+        found = await run.store.ledger(run.ns, document_id)
         rows.update({row.segment_id: row for row in found})
     return rows

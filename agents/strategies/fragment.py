@@ -5,19 +5,16 @@ begin -> read -> (answered: end | conclude)
 
 from typing import TYPE_CHECKING
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-
-from qrmem.agents.nodes import AskRun, SearchState, after_answering, conclude, read
-from qrmem.agents.start import asked
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.start import asked
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.retrieval.fragments.relating import name_of
 from qrmem.text.longbench import words
 
 if TYPE_CHECKING:
-    from langgraph.graph.state import CompiledStateGraph
-
     from qrmem.retrieval.fragments.scorer import Assessed
 
 SMALLEST = 16
@@ -25,44 +22,23 @@ SMALLEST = 16
 FEWEST = 10
 
 
-def build_graph() -> "CompiledStateGraph[SearchState, AskRun, SearchState, SearchState]":
-    """Return the machine, freshly wired."""
-    graph = StateGraph(SearchState, context_schema=AskRun)
-    graph.add_node("begin", begin)
-    graph.add_node("read", read)
-    graph.add_node("conclude", conclude)
-    graph.add_edge(START, "begin")
-    graph.add_edge("begin", "read")
-    graph.add_conditional_edges("read", after_answering, {"done": END, "conclude": "conclude"})
-    graph.add_edge("conclude", END)
-    return graph.compile()
-
-
-async def begin(state: SearchState, runtime: Runtime[AskRun]) -> SearchState:
+async def begin(run: Search, state: SearchState) -> SearchState:
     """Assess all fragments and pick the best (Equations 4, 9, 10, 11)."""
-    run = runtime.context
-    scorer = run.deps.fragments or FragmentScorer(run.deps.searcher)
+    scorer = run.fragments or FragmentScorer(run.searcher)
     assessed = await scorer.assess(
-        asked(run), settings=run.options.fragments, documents=run.options.documents
+        asked(run), settings=run.asking.fragments, documents=run.asking.documents
     )
     if assessed is None:
-        run.recorder.add("start", reason="there is nothing to read")
-        return {"entities": [], "important": {}, "added": {}, "trials": 0, "reason": ""}
-    run.order = assessed.settings.order
-    picked = await _picked(run, assessed)
-    start: SearchState = {
-        "entities": [],
-        "important": picked,
-        "added": {},
-        "trials": 0,
-        "reason": "",
-    }
+        run.tell("start", reason="there is nothing to read")
+        return began({})
+    start = began(await _picked(run, assessed))
+    start["order"] = assessed.settings.order
     packed = await run.packed(start)
-    run.recorder.add("start", reason=_said(assessed, len(packed.read)))
+    run.tell("start", reason=_said(assessed, len(packed.read)))
     return start
 
 
-async def _picked(run: AskRun, assessed: "Assessed") -> dict[str, float]:
+async def _picked(run: Search, assessed: "Assessed") -> dict[str, float]:
     """Return the best fragments: so many as are wanted, within the words that are wanted."""
     settings = assessed.settings
     found = assessed.best(settings.top or max(FEWEST, run.room // SMALLEST))
@@ -82,3 +58,6 @@ def _said(assessed: "Assessed", picked: int) -> str:
         f"{picked} of {assessed.fragments.size} fragments by relation {' and '.join(named)}, "
         f"alpha {settings.alpha:g}; {assessed.surrounded(picked)} of them by their surroundings"
     )
+
+
+STRATEGY = Strategy(begin=begin)

@@ -1,14 +1,14 @@
 """Where a search starts: the entities E_s and the segments S_imp (Q14)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from qrmem.text.names import normalise_name, split_key
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
-    from qrmem.agents.nodes import AskRun
+    from qrmem.agents.search.run import Search
 
 MOST_ENTITIES = 24
 """Entities that a search's hits start from; more would make every edge a neighbour."""
@@ -24,37 +24,37 @@ class Begun:
         entities: E_s, keys.
         important: S_imp, segment id to score.
         how: in words.
+        hits: what the search said of each segment: `[via, over]` by id.
     """
 
     entities: list[str]
     important: dict[str, float]
     how: str
+    hits: dict[str, list[Any]] = field(default_factory=dict)
 
 
-async def start(run: "AskRun") -> Begun:
+async def start(run: "Search") -> Begun:
     """Start from the searcher's hits, or from the entities that the question names."""
-    if run.options.start == "search":
+    if run.asking.start == "search":
         return await _from_search(run)
     return await _from_entities(run)
 
 
-def asked(run: "AskRun") -> str:
+def asked(run: "Search") -> str:
     """Return the question with its options: what is searched for."""
     return " ".join((run.context.question, *run.context.choices))
 
 
-async def _from_search(run: "AskRun") -> Begun:
-    hits = await run.deps.searcher.search(
-        asked(run), k=run.options.hits, documents=run.options.documents
-    )
-    run.hits.update({hit.segment_id: hit for hit in hits})
+async def _from_search(run: "Search") -> Begun:
+    hits = await run.searcher.search(asked(run), k=run.asking.hits, documents=run.asking.documents)
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
     await run.graph.look(entities)
-    return Begun(entities, important, f"{len(hits)} passages found by search")
+    said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
+    return Begun(entities, important, f"{len(hits)} passages found by search", said)
 
 
-async def _entities_of(run: "AskRun", segment_ids: Sequence[str]) -> list[str]:
+async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
     """Return the entities of ranked segments: those that the question names, then by rank."""
     question = f" {normalise_name(asked(run))} "
     found = await run.graph.entities_in(segment_ids)
@@ -67,8 +67,8 @@ async def _entities_of(run: "AskRun", segment_ids: Sequence[str]) -> list[str]:
     return sorted(weight, key=lambda key: (-weight[key][0], -weight[key][1], key))[:MOST_ENTITIES]
 
 
-async def _from_entities(run: "AskRun") -> Begun:
-    names = await run.deps.reasoner.query_entities(run.context)
+async def _from_entities(run: "Search") -> Begun:
+    names = await run.reasoner.query_entities(run.context)
     entities = await _known(run, names)
     how = f"the question names {', '.join(names)}" if names else "the question names nothing"
     if not entities:
@@ -77,18 +77,18 @@ async def _from_entities(run: "AskRun") -> Begun:
     return Begun(entities, await important(run, entities), how)
 
 
-async def important(run: "AskRun", entities: Sequence[str]) -> dict[str, float]:
+async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:
     """Return S_imp of some entities: their segments, by how near they are to the question."""
     places = await run.graph.places(entities)
     ids = list(dict.fromkeys(id for key in entities for id in places[key]))
-    scores = await run.deps.scorer.score_segments(asked(run), ids)
+    scores = await run.scorer.score_segments(asked(run), ids)
     return {id: scores.get(id, 0.0) for id in ids}
 
 
-async def _known(run: "AskRun", names: Sequence[str]) -> list[str]:
+async def _known(run: "Search", names: Sequence[str]) -> list[str]:
     """Map names to entities: every entity of the normalised name, else the one most alike."""
     entities: dict[str, list[str]] = {}
-    for row in await run.deps.store.names(run.deps.ns):
+    for row in await run.store.names(run.ns):
         entities.setdefault(split_key(row.key)[0], []).append(row.entity)
     found: dict[str, None] = {}
     for name in names:
@@ -98,18 +98,18 @@ async def _known(run: "AskRun", names: Sequence[str]) -> list[str]:
     return [key for key in found if places[key]]
 
 
-async def _alike(run: "AskRun", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
+async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the entities of the known name most similar to an unknown one that shares a word."""
     wanted = set(terms(name))
     near = [norm for norm in entities if wanted & set(terms(norm))][:MOST_ALIKE]
-    scores = await run.deps.scorer.score_edges(name, {norm: norm for norm in near})
+    scores = await run.scorer.score_edges(name, {norm: norm for norm in near})
     best = max(sorted(scores), key=lambda norm: scores[norm], default=None)
     return entities[best] if best is not None and scores[best] > 0 else ()
 
 
-async def _nearest_node(run: "AskRun") -> list[str]:
+async def _nearest_node(run: "Search") -> list[str]:
     """Return the entity whose name and edges are nearest to the question (Q23)."""
-    hits = await run.deps.searcher.search(asked(run), k=3, documents=run.options.documents)
+    hits = await run.searcher.search(asked(run), k=3, documents=run.asking.documents)
     found = await run.graph.entities_in([hit.segment_id for hit in hits])
     keys = list(dict.fromkeys(key for near in found.values() for key in near))
     texts = {}
@@ -117,6 +117,6 @@ async def _nearest_node(run: "AskRun") -> list[str]:
         edges = await run.graph.relations([key])
         said = " ".join(edge.description for edge in edges.values())
         texts[key] = f"{run.graph.name(key)} {said}"
-    scores = await run.deps.scorer.score_edges(asked(run), texts)
+    scores = await run.scorer.score_edges(asked(run), texts)
     best = max(sorted(scores), key=lambda key: scores[key], default=None)
     return [best] if best is not None else []

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from qrmem.agents.folding import folded_by_reasoner
-from qrmem.agents.state import AskDeps
 from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
-from qrmem.graphstore.protocol import Around
+from qrmem.graphstore.protocol import Around, GraphStore
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.searcher import Searcher
 
 
 @dataclass(slots=True)
@@ -20,11 +23,15 @@ class MemoryGraph:
 
     Attributes:
         documents: ids of the only documents that it shows; `None`: all.
+        is_folded: whether relations have descriptions that were folded by the reasoner.
         overlay: what was read out of segments with the question; nothing until it is set.
     """
 
-    deps: AskDeps
+    store: GraphStore
+    ns: str
+    searcher: "Searcher"
     documents: frozenset[str] | None = None
+    is_folded: bool = False
     overlay: Overlay = field(default_factory=Overlay)
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
@@ -42,7 +49,7 @@ class MemoryGraph:
         missing = [key for key in keys if key not in self._found]
         if not missing:
             return
-        found = await self.deps.store.around(self.deps.ns, missing, texts=texts)
+        found = await self.store.around(self.ns, missing, texts=texts)
         self._found.update(dict.fromkeys(missing, found))
         self._segments.update({segment.id: segment for segment in found.segments})
         self._names.update(found.names)
@@ -53,13 +60,13 @@ class MemoryGraph:
         wanted = list(dict.fromkeys(ids))
         missing = [id for id in wanted if id not in self._segments]
         if missing:
-            found = await self.deps.store.segments(self.deps.ns, missing)
+            found = await self.store.segments(self.ns, missing)
             self._segments.update({segment.id: segment for segment in found})
         return [self._segments[id] for id in wanted if id in self._segments]
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
         """Label segments S1, S2, … in their order, with the titles of their documents."""
-        columns = await self.deps.searcher.columns()
+        columns = await self.searcher.columns()
         passages = []
         for n, segment in enumerate(segments, 1):
             row = columns.row_of.get(segment.id) if columns else None
@@ -69,7 +76,7 @@ class MemoryGraph:
 
     async def entities_in(self, segment_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of each segment's entities."""
-        found = await self.deps.store.entities_in(self.deps.ns, segment_ids)
+        found = await self.store.entities_in(self.ns, segment_ids)
         return {
             id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
             for id in segment_ids
@@ -100,7 +107,7 @@ class MemoryGraph:
         """Return canonical names in the order of `keys`."""
         missing = [key for key in keys if key not in self._names]
         if missing:
-            found = await self.deps.store.entities(self.deps.ns, missing)
+            found = await self.store.entities(self.ns, missing)
             self._names.update({entity.key: entity.name for entity in found})
             self._names.update({key: row.name for key, row in self.overlay.entities.items()})
         return [self.name(key) for key in keys]
@@ -131,18 +138,18 @@ class MemoryGraph:
                 self._relations[end].append(edge)
 
     async def _folded(self, edge: Relation) -> Relation:
-        if not self.deps.folded_by_reasoner or len(edge.facts) < 2:
+        if not self.is_folded or len(edge.facts) < 2:
             return edge
-        columns = await self.deps.searcher.columns()
+        columns = await self.searcher.columns()
         assert columns is not None
         of, rows = columns.catalog.document_ids, columns.row_of
         places = {id: of[rows[id]] for id in edge.segments if id in rows}
-        return await folded_by_reasoner(self.deps.store, self.deps.ns, edge, places)
+        return await folded_by_reasoner(self.store, self.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
         if self.documents is None:
             return list(segment_ids)
-        columns = await self.deps.searcher.columns()
+        columns = await self.searcher.columns()
         if columns is None:
             return []
         of = columns.catalog.document_ids

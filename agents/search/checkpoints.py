@@ -1,0 +1,58 @@
+"""Searches that a LangGraph checkpointer keeps: which one goes on, and which are forgotten."""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from qrmem.agents.search.state import Asking, segments_of
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+NAMESPACE, QUESTION = "qrmem_namespace", "qrmem_question"
+"""Names in a checkpoint's metadata."""
+
+
+def config_of(ns: str, asking: Asking, thread: str) -> dict[str, Any]:
+    """Return the configuration of a run in a thread."""
+    return {
+        "configurable": {"thread_id": thread},
+        "metadata": {NAMESPACE: ns, QUESTION: _digest(ns, asking)},
+    }
+
+
+async def interrupted(
+    checkpointer: "BaseCheckpointSaver[Any]", ns: str, asking: Asking, running: Collection[str]
+) -> str:
+    """Return the thread in which the same question was begun and not ended; "" for none.
+
+    Args:
+        running: threads that are followed at present.
+    """
+    seen = set(running)
+    wanted = {NAMESPACE: ns, QUESTION: _digest(ns, asking)}
+    async for kept in checkpointer.alist(None, filter=wanted):
+        thread = str(kept.config["configurable"]["thread_id"])
+        if thread not in seen and "status" not in kept.checkpoint["channel_values"]:
+            return thread
+        seen.add(thread)
+    return ""
+
+
+async def forget(
+    checkpointer: "BaseCheckpointSaver[Any]", ns: str, segment_ids: Collection[str] | None
+) -> None:
+    """Delete the threads that speak of some segments of a namespace; all of it, without ids."""
+    gone, threads = set(segment_ids or ()), set()
+    async for kept in checkpointer.alist(None, filter={NAMESPACE: ns}):
+        if segment_ids is None or gone & segments_of(kept.checkpoint["channel_values"]):
+            threads.add(str(kept.config["configurable"]["thread_id"]))
+    for thread in threads:
+        await checkpointer.adelete_thread(thread)
+
+
+def _digest(ns: str, asking: Asking) -> str:
+    documents = None if asking.documents is None else sorted(asking.documents)
+    shape = repr((ns, documents, replace(asking, documents=None)))
+    return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,210 @@
+"""One question being answered: all that its steps work with, and nothing that has to outlive it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from qrmem.agents.search.memory_graph import MemoryGraph
+from qrmem.agents.search.state import Asking, SearchState, plain_usage, summed
+from qrmem.agents.state import silent
+from qrmem.graph import expansion
+from qrmem.graph.budget import Packed, Weighed, pack
+from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.codec import to_plain
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.types import (
+    AskContext,
+    EntityTagger,
+    Event,
+    Listener,
+    Reasoner,
+    Relation,
+    ScoredSegment,
+    Segment,
+    Step,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.fragments import FragmentScorer
+    from qrmem.retrieval.searcher import Searcher
+    from qrmem.retrieval.similarity import EdgeScorer
+
+BELOW = 1e6
+"""What puts a score below all others of a ranking."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """What one run works with.
+
+    Attributes:
+        tagger: finds entities where segments are read again with the question.
+        listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
+        concurrency: segments that are read again at the same time.
+        folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
+            descriptions that were folded for them (Q12).
+        aside: takes what an answer can do without; `None`: one of its own.
+        fragments: what `fragment` assesses by; `None`: one of its own.
+        usage: returns what the run has used so far.
+        room: tokens for passages in every judging call.
+        is_oriented: whether `graph` shows what was read with the question.
+    """
+
+    store: GraphStore
+    ns: str
+    reasoner: Reasoner
+    searcher: "Searcher"
+    scorer: "EdgeScorer"
+    asking: Asking
+    tagger: EntityTagger | None = None
+    listener: Listener = silent
+    concurrency: int = 8
+    folded_by_reasoner: bool = False
+    aside: Aside | None = None
+    fragments: "FragmentScorer | None" = None
+    usage: Callable[[], Usage] = Usage
+    context: AskContext = field(init=False)
+    graph: MemoryGraph = field(init=False)
+    room: int = field(init=False)
+    is_oriented: bool = False
+    _write: Callable[[Any], None] | None = None
+    _told: list[Step] = field(default_factory=list)
+    _before: int = 0
+    _since: float = field(default_factory=time.monotonic)
+    _counted: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.context = self.asking.context
+        self.graph = MemoryGraph(
+            self.store, self.ns, self.searcher, self.asking.documents, self.folded_by_reasoner
+        )
+        self.room = self.reasoner.room(self.context)
+
+    # --- what happens -----------------------------------------------------------------------------
+
+    def enter(self, state: SearchState, write: Callable[[Any], None]) -> None:
+        """Begin a step of the state machine.
+
+        Args:
+            write: takes each step as it is done, for whoever streams.
+        """
+        self._told, self._before, self._write = [], len(state.get("steps", ())), write
+
+    def leave(self, update: SearchState) -> SearchState:
+        """Return a step's update with what was told and used meanwhile."""
+        now = plain_usage(self.usage())
+        used = {stage: _more(now[stage], self._counted.get(stage, {})) for stage in now}
+        self._counted = now
+        told: SearchState = {"steps": [to_plain(step) for step in self._told]}
+        told["used"] = {stage: more for stage, more in used.items() if more["calls"]}
+        return {**update, **told}
+
+    def tell(self, action: str, **found: Any) -> None:
+        """Record a step: for the trail, for the listener, and for whoever streams.
+
+        Args:
+            found: fields of `Step`.
+        """
+        now = time.monotonic()
+        n = self._before + len(self._told) + 1
+        found = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
+        step = Step(n, action, seconds=round(now - self._since, 6), **found)
+        self._since = now
+        self._told.append(step)
+        self.listener(Event("step", {"step": step}))
+        self.show(step)
+
+    def show(self, item: Any) -> None:
+        """Give something to whoever streams, at once."""
+        if self._write is not None:
+            self._write(item)
+
+    # --- the window -------------------------------------------------------------------------------
+
+    async def packed(self, state: Mapping[str, Any]) -> Packed:
+        """Fit S_imp and S_add into the window (Q20).
+
+        S_imp is kept whole if it fits, as in the paper. Where it does not, be it the hits of a
+        search or the segments of frequent entities, only the best half of the window is sure of its
+        place once there is something to add, and the rest of S_imp comes after S_add. Deviation:
+        SPEC 1.2 leaves S_add empty then, and a search could never move.
+        """
+        imp, add = await self._weighed(state["important"]), await self._weighed(state["added"])
+        segments = [weighed.segment for weighed in (*imp, *add)]
+        ids = [segment.id for segment in segments]
+        sizes = dict(zip(ids, await self.sizes(segments), strict=True))
+
+        def size(segment: Segment) -> int:
+            return sizes[segment.id]
+
+        if not add or sum(size(weighed.segment) for weighed in imp) <= self.room:
+            return pack(imp, add, room=self.room, size=size)
+        sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
+        kept = {weighed.segment.id for weighed in sure}
+        # Scores of hits and of edges do not compare: the other hits rank below every edge.
+        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in kept]
+        return pack(sure, [*add, *rest], room=self.room, size=size)
+
+    async def sizes(self, segments: Sequence[Segment]) -> list[int]:
+        """Return the tokens that segments take in a prompt."""
+        passages = await self.graph.passages(segments)
+        # Room for a label of three characters; those of a pack come once it is known.
+        return [self.reasoner.size(replace(p, label="S99")) for p in passages]
+
+    async def _weighed(self, scores: Mapping[str, float]) -> list[Weighed]:
+        """Return segments with their scores, best first."""
+        ranked = sorted(scores, key=lambda id: -scores[id])
+        return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
+
+    # --- the walk ---------------------------------------------------------------------------------
+
+    async def edge_scores(self, query: str, edges: Sequence[Relation]) -> dict[str, float]:
+        """Return how near edges are to a query, by key."""
+        names = self.graph.known_names(edges)
+        texts = {edge.key: expansion.edge_text(edge, names) for edge in edges}
+        return await self.scorer.score_edges(query, texts)
+
+    async def tell_expansion(
+        self,
+        walk: expansion.Walk,
+        edges: Sequence[Relation],
+        scores: Mapping[str, float],
+        taken: Set[str],
+    ) -> None:
+        """Record where the walk stands now, and the frontier that it chose from."""
+        shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
+        # Only what is shown needs its proper name; other ends go by the name in their key.
+        await self.graph.names([end for edge in shown for end in (edge.head, edge.tail)])
+        self.tell(
+            "expand",
+            entities=await self.graph.names(walk.entities),
+            edges=expansion.weighed_edges(edges, scores, self.graph.known_names(edges), taken),
+        )
+
+
+def scored(
+    weighed: Sequence[Weighed], scores: Mapping[str, float], hits: dict[str, list[Any]]
+) -> list[ScoredSegment]:
+    """Return segments as a trail keeps them, with the scores that they came in with.
+
+    Args:
+        hits: what a search said of them; those that are told here are taken out, and told once.
+    """
+    found = []
+    for one in weighed:
+        segment = one.segment
+        via, over = hits.pop(segment.id, ("", ()))
+        score = round(scores.get(segment.id, 0.0), 4)
+        found.append(ScoredSegment(segment.id, score, segment.tokens, via, tuple(over)))
+    return found
+
+
+def _more(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was used since, of one stage."""
+    minus = {name: -value for name, value in before.items() if value is not None}
+    return summed({"": dict(now)}, {"": minus})[""] if minus else dict(now)
+
+
+__all__ = ["BELOW", "Search", "scored"]

@@ -1,0 +1,277 @@
+"""One state machine for all strategies, and the steps that they share: begin, read, conclude.
+
+    begin -> [widen ... -> elaborate] -> read -> (answered: end | move | conclude)
+    move -> (read | conclude)
+
+A strategy says how it begins, and what it does before the first reading or between two of them.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from qrmem.agents.search.orienting import orient, recall
+from qrmem.agents.search.run import Search, scored
+from qrmem.agents.search.start import start
+from qrmem.agents.search.state import Outcome, SearchState, steps_of, usage_of
+from qrmem.answering import citations as quotes
+from qrmem.graph.budget import Packed
+from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.types import Citation, Event, Passage, Verdict
+
+Step = Callable[[Search, SearchState], Awaitable[SearchState]]
+Machine = CompiledStateGraph[SearchState, Search, SearchState, SearchState]
+
+NODES_PER_TRIAL = 4
+"""Nodes that one trial of any strategy passes at most; bounds a run that would not end."""
+
+
+async def begin(run: Search, state: SearchState) -> SearchState:
+    """Orient the segments near the question, if that is wanted, and find where to start."""
+    is_oriented = run.asking.orientation == "local" or run.asking.share_orientation
+    oriented = await orient(run) if is_oriented else SearchState()
+    begun = await start(run)
+    run.tell("start", entities=await run.graph.names(begun.entities), reason=begun.how)
+    return {**began(begun.important, entities=begun.entities), **oriented, "hits": begun.hits}
+
+
+def began(important: Mapping[str, float], *, entities: Sequence[str] = ()) -> SearchState:
+    """Return the state of a search that has just begun."""
+    return {
+        "entities": list(entities),
+        "important": {id: float(score) for id, score in important.items()},
+        "added": {},
+        "taken": [],
+        "read": [],
+        "reason": "",
+        "hits": {},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What one strategy does.
+
+    Attributes:
+        begin: finds where to start.
+        widen: takes in neighbours before the first reading, again and again; needs `elaborate`.
+        elaborate: chooses what is read, after the last widening.
+        move: finds something new to read after a reading that answered nothing; without it there
+            is one reading.
+    """
+
+    begin: Step = begin
+    widen: Step | None = None
+    elaborate: Step | None = None
+    move: Step | None = None
+
+
+async def read(run: Search, state: SearchState) -> SearchState:
+    """Read S_mix and judge whether it answers the question (Q15): one call per trial."""
+    verdict, packed, update = await _judged(run, state, force=False)
+    hits = dict(state["hits"])
+    scores = {**state["important"], **state["added"]}
+    run.tell(
+        "read",
+        entities=await run.graph.names(state["entities"]),
+        read=scored(packed.read, scores, hits),
+        dropped=scored(packed.dropped, scores, hits),
+        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        reason=verdict.reason,
+        tokens=verdict.tokens,
+    )
+    update |= {
+        "read": [weighed.segment.id for weighed in packed.read],
+        "trials": 1,
+        "reason": verdict.reason,
+        "hits": hits,
+    }
+    if verdict.is_answerable:
+        update["status"] = "answered"
+    return update
+
+
+async def conclude(run: Search, state: SearchState) -> SearchState:
+    """End a search that answered nothing: abstain, or force an answer from what was read (Q22)."""
+    if run.asking.on_exhausted == "abstain":
+        return {"status": "unanswerable"}
+    verdict, packed, update = await _judged(run, state, force=True)
+    scores = {**state["important"], **state["added"]}
+    run.tell(
+        "force",
+        entities=await run.graph.names(state["entities"]),
+        read=scored(packed.read, scores, dict(state["hits"])),
+        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        reason=verdict.reason,
+        tokens=verdict.tokens,
+    )
+    update["status"] = "forced" if verdict.is_answerable else "unanswerable"
+    return update
+
+
+async def _judged(
+    run: Search, state: SearchState, *, force: bool
+) -> tuple[Verdict, Packed, SearchState]:
+    """Return a verdict on what fits the window, and what of it the state keeps."""
+    packed = await run.packed(state)
+    order = state.get("order", "position")
+    if order != "position":
+        best_last = sorted(packed.read, key=lambda weighed: weighed.score)
+        packed = replace(packed, read=tuple(best_last[:: -1 if order == "score" else 1]))
+    passages = await run.graph.passages([weighed.segment for weighed in packed.read])
+    verdict = await run.reasoner.judge(run.context, passages, force=force)
+    if not verdict.is_readable:
+        message = "the model's verdict cannot be read; it counts as unanswerable (qrmem doctor)"
+        run.listener(Event("warning", {"message": message}))
+    if not verdict.is_answerable:
+        return verdict, packed, {}
+    found = [to_plain(replace(citation, quote="")) for citation in cited(verdict, passages)]
+    return verdict, packed, {"answer": to_plain(replace(verdict, quotes=())), "citations": found}
+
+
+def cited(verdict: Verdict, passages: Sequence[Passage]) -> list[Citation]:
+    """Return where a verdict's quotations stand, whole segments if none can be located."""
+    found = quotes.locate(verdict.quotes, passages)
+    if found:
+        return found
+    words = f"{verdict.answer} {verdict.reason}"
+    return [quotes.whole(p) for p in quotes.supporting(words, verdict.quotes, passages)]
+
+
+# --- the machine ----------------------------------------------------------------------------------
+
+
+def search_graph(
+    strategy: Strategy, checkpointer: "BaseCheckpointSaver[Any] | None" = None
+) -> Machine:
+    """Return the state machine of a strategy, freshly wired."""
+    graph = StateGraph(SearchState, context_schema=Search)
+    steps = {"begin": strategy.begin, "read": read, "conclude": conclude}
+    steps |= {
+        name: step
+        for name in ("widen", "elaborate", "move")
+        if (step := getattr(strategy, name)) is not None
+    }
+    for name, step in steps.items():
+        graph.add_node(name, _node(step))
+    graph.add_edge(START, "begin")
+    if strategy.widen is None:
+        graph.add_edge("begin", "read")
+    else:
+        for name in ("begin", "widen"):
+            graph.add_conditional_edges(name, _after_widening, ["widen", "elaborate", "read"])
+        graph.add_edge("elaborate", "read")
+    ends: dict[Hashable, str] = {"done": END, "conclude": "conclude"}
+    if strategy.move is None:
+        graph.add_conditional_edges("read", _after_the_reading, ends)
+    else:
+        graph.add_conditional_edges("read", _after_a_reading, {**ends, "move": "move"})
+        graph.add_conditional_edges("move", _after_moving, ["read", "conclude"])
+    graph.add_edge("conclude", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def _node(step: Step) -> Callable[..., Awaitable[SearchState]]:
+    """Return a step as LangGraph calls it: what it tells and uses goes into the state."""
+
+    async def node(state: SearchState, runtime: Runtime[Search]) -> SearchState:
+        run = runtime.context
+        run.enter(state, runtime.stream_writer)
+        if state.get("oriented") and not run.is_oriented:
+            await recall(run, state)
+        return run.leave(await step(run, state))
+
+    return node
+
+
+def _after_widening(
+    state: SearchState, runtime: Runtime[Search]
+) -> Literal["widen", "elaborate", "read"]:
+    """Widen until the depth is reached or no edge is near enough."""
+    asking = runtime.context.asking
+    if not asking.navigation or not state["entities"]:
+        return "read"
+    if state.get("has_moved", True) and state["moves"] < asking.depth:
+        return "widen"
+    return "elaborate"
+
+
+def _after_a_reading(
+    state: SearchState, runtime: Runtime[Search]
+) -> Literal["done", "move", "conclude"]:
+    """End at an answer; move on while trials are left and moving is allowed."""
+    if "status" in state:
+        return "done"
+    asking = runtime.context.asking
+    is_over = state["trials"] >= asking.max_trials or not asking.navigation
+    return "conclude" if is_over else "move"
+
+
+def _after_moving(state: SearchState) -> Literal["read", "conclude"]:
+    """Read again if there is anything new; the same passages would get the same verdict."""
+    return "read" if state["has_moved"] else "conclude"
+
+
+def _after_the_reading(state: SearchState) -> Literal["done", "conclude"]:
+    """End after one reading, for strategies that read once."""
+    return "done" if "status" in state else "conclude"
+
+
+# --- a run ----------------------------------------------------------------------------------------
+
+
+async def followed(
+    run: Search,
+    name: str,
+    strategy: Strategy,
+    *,
+    checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+    config: Mapping[str, Any] | None = None,
+) -> AsyncGenerator[Any, None]:
+    """Follow a strategy: yield what its steps tell as they tell it, then the outcome.
+
+    Args:
+        checkpointer: keeps the state after each step; a run that was interrupted goes on.
+        config: LangGraph's, with the thread's id.
+    """
+    machine = search_graph(strategy, checkpointer)
+    limit = (run.asking.max_trials + run.asking.depth + 2) * NODES_PER_TRIAL
+    chosen: Any = {**(config or {}), "recursion_limit": limit}
+    begun = checkpointer is not None and (await machine.aget_state(chosen)).next
+    state: Any = {}
+    kept: dict[str, Any] = {"durability": "sync"} if checkpointer is not None else {}
+    async for mode, item in machine.astream(
+        None if begun else {}, chosen, context=run, stream_mode=["custom", "values"], **kept
+    ):
+        if mode == "values":
+            state = item
+        else:
+            yield item
+    yield await _outcome(run, name, state)
+
+
+async def _outcome(run: Search, name: str, state: SearchState) -> Outcome:
+    """Return what a search found; quoted texts come from the store."""
+    answer = from_plain(state.get("answer", {"is_answerable": False}), Verdict)
+    spans = [from_plain(one, Citation) for one in state.get("citations", ())]
+    texts = {s.id: s for s in await run.graph.segments([span.segment_id for span in spans])}
+    citations = tuple(
+        replace(span, quote=s.text[span.start - s.start : span.end - s.start])
+        for span in spans
+        if (s := texts.get(span.segment_id)) is not None
+    )
+    return Outcome(
+        text=answer.answer,
+        status=state.get("status", "unanswerable"),
+        choice=answer.choice,
+        reason=answer.reason or state.get("reason", ""),
+        citations=citations,
+        steps=tuple(steps_of(state)),
+        usage=usage_of(state.get("used", {})),
+        strategy=name,
+    )

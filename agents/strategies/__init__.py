@@ -1,0 +1,69 @@
+"""Names of strategies, and how one is run."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import Outcome
+from qrmem.agents.search.steps import Strategy, followed
+from qrmem.agents.strategies import entity_trial, fragment, graph_expansion, reflection, temp_mem
+from qrmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "reflection": reflection.STRATEGY,
+    "graph-expansion": graph_expansion.STRATEGY,
+    "entity-trial": entity_trial.STRATEGY,
+    "fragment": fragment.STRATEGY,
+    "temp-mem": temp_mem.STRATEGY,
+}
+"""What a user may name."""
+
+
+def require_strategy(name: str) -> None:
+    """Refuse a name that no strategy has.
+
+    Raises:
+        UsageError: with the names that there are.
+    """
+    if name and name not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise UsageError(f"no strategy is called {name!r}; choose one of {known}")
+
+
+def run_strategy(
+    run: Search,
+    *,
+    checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+    config: Mapping[str, Any] | None = None,
+) -> AsyncGenerator[Any, None]:
+    """Answer a question: yield each step as it is done, then the outcome.
+
+    Every call of the run, whatever it is for, is within the window. Each step is told to the
+    listener as well, and is in the outcome.
+
+    Args:
+        checkpointer: keeps the state after each step; a run that was interrupted goes on.
+        config: LangGraph's, with the thread's id.
+
+    Raises:
+        UsageError: no such strategy.
+        WindowTooSmall: question, options and prompt alone exceed the window; nothing was asked.
+        AccessRefused: the model refuses key or name.
+        ModelUnavailable: the model does not answer.
+        CapReached: the run would cost more than it may.
+    """
+    name = run.asking.strategy or "reflection"
+    require_strategy(name)
+    return followed(run, name, STRATEGIES[name], checkpointer=checkpointer, config=config)
+
+
+async def outcome_of(run: Search) -> Outcome:
+    """Answer a question; see `run_strategy`."""
+    outcome: Outcome | None = None
+    async for item in run_strategy(run):
+        outcome = item if isinstance(item, Outcome) else outcome
+    assert outcome is not None
+    return outcome

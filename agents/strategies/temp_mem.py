@@ -1,0 +1,51 @@
+"""TempMem: the whole text in the window, its middle left out where it does not fit (F01).
+
+    begin -> read -> (answered: end | conclude)
+
+The yardstick of FragRel's paper: no retrieval at all.
+"""
+
+from collections.abc import Sequence
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began
+
+SMALLEST = 8
+"""Tokens that a segment takes at least, label and all."""
+
+
+async def begin(run: Search, state: SearchState) -> SearchState:
+    """Take segments from both ends of the text until the window is full."""
+    columns = await run.searcher.columns()
+    if columns is None:
+        run.tell("start", reason="there is nothing to read")
+        return began({})
+    allowed = columns.allowed(run.asking.documents, None)
+    rows = [int(row) for row in columns.ranks.argsort() if allowed[row]]
+    ids = [columns.catalog.segment_ids[row] for row in rows]
+    most = run.room // SMALLEST + 1
+    ends = ids if len(ids) <= 2 * most else [*ids[:most], *ids[-most:]]
+    segments = await run.graph.segments(ends)
+    kept = middle_left_out(await run.sizes(segments), run.room)
+    run.tell("start", reason=f"{len(kept)} of {len(ids)} segments, from both ends")
+    return began({segments[at].id: 1.0 for at in kept})
+
+
+def middle_left_out(sizes: Sequence[int], room: int) -> list[int]:
+    """Return which of a text's segments stay: the first that fill half the room, the last the rest.
+
+    Deviation: LongBench cuts at a token; here whole segments stay, so that they can be cited.
+    """
+    front, total = 0, 0
+    while front < len(sizes) and total + sizes[front] <= room // 2:
+        total += sizes[front]
+        front += 1
+    back = len(sizes)
+    while back > front and total + sizes[back - 1] <= room:
+        back -= 1
+        total += sizes[back]
+    return [*range(front), *range(back, len(sizes))]
+
+
+STRATEGY = Strategy(begin=begin)

@@ -1,0 +1,174 @@
+"""`ask` with a checkpointer: an interrupted run goes on, and deleted texts are dropped."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import ScriptedReasoner
+from graph.worlds import Part, answers_with, memory
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from servers.faults import Faults
+from servers.openai_server import serving
+
+import qrmem
+from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
+from qrmem.agents.search.checkpoints import config_of
+from qrmem.errors import ModelUnavailable
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.similarity import EdgeScorer
+
+CHAIN = (
+    Part("Ahab hunts the whale.", (("Ahab", "hunts", "whale"),)),
+    Part("The whale sank the Essex.", (("whale", "sank", "Essex"),)),
+    Part("The Essex came from Nantucket.", (("Essex", "came from", "Nantucket"),)),
+    Part("Nantucket is an island.", (("Nantucket", "is", "island"),)),
+)
+ASKING = Asking(
+    question="What does Ahab hunt?",
+    strategy="reflection",
+    hits=1,
+    orientation="local",
+    nearest=1,
+)
+
+
+async def followed(
+    store: MemoryStore, reasoner: ScriptedReasoner, asking: Asking, saver: Any
+) -> Outcome:
+    """Follow a strategy as a process that has just begun does it."""
+    run = Search(
+        store=store,
+        ns="ns",
+        reasoner=reasoner,
+        searcher=Searcher(store, "ns"),
+        scorer=EdgeScorer(store, "ns"),
+        asking=asking,
+    )
+    items = [
+        item
+        async for item in run_strategy(
+            run, checkpointer=saver, config=config_of("ns", asking, "thread")
+        )
+    ]
+    assert isinstance(items[-1], Outcome)
+    return items[-1]
+
+
+def told(outcome: Outcome) -> list[tuple[Any, ...]]:
+    return [
+        (s.n, s.action, s.entities, s.edges, s.read, s.dropped, s.verdict, s.reason)
+        for s in outcome.steps
+    ]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+async def test_an_interrupted_run_goes_on_and_asks_nothing_twice(
+    kind: str, failing: int, tmp_path: Path
+) -> None:
+    whole = ScriptedReasoner(answers_with("an island", "an island"), room=50)
+    expected = await followed(await memory(*CHAIN), whole, ASKING, InMemorySaver())
+    assert [stage for stage, _ in whole.calls] == ["extract", "judge", "judge", "judge"]
+
+    calls = 0
+
+    def fail(stage: str, what: str) -> Exception | None:
+        nonlocal calls
+        calls += 1
+        return ModelUnavailable("gone") if calls == failing else None
+
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.db")) as on_disk:
+        saver: Any = InMemorySaver() if kind == "memory" else on_disk
+        store = await memory(*CHAIN)
+        first = ScriptedReasoner(answers_with("an island", "an island"), room=50, fail=fail)
+        with pytest.raises(ModelUnavailable):
+            await followed(store, first, ASKING, saver)
+        second = ScriptedReasoner(answers_with("an island", "an island"), room=50)
+        outcome = await followed(store, second, ASKING, saver)
+    assert [*first.calls[: failing - 1], *second.calls] == whole.calls
+    assert told(outcome) == told(expected)
+    assert (outcome.text, outcome.status, outcome.citations, outcome.reason) == (
+        expected.text,
+        expected.status,
+        expected.citations,
+        expected.reason,
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_checkpointer_changes_nothing_about_a_run(strategy: str) -> None:
+    asking = Asking(question="What sank the Essex?", strategy=strategy)
+    outcomes = [
+        await followed(
+            await memory(*CHAIN),
+            ScriptedReasoner(answers_with("sank the Essex", "the whale")),
+            asking,
+            saver,
+        )
+        for saver in (None, InMemorySaver())
+    ]
+    assert told(outcomes[0]) == told(outcomes[1])
+    assert outcomes[0].citations == outcomes[1].citations
+
+
+async def test_a_state_holds_no_text_of_a_segment() -> None:
+    saver = InMemorySaver()
+    reasoner = ScriptedReasoner(answers_with("an island", "an island"), room=50)
+    await followed(await memory(*CHAIN), reasoner, ASKING, saver)
+    kept = [str(found.checkpoint["channel_values"]) for found in saver.list(None)]
+    assert kept
+    assert not any(part.text in state for part in CHAIN for state in kept)
+
+
+# --- through the face ----------------------------------------------------------------------------
+
+TEXTS = [f"Captain Hale{n} met Doctor Reed{n} in Port Anvil{n}." for n in range(4)]
+
+
+@asynccontextmanager
+async def opened(path: Path, **chosen: Any) -> AsyncIterator[qrmem.Memory]:
+    async with qrmem.open(str(path), embedder="none", retries=0, cache=False, **chosen) as memory:
+        yield memory
+
+
+async def test_the_same_call_goes_on_after_the_model_was_away(tmp_path: Path) -> None:
+    path, saver = tmp_path / "m.db", InMemorySaver()
+    asked: dict[str, Any] = {"strategy": "graph-expansion", "start": "entities"}
+    question = "Whom did Captain Hale1 meet?"
+    async with opened(path, model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+    async with serving() as server, opened(path, model="test", base_url=server.url) as memory:
+        whole = await memory.ask(question, **asked)
+        needed = whole.usage.calls
+    assert needed == 3
+    async with serving(faults=Faults(script={3: "500"})) as server:
+        async with opened(path, model="test", base_url=server.url) as memory:
+            with pytest.raises(ModelUnavailable):
+                await memory.ask(question, checkpointer=saver, **asked)
+        async with opened(path, model="test", base_url=server.url) as memory:
+            answer = await memory.ask(question, checkpointer=saver, **asked)
+            another = await memory.ask(question, checkpointer=saver, **asked)
+    assert answer.text == whole.text
+    assert answer.usage.calls == needed
+    assert len(answer.trail.steps) == len(whole.trail.steps)
+    assert another.trail.id != answer.trail.id
+    threads = {found.config["configurable"]["thread_id"] for found in saver.list(None)}
+    assert threads == {answer.trail.id, another.trail.id}
+
+
+async def test_delete_drops_the_threads_that_read_the_document(tmp_path: Path) -> None:
+    saver = InMemorySaver()
+    async with opened(tmp_path / "m.db", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        gone = await memory.ask("Whom did Captain Hale1 meet?", documents=["1"], checkpointer=saver)
+        kept = await memory.ask("Whom did Captain Hale2 meet?", documents=["2"], checkpointer=saver)
+        await memory.delete("1")
+        threads = {found.config["configurable"]["thread_id"] for found in saver.list(None)}
+        assert gone.trail.id not in threads
+        assert threads == {kept.trail.id}
+        await memory.delete_all()
+        assert not list(saver.list(None))
