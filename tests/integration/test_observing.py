@@ -44,7 +44,7 @@ async def run(faults: Faults | None = None) -> list[Event]:
         chosen = qrmem.Settings(model="test", base_url=server.url, embedder="none", retries=0)
         async with qrmem.open("memory://", settings=chosen, listener=events.append) as memory:
             await memory.add(qrmem.Document(TEXT, "Whales", "w"))
-            await memory.ask(QUESTION)
+            await memory.ask(QUESTION, strategy="reflection")
     return events
 
 
