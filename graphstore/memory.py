@@ -256,6 +256,12 @@ class MemoryStore:
         space.apply(change)
         return space.info.revision
 
+    async def clear_view(self, ns: str) -> None:
+        info = await self.namespace(ns)
+        if info is not None:
+            ids = [row.segment_id for row in await self.ledger(ns)]
+            await self.apply(ns, info.revision, Change(clear=ids))
+
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         space = self._space(ns)
         merged = space.rows.merged

@@ -408,6 +408,10 @@ class GraphView(Protocol):
         """
         ...
 
+    async def clear_view(self, ns: str) -> None:
+        """Drop all that follows from the facts, whoever wrote it; raises the revision."""
+        ...
+
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         """Return segment id to the digest last applied with `Change.merged`, in order."""
         ...

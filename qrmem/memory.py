@@ -34,6 +34,7 @@ from qrmem.types import (
     MergeDecision,
     Orientation,
     Recalled,
+    Repair,
     Scalar,
     Step,
     Trail,
@@ -287,6 +288,25 @@ class Memory:
     async def separate(self, first: str, second: str) -> None:
         """Keep two names apart from now on; beats every rule, and stays."""
         await self._decide(first, second, same=False)
+
+    async def repair(self) -> Repair:
+        """Compare the graph with what was read, and build it again where they differ.
+
+        For a memory that somebody edited in Neo4j Browser, or that was damaged. Names that were
+        merged or moved by hand are kept, as if by `merge` and `separate`; other edits are not.
+
+        Raises:
+            NotFound: there is no such namespace.
+            StoreConflict: somebody else changed it meanwhile.
+        """
+        from qrmem.graph.repair import repair
+
+        session = self._session
+        session.require_writable()
+        await session.info()
+        done = await repair(session.store, session.ns, similar=await session.similar())
+        await session.renew()
+        return done
 
     async def prune(self) -> int:
         """Forget the replies that are kept so as not to be paid for again; returns how many.

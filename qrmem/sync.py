@@ -94,6 +94,7 @@ class Memory:
     prune = _blocking(facade.Memory.prune)
     recall = _blocking(facade.Memory.recall)
     reembed = _blocking(facade.Memory.reembed)
+    repair = _blocking(facade.Memory.repair)
     search = _blocking(facade.Memory.search)
     separate = _blocking(facade.Memory.separate)
     status = _blocking(facade.Memory.status)

@@ -1,7 +1,7 @@
 """Namespaces, documents and their segments."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
@@ -11,7 +11,7 @@ from qrmem.graphstore.neo4j import changes, runs, vectors
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
 from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
-from qrmem.graphstore.neo4j.schema import LABELS
+from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
@@ -226,6 +226,29 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
         await runs.blank_trails(work, Removal(segments, relations, words))
 
 
+async def clear_view(connection: Connection, ns: str) -> None:
+    """Drop all that follows from the facts, in portions."""
+    await connection.write(_clear_digests, ns)
+    await _delete_nodes(connection, ns, VIEW_LABELS)
+
+
+async def _clear_digests(work: Work) -> None:
+    """Let no segment count as merged: a memory left half-way is made whole by the next merge."""
+    await work.lock()
+    await work.run("documents.clear_digests")
+    await work.run("namespaces.raise_revision")
+
+
+async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) -> None:
+    with translated(connection.location):
+        for label in labels:
+            await connection.outside(
+                f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
+                " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
+                ns=short(ns),
+            )
+
+
 async def delete_namespace(connection: Connection, ns: str) -> None:
     """Remove everything of a namespace, in portions; harmless if there is none.
 
@@ -233,13 +256,7 @@ async def delete_namespace(connection: Connection, ns: str) -> None:
     """
     if not await connection.write(_mark_deleted, ns):
         return
-    with translated(connection.location):
-        for label in reversed(LABELS[1:]):
-            await connection.outside(
-                f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
-                " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
-                ns=short(ns),
-            )
+    await _delete_nodes(connection, ns, reversed(LABELS[1:]))
     await connection.write(_drop_namespace, ns)
 
 

@@ -34,6 +34,9 @@ LABELS = (
 )
 """Labels of everything that belongs to a namespace; the namespace's own node first."""
 
+VIEW_LABELS = ("Question", "Relation", "Name", "Entity")
+"""Labels of what follows from the facts."""
+
 STATEMENTS = (
     *(
         f"CREATE CONSTRAINT qrmem_{label.lower()}_key IF NOT EXISTS"

@@ -156,6 +156,9 @@ class Neo4jStore:
     async def apply(self, ns: str, revision: int, change: Change) -> int:
         return await self._db.write(changes.apply, ns, revision, change)
 
+    async def clear_view(self, ns: str) -> None:
+        await documents.clear_view(self._db, ns)
+
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         return await self._db.read(view.merged_segments, ns, document_ids)
 

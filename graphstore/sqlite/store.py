@@ -196,6 +196,12 @@ class SqliteStore:
     async def apply(self, ns: str, revision: int, change: Change) -> int:
         return await self._write(changes.apply, ns, revision, change)
 
+    async def clear_view(self, ns: str) -> None:
+        info = await self.namespace(ns)
+        if info is not None:
+            ids = [row.segment_id for row in await self.ledger(ns)]
+            await self.apply(ns, info.revision, Change(clear=ids))
+
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         return await self._worker.read(view.merged_segments, ns, document_ids)
 

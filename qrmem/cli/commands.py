@@ -347,10 +347,21 @@ async def doctor(arguments: Namespace) -> int:
     """Say what is installed, what answers and what is missing."""
     from qrmem.cli.doctor import examine, finding_lines
 
+    if arguments.repair:
+        return await _repair(arguments)
     settings = settings_of(arguments).with_(model=arguments.probe or None)
     findings = await examine(settings, with_probe=arguments.probe is not None)
     _print(arguments, findings, finding_lines(findings))
     return max(finding.exit_code for finding in findings)
+
+
+async def _repair(arguments: Namespace) -> int:
+    from qrmem.cli.doctor import repair_lines
+
+    async with _open(arguments) as memory:
+        done = await memory.repair()
+    _print(arguments, done, repair_lines(done))
+    return PARTLY if done.damaged else DONE
 
 
 def _print(arguments: Namespace, value: Any, lines: list[str]) -> int:

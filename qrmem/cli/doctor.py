@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from qrmem.config import Settings, revealed
 from qrmem.errors import QrmemError
+from qrmem.types import Repair
 
 EXTRAS = {
     "files": ("pypdf", "python-docx"),
@@ -60,6 +61,16 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
     """One line a finding."""
     return [f"{'ok' if f.is_well else '--':3} {f.what:18} {f.text}" for f in findings]
+
+
+def repair_lines(done: Repair) -> list[str]:
+    """What `doctor --repair` found and did."""
+    lines = list(done.differences) or ["the graph is what the documents say"]
+    if done.differences:
+        kept = f"; {len(done.decisions)} edits are kept" if done.decisions else ""
+        lines.append(f"the graph was built again from the documents{kept}")
+    lines += [f"{id_}: parts of its text are missing; add it again" for id_ in done.damaged]
+    return lines
 
 
 def _extra(name: str, packages: Sequence[str]) -> Finding:

@@ -156,6 +156,12 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
         help="find out what a chat model can do, by a few short calls; none named: that of the "
         "settings",
     )
+    doctor.add_argument(
+        "--repair",
+        action="store_true",
+        help="compare the graph with what was read, and build it again where they differ "
+        "(after edits in Neo4j Browser)",
+    )
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 
 

@@ -62,6 +62,7 @@ from qrmem.types.reports import (
     EntityView,
     ExtractionReport,
     MemoryStatus,
+    Repair,
 )
 from qrmem.types.turns import Recalled, Turn
 from qrmem.types.usage import StageUsage, Usage, UsageRow
@@ -110,6 +111,7 @@ __all__ = [
     "Reasoner",
     "Recalled",
     "Relation",
+    "Repair",
     "Scalar",
     "ScoredEdge",
     "ScoredSegment",

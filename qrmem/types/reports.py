@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qrmem.types.documents import Segment
-from qrmem.types.graph import Entity, Question, Relation
+from qrmem.types.graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.kinds import Scalar
 from qrmem.types.usage import Usage
 
@@ -144,3 +144,18 @@ class MemoryStatus:
     problems: tuple[tuple[str, int, str], ...]
     usage: Usage
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What differed between a memory's graph and its facts, and was mended.
+
+    Attributes:
+        differences: in words.
+        decisions: what was changed by hand and is kept, as decisions on names.
+        damaged: ids of documents whose segments no longer hold their text; add them again.
+    """
+
+    differences: tuple[str, ...]
+    decisions: tuple[MergeDecision, ...]
+    damaged: tuple[str, ...]

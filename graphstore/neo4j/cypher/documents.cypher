@@ -87,6 +87,11 @@ MATCH (s:Segment {ns: $ns, key: key})
 OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
 DETACH DELETE c, s
 
+// :: clear_digests
+MATCH (s:Segment)
+WHERE s.ns = $ns AND s.key IS NOT NULL
+REMOVE s.merged
+
 // :: living_words
 UNWIND $rows AS word
 CALL (word) {

@@ -1,0 +1,187 @@
+"""Comparing a namespace's view with its facts, and building the view again.
+
+A person may have deleted or mended nodes in Neo4j Browser. What the facts say is worked out in
+memory; where the view differs because names were merged, moved or renamed by hand, the difference
+is kept as the user's decision. Anything else is a view of texts that still say what they said, and
+comes back as the facts have it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from qrmem.errors import StoreConflict
+from qrmem.graph.merging import Similar, merge_documents
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.types import Fact, MergeDecision, Repair
+
+_ALL = 2**31 - 1
+_PASSES = ("extraction", "supplement")
+_DOCUMENTS = 64
+"""Documents whose segments are compared or copied together."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is compared.
+
+    Attributes:
+        entity_of: name key to entity key.
+        surfaces: name key to its most frequent form.
+        names: entity key to its name.
+        facts: all of them.
+        mentions: segment id to the keys of its entities.
+    """
+
+    entity_of: Mapping[str, str]
+    surfaces: Mapping[str, str]
+    names: Mapping[str, str]
+    facts: Collection[Fact]
+    mentions: Mapping[str, Sequence[str]]
+
+
+async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) -> Repair:
+    """Say what differs between view and facts, and build the view again if anything does.
+
+    Args:
+        similar: as the memory is merged with.
+
+    Raises:
+        StoreConflict: somebody else changed the namespace meanwhile.
+    """
+    documents = [info.id for info in await store.documents(ns)]
+    damaged = [id_ for id_ in documents if await _is_damaged(store, ns, id_)]
+    found = await _view(store, ns, documents)
+    expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
+    differences = list(_differences(found, expected))
+    if not differences:
+        return Repair((), (), tuple(damaged))
+    decisions = [decision for _, decision in differences if decision is not None]
+    for decision in decisions:
+        await store.decide(ns, decision)
+    await store.clear_view(ns)
+    await merge_documents(store, ns, documents, similar=similar)
+    for trail in reversed(await store.trails(ns, _ALL)):
+        await store.put_trail(ns, trail)  # draws it on the new nodes
+    await _check(store, ns, documents, similar)
+    return Repair(tuple(text for text, _ in differences), tuple(decisions), tuple(damaged))
+
+
+async def _check(
+    store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
+) -> None:
+    found = await _view(store, ns, documents)
+    expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
+    if list(_differences(found, expected)):
+        raise StoreConflict(f"namespace {ns!r} changed while it was repaired; repair it again")
+
+
+async def _is_damaged(store: GraphStore, ns: str, document_id: str) -> bool:
+    """Say whether segments are no longer where they stood in the document's text."""
+    document = await store.document(ns, document_id)
+    segments = await store.segments_of(ns, document_id)
+    return document is None or any(
+        document.text[segment.start : segment.end] != segment.text for segment in segments
+    )
+
+
+async def _rebuilt(
+    store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
+) -> GraphStore:
+    """Return a store in memory that holds the same facts, merged."""
+    made = MemoryStore()
+    info = await store.namespace(ns)
+    if info is None:
+        return made
+    await made.create_namespace(ns, info)
+    for id_ in documents:
+        document = await store.document(ns, id_)
+        if document is None:
+            continue
+        await made.put_document(ns, document, await store.segments_of(ns, id_))
+        rows = {row.segment_id: row for row in await store.ledger(ns, id_)}
+        given = await store.contributions(ns, id_, kinds=_PASSES)
+        await made.record_all(ns, [(rows[each.segment_id], each) for each in given])
+    for decision in await store.decisions(ns):
+        await made.decide(ns, decision)
+    await merge_documents(made, ns, documents, similar=similar)
+    return made
+
+
+async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
+    names = await store.names(ns)
+    entities = {row.key: row.name for row in await store.list_entities(ns, _ALL)}
+    facts = await store.facts(ns, sorted({*entities, *(row.entity for row in names)}))
+    mentions: dict[str, Sequence[str]] = {}
+    for start in range(0, len(documents), _DOCUMENTS):
+        some = await store.segments_of(ns, *documents[start : start + _DOCUMENTS])
+        mentions |= await store.entities_in(ns, [segment.id for segment in some])
+    return View(
+        entity_of={row.key: row.entity for row in names},
+        surfaces={row.key: row.surface for row in names},
+        names=entities,
+        facts=facts,
+        mentions=mentions,
+    )
+
+
+def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:
+    """Yield what differs, in words, and the user's decision that it shows, if it shows one."""
+    yield from _of_names(found, expected)
+    yield from _of_entities(found, expected)
+    lost = len(set(expected.facts) - set(found.facts))
+    if lost:
+        yield f"{lost} relations are missing or were edited: they are made again", None
+    added = len(set(found.facts) - set(expected.facts))
+    if added:
+        yield f"{added} relations are not what the texts say: they go", None
+    moved = sum(
+        sorted(keys) != sorted(found.mentions.get(segment, ()))
+        for segment, keys in expected.mentions.items()
+    )
+    if moved:
+        yield f"the entities of {moved} segments are not those that the texts name", None
+
+
+def _of_names(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:
+    for key, entity in expected.entity_of.items():
+        surface, own = expected.surfaces[key], expected.names[entity]
+        now = found.entity_of.get(key)
+        if now is None:
+            yield f"the name {surface!r} is missing: it is made again", None
+        elif now != entity and now in expected.names and surface != expected.names[now]:
+            target = expected.names[now]
+            yield (
+                f"{surface!r} was made a name of {target!r}: kept",
+                _decision(surface, target, same=True),
+            )
+        elif now != entity and now not in expected.names and surface != own:
+            yield f"{surface!r} was taken from {own!r}: kept", _decision(surface, own, same=False)
+        elif now != entity:
+            yield f"{surface!r} stands for another entity: this cannot be kept", None
+    gone = len(found.entity_of.keys() - expected.entity_of.keys())
+    if gone:
+        yield f"{gone} names occur in no text: they go", None
+
+
+def _of_entities(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:
+    forms = {surface.casefold(): key for key, surface in expected.surfaces.items()}
+    for key, name in expected.names.items():
+        now = found.names.get(key)
+        if now is None:
+            if key not in set(found.entity_of.values()):
+                yield f"the entity {name!r} is missing: it is made again", None
+        elif now != name:
+            other = forms.get(now.casefold())
+            if other is not None and expected.entity_of[other] != key:
+                yield (
+                    f"{name!r} was renamed to {now!r}, which is a name too: kept as one entity",
+                    _decision(name, now, same=True),
+                )
+            else:
+                yield f"{name!r} was renamed to {now!r}: no text calls it so, it is not kept", None
+
+
+def _decision(first: str, second: str, *, same: bool) -> MergeDecision:
+    one, other = sorted((first, second))
+    return MergeDecision(one, other, same=same)

@@ -1,0 +1,72 @@
+"""Edits in Neo4j Browser break nothing, and `repair` keeps those that are decisions on names."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from servers.neo4j_server import Server
+
+import qrmem
+
+pytestmark = pytest.mark.neo4j
+
+DOCUMENTS = [
+    {"id": "a", "text": "Captain Ahab lost a leg to Moby Dick off Japan. Owen Chase saw Japan."},
+    {"id": "b", "text": "Thomas Nickerson wrote to Owen Chase. Herman Melville read it in Oslo."},
+]
+LATER = {"id": "c", "text": "Moby Dick was seen by Owen Chase and Thomas Nickerson off Japan."}
+DELETE = "MATCH (e:Entity {ns: 'edited', name: $name}) DETACH DELETE e"
+MERGE = """
+MATCH (one:Entity {ns: 'edited', name: $one})<-[old:NAMES]-(n:Name)
+MATCH (other:Entity {ns: 'edited', name: $other})
+DELETE old
+CREATE (n)-[:NAMES]->(other)
+"""
+EDIT = "MATCH ()-[r:RELATES {ns: 'edited'}]->() WITH r LIMIT 1 SET r.description = 'edited by hand'"
+ORPHANS = "MATCH (n:Name {ns: 'edited'}) WHERE NOT (n)-[:NAMES]->() RETURN n.key"
+
+
+@pytest.fixture
+async def memory(neo4j: Server) -> AsyncIterator[qrmem.Memory]:
+    neo4j.clear()
+    settings = neo4j.settings.with_(namespace="edited", embedder="none")
+    async with qrmem.open(settings=settings) as opened:
+        await opened.add(DOCUMENTS)
+        await opened.ask("Who lost a leg?", strategy="reflection")
+        yield opened
+
+
+async def test_reads_and_writes_go_on_after_edits_and_repair_restores(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    neo4j.query(DELETE, name="Moby Dick")
+    neo4j.query(DELETE, name="Owen Chase")
+    neo4j.query(EDIT)
+    assert "Moby Dick" not in {found.name for found in await memory.entities()}
+    assert await memory.search("Who saw Japan?")
+    assert (await memory.ask("Who lost a leg?")).text
+    assert (await memory.add(LATER)).added == ("c",)
+    await memory.delete("b")
+    await memory.add(DOCUMENTS[1])
+    assert neo4j.query(DELETE, name="Captain Ahab") == []
+    done = await memory.repair()
+    assert done.differences
+    assert done.decisions == ()
+    assert neo4j.query(ORPHANS) == []
+    async with qrmem.open("memory://", embedder="none") as oracle:
+        await oracle.add([*DOCUMENTS, LATER])
+        assert await memory.entities() == await oracle.entities()
+    assert (await memory.repair()).differences == ()
+    assert neo4j.query("MATCH (:Trail)-[:STEP]->(:Step)-[r:READ]->(:Segment) RETURN 1 LIMIT 1")
+
+
+async def test_a_merge_by_hand_is_kept_as_the_users_decision(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    neo4j.query(MERGE, one="Thomas Nickerson", other="Herman Melville")
+    done = await memory.repair()
+    assert [(d.first, d.second, d.same) for d in done.decisions] == [
+        ("Herman Melville", "Thomas Nickerson", True)
+    ]
+    one, other = [await memory.entity(n) for n in ("Thomas Nickerson", "Herman Melville")]
+    assert one.entity.key == other.entity.key
+    assert (await memory.repair()).differences == ()

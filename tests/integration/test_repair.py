@@ -1,0 +1,79 @@
+"""A graph that is no longer what the documents say is found and built again, in every store."""
+
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem.graphstore import Change, EntityRow, GraphStore
+
+DOCUMENTS = [
+    {"id": "a", "text": "Captain Ahab lost a leg to Moby Dick off Japan. Owen Chase saw Japan."},
+    {"id": "b", "text": "Thomas Nickerson wrote to Owen Chase. Herman Melville read it in Oslo."},
+]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> qrmem.Memory:
+    uri = "memory://" if request.param == "memory" else str(tmp_path / "m.db")
+    memory = await qrmem.open(uri, embedder="none")
+    await memory.add(DOCUMENTS)
+    return memory
+
+
+async def test_a_whole_memory_is_left_alone(memory: qrmem.Memory) -> None:
+    before = await memory.entities()
+    done = await memory.repair()
+    assert (done.differences, done.decisions, done.damaged) == ((), (), ())
+    assert await memory.entities() == before
+    await memory.close()
+
+
+async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrmem.Memory) -> None:
+    keys = {found.name: found.key for found in await memory.entities()}
+    store, ns = memory._session.store, memory._session.ns
+    await _apply(store, ns, Change(names={keys["Thomas Nickerson"]: keys["Herman Melville"]}))
+    done = await memory.repair()
+    assert [(d.first, d.second, d.same) for d in done.decisions] == [
+        ("Herman Melville", "Thomas Nickerson", True)
+    ]
+    assert (await memory.entity("Thomas Nickerson")).entity.key == (
+        await memory.entity("Herman Melville")
+    ).entity.key
+    assert (await memory.repair()).differences == ()
+    await memory.close()
+
+
+async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrmem.Memory) -> None:
+    before = await memory.entities()
+    store, ns = memory._session.store, memory._session.ns
+    (segment, *_) = await store.segments_of(ns, "a")
+    key = next(found.key for found in before if found.name == "Owen Chase")
+    await _apply(store, ns, Change(entities=[EntityRow(key, "Nobody Atall", "PERSON")]))
+    await _apply(store, ns, Change(clear=[segment.id]))
+    done = await memory.repair()
+    assert any("Nobody Atall" in text and "not kept" in text for text in done.differences)
+    assert any("is missing" in text for text in done.differences)
+    assert await memory.entities() == before
+    assert (await memory.repair()).differences == ()
+    await memory.close()
+
+
+async def _apply(store: GraphStore, ns: str, change: Change) -> None:
+    info = await store.namespace(ns)
+    assert info is not None
+    await store.apply(ns, info.revision, change)
+
+
+def test_the_command_says_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from qrmem.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QRMEM_EMBEDDER", "none")
+    Path("a.txt").write_text(str(DOCUMENTS[0]["text"]), encoding="utf-8")
+    assert main(["add", "a.txt", "--quiet", "--memory", "m.db"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "--repair", "--memory", "m.db"]) == 0
+    assert "the graph is what the documents say" in capsys.readouterr().out
