@@ -1,16 +1,16 @@
-"""Makes the result files of `docs/results` that need no chat model, on the real files.
+"""Runs what the tables of `docs/results` are made of, on the real files, with no chat model.
 
-    QRMEM_DATA=… python -m tools.evaluation_results [NAME …] [--kept FOLDER] [--systems N]
+    QRMEM_DATA=… python -m tools.evaluation_results [NAME …] [--kept FOLDER]
 
 Each is a run of `qrmem eval run` in a folder of its own below `--kept`, which goes on where it was
-stopped, and its `report/summary.json`. The runs with the embedder keep its vectors there too, so
-that no text is embedded twice. `python -m tools.evaluation_tables` writes the tables anew.
+stopped; its summary is kept there too. At the end all tables are written anew. The runs with the
+embedder keep its vectors, so that no text is embedded twice.
 """
 
 import argparse
 import asyncio
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import multihop
@@ -21,17 +21,12 @@ from qrmem.eval.records import Corpus
 from qrmem.eval.report.results import read_results
 from qrmem.eval.report.tables import write_report
 from qrmem.eval.running import RunOptions, RunSpec, run_task
-from tools.evaluation_tables import RESULTS
+from tools.evaluation_tables import write_tables
 
-AGAINST = "bm25:k=3"
-
-RETRIEVING = ("search:k=8", "bm25:k=1", "bm25:k=2", AGAINST, "bm25:k=0", "fragment")
+RANKING = ("search", "dense", "bm25", "fragment")
 WALKING = ("reflection", "graph-expansion", "entity-trial")
-CUTTING = ("keep-left", "keep-right", "keep-ends", "summary", "closed-book")
-WHOLE = ("full-text", "sliding-window")
-"""They read all of a text, which in a union is all passages of a set."""
-RANKING = ("search", "dense", "bm25")
-EMBEDDED = ("search:k=8", "dense:k=1", "dense:k=2", "dense:k=3", "dense:k=0", "dos-rag", AGAINST)
+"""Strategies rank by what they read: they are run without the embedder, and answer."""
+CHOOSING = ("search:k=8", "bm25:k=3", "bm25:k=0", "closed-book", "full-text", *WALKING)
 TURNS = ("fragment-chat", "dense-chat", "fragment-chat:alpha=0:score=bm25")
 """FragRel's Table 3."""
 
@@ -53,11 +48,7 @@ class Recipe:
     skip: int = 0
     embedder: str = "none"
     retrieve: bool = False
-    against: str = AGAINST
-
-    def first(self, count: int) -> "Recipe":
-        """Return the run of the first systems alone; the others can be added to it later."""
-        return replace(self, systems=self.systems[:count])
+    against: str = ""
 
     def spec(self, data: Path) -> RunSpec:
         """Return the run as `qrmem eval run` takes it."""
@@ -87,33 +78,34 @@ _SETS = {
         "musique/hippo_train_corpus1890.json",
         0,
     ),
-    "leval-quality": ("leval-quality", "quality/leval_quality15docs.jsonl", "own", 0),
 }
 
 
 def recipes() -> dict[str, Recipe]:
-    """Return all runs, by the names of their result files."""
+    """Return all runs by name."""
     found = {}
     for name, (task, file, corpus, skip) in _SETS.items():
-        whole = WHOLE if corpus == "own" else ()
-        systems = (*RETRIEVING, *WALKING, *CUTTING, *whole)
-        found[f"answers-{name}"] = Recipe(
-            task=task, file=file, corpus=corpus, skip=skip, systems=systems
-        )
-        found[f"answers-{name}-minilm"] = Recipe(
-            task=task, file=file, corpus=corpus, skip=skip, systems=EMBEDDED, embedder="local"
-        )
-        if corpus != "own":
-            found[f"retrieval-{name}"] = Recipe(
+        for embedder in ("none", "local"):
+            ranking = tuple(one for one in RANKING if embedder == "local" or one != "dense")
+            found[f"retrieval-{name}-{embedder}"] = Recipe(
                 task=task,
                 file=file,
                 corpus=corpus,
                 skip=skip,
-                systems=RANKING,
-                embedder="local",
+                systems=ranking,
+                embedder=embedder,
                 retrieve=True,
                 against="bm25",
             )
+        found[f"walks-{name}"] = Recipe(
+            task=task, file=file, corpus=corpus, skip=skip, systems=WALKING
+        )
+    found["choices-leval-quality"] = Recipe(
+        task="leval-quality",
+        file="quality/leval_quality15docs.jsonl",
+        systems=CHOOSING,
+        against="bm25:k=3",
+    )
     found["retrieval-mtbenchplus"] = Recipe(
         task="mtbenchplus",
         file="mtbenchplus/mtbenchplus.json",
@@ -136,25 +128,26 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
     if ran.failed:
         raise SystemExit(f"{name}: {ran.failed} items failed; see {out}")
     write_report(read_results(out), recipe.against)
-    shutil.copy(out / "report" / "summary.json", RESULTS / f"{name}.json")
+    (kept / "summaries").mkdir(exist_ok=True)
+    shutil.copy(out / "report" / "summary.json", kept / "summaries" / f"{name}.json")
     print(f"{name}: {ran.done} results, {ran.reused} were there", flush=True)
 
 
-async def main(names: list[str], kept: Path, count: int) -> None:
-    """Make the files of these names, of so many systems each."""
+async def main(names: list[str], kept: Path) -> None:
+    """Run what has these names, all by default, and write the tables."""
     known = recipes()
     unknown = sorted(set(names) - known.keys())
     if unknown:
         raise SystemExit(f"no run is called {unknown[0]!r}; there are: {', '.join(known)}")
     for name in names or known:
-        await make(name, known[name].first(count), kept)
+        await make(name, known[name], kept)
+    write_tables(kept / "summaries")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
-    parser.add_argument("--systems", type=int, default=99, metavar="N", help="the first N alone")
     chosen = parser.parse_args()
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    asyncio.run(main(chosen.names, chosen.kept, chosen.systems))
+    asyncio.run(main(chosen.names, chosen.kept))

@@ -1,34 +1,24 @@
-"""Writes the tables of `docs/evaluation.md` out of the result files in `docs/results`.
+"""Writes the tables in `docs/results` out of the summaries of runs; one small file per data set.
 
-    python -m tools.evaluation_tables           # write them
-    python -m tools.evaluation_tables --check   # 1 if the page says something else
-
-A result file is the `report/summary.json` of a run, kept under a name of its own:
-
-    qrmem eval run … --out runs/X && cp runs/X/report/summary.json docs/results/X.json
+A summary is the `report/summary.json` of a run of `qrmem eval run`. Summaries are kept outside the
+repository, by `python -m tools.evaluation_results`, which calls this when it is done.
 """
 
-import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parent.parent / "docs"
-PAGE, RESULTS = DOCS / "evaluation.md", DOCS / "results"
-PRESETS = RESULTS / "real-model-presets.json"
-"""What `tools.real_model_presets` writes; not a run of one task."""
-BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
 SETS = {
-    "hotpotqa": ("HotpotQA", "f1"),
-    "2wikimultihopqa": ("2WikiMultihopQA", "f1"),
-    "musique": ("MuSiQue", "f1"),
-    "leval-quality": ("QuALITY (L-Eval)", "accuracy"),
-    "mtbenchplus": ("MTBench+", "recall@5"),
+    "hotpotqa": "HotpotQA",
+    "2wikimultihopqa": "2WikiMultihopQA",
+    "musique": "MuSiQue",
+    "leval-quality": "QuALITY (L-Eval)",
+    "mtbenchplus": "MTBench+",
 }
-"""Task to what the tables call it, and what systems are compared by."""
+"""Task to what the tables call it."""
 
 METRICS = ("recall@2", "recall@5", "recall@10", "all@5")
 
@@ -58,97 +48,108 @@ PUBLISHED = {
 """Recall at 2 and at 5, as HippoRAG's papers, and those that quote them, have it."""
 
 EMBEDDERS = {"none": "", "local": "MiniLM"}
-
-Run = Mapping[str, Any]
-
-
-def tables(runs: Mapping[str, Run]) -> str:
-    """Return everything that the page says of the runs."""
-    pieces = []
-    for task, (called, metric) in SETS.items():
-        own = [run for run in runs.values() if run["config"]["task"] == task]
-        if not own:
-            continue
-        pieces.append(f"### {called}\n")
-        answered = [run for run in own if run["config"]["answers"] != "none"]
-        if answered:
-            pieces.append(_answers(answered, metric))
-        ranked = [run for run in own if "recall@5" in run["metrics"]]
-        if ranked:
-            pieces.append(_retrieval(task, ranked))
-    pieces.append(_conditions(runs))
-    return "\n".join(pieces)
-
-
-def _answers(runs: Sequence[Run], metric: str) -> str:
-    """Return the answers of all systems, the best first."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for run in runs:
-        embedder = EMBEDDERS[run["config"]["settings"]["embedder"]]
-        for system, result in run["systems"].items():
-            found.setdefault((system, _used(embedder, system)), result)
-    against = runs[0]["against"]
-    order = sorted(found, key=lambda key: -found[key]["means"][metric]["value"])
-    rows = []
-    for system, embedder in order:
-        result = found[system, embedder]
-        gap = result["differences"].get(metric)
-        em = [_mean(result["means"].get("em"))] if metric == "f1" else []
-        rows.append(
-            [
-                f"**{system}**" if system == against else system,
-                embedder,
-                _mean(result["means"].get(metric)),
-                *em,
-                _interval(gap) if gap else "",
-                f"{gap['p']:.4f}" if gap else "",
-            ]
-        )
-    em = ["EM"] if metric == "f1" else []
-    head = ["system", "embedder", metric, *em, f"over {against}, paired", "p"]
-    return f"Answers, no model; {_asked(runs[0])}.\n\n{_table(head, rows)}"
-
-
-def _asked(run: Run) -> str:
-    items = run["config"]["items"]
-    return f"{items['n']} questions, {DRAWN[run['config']['corpus']]}"
-
-
-DRAWN = {
+CORPORA = {
     "own": "each over its own text",
     "union": "over the passages of all questions together",
     "file": "over a corpus",
 }
+
+Run = Mapping[str, Any]
+
+
+def write_tables(summaries: Path, results: Path = RESULTS) -> None:
+    """Write the file of every data set of which there is a summary in a folder."""
+    runs = [
+        json.loads(path.read_text(encoding="utf-8")) for path in sorted(summaries.glob("*.json"))
+    ]
+    results.mkdir(parents=True, exist_ok=True)
+    for task in SETS:
+        own = [run for run in runs if run.get("config", {}).get("task") == task]
+        if own:
+            (results / f"{task}.md").write_text(page(task, own), encoding="utf-8")
+
+
+def page(task: str, runs: Sequence[Run]) -> str:
+    """Return the tables of one data set, and with what they were made."""
+    pieces = [f"# {SETS[task]}\n"]
+    ranked = [run for run in runs if "recall@5" in run["metrics"]]
+    chosen = [run for run in runs if "accuracy" in run["metrics"]]
+    if ranked:
+        pieces.append(_retrieval(task, ranked))
+    if chosen:
+        pieces.append(_choices(chosen))
+    pieces.append(_conditions(runs))
+    return "\n".join(pieces)
 
 
 def _retrieval(task: str, runs: Sequence[Run]) -> str:
     """Return how much of the gold each ranking finds; a ranking stands once, whatever is read."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in runs:
-        embedder = EMBEDDERS[run["config"]["settings"]["embedder"]]
         for system, result in run["systems"].items():
             if "recall@5" in result["means"]:
                 name = _ranking(system)
-                found.setdefault((name, _used(embedder, name)), result)
-    order = sorted(found, key=lambda key: -found[key]["means"]["recall@5"]["value"])
+                found.setdefault((name, _embedder(run, name)), result["means"])
     rows = [
-        [*key, *(_mean(found[key]["means"].get(metric)) for metric in METRICS)] for key in order
+        [*key, *(_interval(means.get(metric)) for metric in METRICS)]
+        for key, means in sorted(found.items(), key=lambda pair: -pair[1]["recall@5"]["value"])
     ]
-    note = ""
-    if any(task in numbers for numbers in PUBLISHED.values()):
-        rows += [
-            [f"{name}, as published", "", f"{two:.1f}", f"{five:.1f}", "", ""]
-            for name, numbers in PUBLISHED.items()
-            for two, five in (numbers[task],)
-        ]
-        note = "\nThe published ones are over other questions and larger corpora (below).\n"
-    head = ["ranking", "embedder", *METRICS]
-    return f"Gold passages found, no chat model; {_asked(runs[0])}.\n\n{_table(head, rows)}{note}"
+    told = f"Gold passages found (%), no chat model; {_asked(runs[0])}.\n\n"
+    pieces = [told + _table(["ranking", "embedder", *METRICS], rows)]
+    published = [
+        [name, *(f"{value:.1f}" for value in numbers[task])]
+        for name, numbers in PUBLISHED.items()
+        if task in numbers
+    ]
+    if published:
+        told = "Published, over other questions and larger corpora: beside, not against.\n\n"
+        pieces.append(told + _table(["ranking", "recall@2", "recall@5"], published))
+    return "\n".join(pieces)
 
 
-def _used(embedder: str, system: str) -> str:
+def _choices(runs: Sequence[Run]) -> str:
+    """Return how often the right option was chosen, the best system first."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for run in runs:
+        for system, result in run["systems"].items():
+            found.setdefault((system, _embedder(run, system)), result)
+    rows = []
+    for key in sorted(found, key=lambda key: -found[key]["means"]["accuracy"]["value"]):
+        gap = found[key]["differences"].get("accuracy")
+        p = f"{gap['p']:.4f}" if gap else ""
+        rows.append([*key, _interval(found[key]["means"]["accuracy"]), _interval(gap), p])
+    head = ["system", "embedder", "accuracy", f"over {runs[0]['against']}, paired", "p"]
+    told = f"Options chosen by rules (%), no chat model; {_asked(runs[0])}.\n\n"
+    return told + _table(head, rows)
+
+
+def _conditions(runs: Sequence[Run]) -> str:
+    rows = []
+    for run in runs:
+        config = run["config"]
+        files = ", ".join(f"{f['name']} `{f['sha256'][:12]}`" for f in config["files"])
+        items, settings = config["items"], config["settings"]
+        skipped = f", the first {config['skip']} left out" if config.get("skip") else ""
+        rows.append(
+            [
+                ", ".join(run["systems"]),
+                f"{items['n']} of {items['of']}{skipped}, seed {config['seed']}",
+                f"{config['corpus']}; {files}",
+                f"{settings['embedder']}, {settings['window']}",
+                config["about"]["git"] or "unknown",
+            ]
+        )
+    head = ["systems", "items", "corpus and files", "embedder, window", "commit"]
+    return f"What was run:\n\n{_table(head, rows)}"
+
+
+def _asked(run: Run) -> str:
+    return f"{run['config']['items']['n']} questions, {CORPORA[run['config']['corpus']]}"
+
+
+def _embedder(run: Run, system: str) -> str:
     """Return the embedder of a system: BM25 is the same in every run."""
-    return "" if "bm25" in system else embedder
+    return "" if "bm25" in system else EMBEDDERS[run["config"]["settings"]["embedder"]]
 
 
 def _ranking(system: str) -> str:
@@ -159,55 +160,46 @@ def _ranking(system: str) -> str:
     return ":".join([name, *(pair for pair in given if not pair.startswith("k="))])
 
 
-def _conditions(runs: Mapping[str, Run]) -> str:
-    rows = []
-    for name, run in sorted(runs.items()):
-        config = run["config"]
-        files = ", ".join(f"{f['name']} `{f['sha256'][:12]}`" for f in config["files"])
-        items, settings = config["items"], config["settings"]
-        skipped = f", the first {config['skip']} left out" if config.get("skip") else ""
-        rows.append(
-            [
-                f"[{name}](results/{name}.json)",
-                f"{items['n']} of {items['of']}{skipped}, seed {config['seed']}",
-                f"{config['corpus']}; {files}",
-                f"{settings['model'] or 'local reasoner'}, {settings['embedder']}, "
-                f"{settings['window']}",
-                config["about"]["git"] or "unknown",
-            ]
-        )
-    head = ["run", "items", "corpus and files", "reader, embedder, window", "commit"]
-    return f"### What was run\n\n{_table(head, rows)}"
+def _interval(found: Mapping[str, float] | None) -> str:
+    if found is None:
+        return ""
+    value, low, high = (100 * found[name] for name in ("value", "low", "high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def _presets(made: Run) -> str:
-    """Return what every preset did against a small chat model."""
-    rows = []
-    for name, found in made["presets"].items():
-        failed = sum(found["failed"].values())
-        rows.append(
-            [
-                name,
-                *(str(found[key]) for key in ("parts", "items", "systems", "results")),
-                str(failed),
-                f"{found['calls']:,}",
-                f"{found['tokens']:,}",
-                "" if found["parsed"] is None else f"{100 * found['parsed']:.0f} %",
-                "; ".join(_why(found)),
-                found["git"],
-            ]
-        )
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+# --- presets against a small model ---------------------------------------------------------------
+
+
+def write_presets(made: Run, results: Path = RESULTS) -> None:
+    """Write what every preset did against a small chat model."""
     head = ["preset", "parts", "items", "systems", "results", "failed", "calls", "tokens"]
+    rows = [_preset_row(name, found) for name, found in made["presets"].items()]
     told = (
+        "# Every preset against a real, small chat model\n\n"
         f"Model {made['model']} (`{made['weights']['name']}`), window {made['window']}, texts cut "
-        f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}; "
-        f"[all figures](results/{PRESETS.name}).\n\n"
+        f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}. It shows "
+        "that each comes to its end, and says nothing of quality.\n\n"
     )
-    return (
-        "### Every preset against a real, small chat model\n\n"
-        + told
-        + _table([*head, "parsed", "why not all", "commit"], rows)
-    )
+    text = told + _table([*head, "parsed", "why not all", "commit"], rows)
+    (results / "presets.md").write_text(text, encoding="utf-8")
+
+
+def _preset_row(name: str, found: Run) -> list[str]:
+    return [
+        name,
+        *(str(found[key]) for key in ("parts", "items", "systems", "results")),
+        str(sum(found["failed"].values())),
+        f"{found['calls']:,}",
+        f"{found['tokens']:,}",
+        "" if found["parsed"] is None else f"{100 * found['parsed']:.0f} %",
+        "; ".join(_why(found)),
+        found["git"],
+    ]
 
 
 def _why(found: Run) -> list[str]:
@@ -220,62 +212,3 @@ def _why(found: Run) -> list[str]:
         *([f"without {', '.join(left)}"] if left else []),
         *([f"{unread} segments not wholly read"] if unread else []),
     ]
-
-
-def _mean(found: Mapping[str, float] | None) -> str:
-    return "" if found is None else _interval(found)
-
-
-def _interval(found: Mapping[str, float]) -> str:
-    value, low, high = (100 * found[name] for name in ("value", "low", "high"))
-    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def read_runs(folder: Path = RESULTS) -> dict[str, Run]:
-    """Return the result files by name."""
-    return {
-        path.stem: json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*.json"))
-        if path.name != PRESETS.name
-    }
-
-
-def read_presets() -> Run | None:
-    """Return what the presets did against a small model, if that is kept."""
-    return json.loads(PRESETS.read_text(encoding="utf-8")) if PRESETS.exists() else None
-
-
-def page(text: str, runs: Mapping[str, Run], presets: Run | None) -> str:
-    """Return the page with its tables made anew.
-
-    Raises:
-        ValueError: the page has no place for them.
-    """
-    before, found, rest = text.partition(BEGIN)
-    _, ended, behind = rest.partition(END)
-    if not (found and ended):
-        raise ValueError(f"{PAGE} has no place for the results")
-    made = tables(runs) + (f"\n{_presets(presets)}" if presets else "")
-    return f"{before}{BEGIN}\n{made}\n{END}{behind}"
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Write the page, or say whether it is what the files say."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args(words)
-    text = PAGE.read_text(encoding="utf-8")
-    made = page(text, read_runs(), read_presets())
-    if arguments.check:
-        return int(made != text)
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

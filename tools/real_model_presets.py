@@ -5,7 +5,7 @@
 Over the first questions of the real files, their texts shortened (`tools.short_data`). It says
 nothing of quality. Each preset is a `qrmem eval run`. What was asked of the model word for word, by
 another preset or before this command was stopped, is not sent to it again. Prints a line for each
-preset; `--write` keeps the figures in `docs/results`. Dense systems run with the extra `local`.
+preset; `--write` writes their table in `docs/results`. Dense systems run with the extra `local`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.running import about
 from qrmem.graphstore import open_store
 from qrmem.llm.embedders import default_embedder
-from tools.evaluation_tables import PRESETS
+from tools.evaluation_tables import write_presets
 from tools.short_data import write_data
 
 SETTINGS = {
@@ -198,8 +198,7 @@ def main(names: list[str], kept: Path, items: int, words: int, *, write: bool) -
             made[name] = json.loads(done.read_text(encoding="utf-8"))
             print(line(name, made[name]), flush=True)
     if write:
-        text = {**conditions(items, words, data), "presets": made}
-        PRESETS.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_presets({**conditions(items, words, data), "presets": made})
     return int(not all(preset["report"] for preset in made.values()))
 
 

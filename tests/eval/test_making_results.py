@@ -1,4 +1,4 @@
-"""What the benchmarks stand on that make the kept results."""
+"""What the tools stand on that make the kept results."""
 
 import json
 import os
