@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.graph.disambiguation import NUMERIC
 from qrmem.graph.merging import Similar
+from qrmem.graph.resolution import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow
 from qrmem.retrieval import dense
 from qrmem.retrieval.similarity import vector_owner

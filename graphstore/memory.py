@@ -35,6 +35,8 @@ from qrmem.graphstore.protocol import (
     VectorKind,
     Vectors,
 )
+from qrmem.text.blocks import blocks_of
+from qrmem.text.names import split_key
 from qrmem.types import (
     CallRecord,
     Contribution,
@@ -235,8 +237,7 @@ class MemoryStore:
         return [contribution for contribution in found if contribution.kind in kinds]
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
-        first, second = sorted((decision.first, decision.second))
-        self._existing(ns).decisions[first, second] = MergeDecision(first, second, decision.same)
+        self._existing(ns).decide(decision)
 
     async def decisions(self, ns: str) -> Sequence[MergeDecision]:
         return [decision for _, decision in sorted(self._space(ns).decisions.items())]
@@ -269,6 +270,25 @@ class MemoryStore:
 
     async def names(self, ns: str) -> Sequence[NameRow]:
         return self._space(ns).view().names()
+
+    async def stale_names(self, ns: str) -> Mapping[str, str]:
+        return dict(sorted(self._space(ns).stale.items()))
+
+    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
+        wanted = set(norms)
+        return self._space(ns).view().names_where(lambda key: split_key(key)[0] in wanted)
+
+    async def names_in_blocks(
+        self, ns: str, most: Mapping[int, int]
+    ) -> Mapping[int, Sequence[NameRow]]:
+        view = self._space(ns).view()
+        rows = view.names_where(lambda key: not most.keys().isdisjoint(blocks_of(key)))
+        found = {block: [row for row in rows if block in blocks_of(row.key)] for block in most}
+        return {block: found[block][:limit] for block, limit in most.items()}
+
+    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
+        space, wanted = self._space(ns), set(entities)
+        return space.view().names_where(lambda key: space.rows.names[key] in wanted)
 
     async def name_columns(self, ns: str) -> NameColumns:
         return await columns.name_columns(self, ns)

@@ -1,7 +1,7 @@
 """One namespace in memory: the facts as given, and the view worked out from the rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from qrmem.graphstore.protocol import (
     relation_key,
 )
 from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.text.names import meant_name, split_key
 from qrmem.types import (
     CallRecord,
     Contribution,
@@ -60,6 +61,7 @@ class Space:
     contributions: dict[str, dict[Pass, Contribution]] = field(default_factory=dict)
     decisions: dict[tuple[str, str], MergeDecision] = field(default_factory=dict)
     rows: "Rows" = field(default_factory=lambda: Rows())
+    stale: dict[str, str] = field(default_factory=dict)
     last_number: int = 0
     vectors: dict[tuple[str, str], "NDArray[np.float32]"] = field(default_factory=dict)
     trails: list[Trail] = field(default_factory=list)
@@ -84,8 +86,31 @@ class Space:
 
     def apply(self, change: Change) -> None:
         """Apply a change that was found right."""
+        before = self.rows
         self.rows = self._changed(change).settled()
+        cleared = set(change.clear)
+        names = {name for segment_id, name in before.mentions if segment_id in cleared}
+        self._mark_stale(names | {row.name for row in change.mentions}, before)
+        for name in change.resolved:
+            self.stale.pop(name, None)
         self.raise_revision()
+
+    def decide(self, decision: MergeDecision) -> None:
+        """Keep a user's decision; its names are to be resolved again."""
+        first, second = sorted((decision.first, decision.second))
+        self.decisions[first, second] = MergeDecision(first, second, decision.same)
+        norms = {meant_name(first), meant_name(second)}
+        for key, entity in self.rows.names.items():
+            if split_key(key)[0] in norms:
+                self.stale.setdefault(key, entity)
+        self.raise_revision()
+
+    def _mark_stale(self, names: Iterable[str], before: "Rows") -> None:
+        """Mark names that are to be resolved again, with what they stand for or stood for."""
+        for name in names:
+            entity = self.rows.names.get(name) or before.names.get(name)
+            if entity is not None:
+                self.stale.setdefault(name, entity)
 
     def _changed(self, change: Change) -> "Rows":
         rows = self.rows.without(change.clear)
@@ -129,7 +154,9 @@ class Space:
             return
         before = self.view()
         stated, words = before.stated(gone), before.words()
-        self.rows = self.rows.without(gone).settled()
+        rows = self.rows
+        self.rows = rows.without(gone).settled()
+        self._mark_stale({name for id_, name in rows.mentions if id_ in gone}, rows)
         tied = {k: kept for k, kept in self.cached.items() if kept[1]}
         self.cached = {k: kept for k, kept in tied.items() if not kept[1] & set(gone)}
         for segment_id in gone:
@@ -236,14 +263,21 @@ class View:
         """Return keys and names of all entities."""
         return {word for row in self.rows.entities.values() for word in (row.key, row.name)}
 
-    def names(self) -> list[NameRow]:
-        """Return every name, by key."""
+    def names(self, keys: Iterable[str] | None = None) -> list[NameRow]:
+        """Return every name, or some, by key."""
         found = []
-        for key, entity in sorted(self.rows.names.items()):
+        for key in sorted(self.rows.names if keys is None else keys):
             forms = by_frequency(self._forms([key]))
             surface = forms[0][0] if forms else ""
-            found.append(NameRow(key, surface, sum(count for _, count in forms), entity))
+            entity = self.rows.entities[self.rows.names[key]]
+            count = sum(count for _, count in forms)
+            row = NameRow(key, surface, count, entity.key, forms, entity.name, entity.type)
+            found.append(row)
         return found
+
+    def names_where(self, is_wanted: Callable[[str], bool]) -> list[NameRow]:
+        """Return the names whose keys are wanted."""
+        return self.names([key for key in self.rows.names if is_wanted(key)])
 
     def entity(self, key: str) -> Entity:
         """Return one entity."""

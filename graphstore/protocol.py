@@ -71,12 +71,18 @@ class NameRow:
         surface: its most frequent surface form (ties: longer, then smaller).
         count: occurrences over all segments.
         entity: key of its entity.
+        forms: all its surface forms and how often each occurs, most frequent first.
+        entity_name: the entity's name.
+        entity_type: the entity's type.
     """
 
     key: str
     surface: str
     count: int
     entity: str
+    forms: tuple[tuple[str, int], ...] = ()
+    entity_name: str = ""
+    entity_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,9 @@ class EntityRow:
 class Change:
     """A new state of the view for some segments, and what it does to the names.
 
+    A name whose mentions change is stale from then on, until a change names it in `resolved`: what
+    it stands for has to be decided again.
+
     Applied in this order: `clear`, then rows are added, then `names` are assigned and `entities`
     written. Names without a mention vanish by themselves, and with them their facts, and entities
     without a name. Rows that speak of a segment, name or entity that is neither there nor in the
@@ -134,6 +143,7 @@ class Change:
         names: name key to entity key, for every name that is new or moved.
         entities: every entity that is new or whose name or type changed.
         merged: segment id to a digest of the contributions that its rows were made from.
+        resolved: names that are no longer stale, with what this change brings.
     """
 
     clear: Sequence[str] = ()
@@ -144,6 +154,7 @@ class Change:
     names: Mapping[str, str] = field(default_factory=dict)
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
+    resolved: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,9 +397,10 @@ class FactStore(Protocol):
         ...
 
     async def decide(self, ns: str, decision: MergeDecision) -> None:
-        """Keep a user's word on two names; replaces an earlier one on the same pair.
+        """Keep a user's decision on two names; replaces an earlier one on the same pair.
 
-        The pair has no order; it is kept with the smaller name first.
+        The pair has no order; it is kept with the smaller name first. Both names are stale from
+        then on, and the revision is raised, so that nobody resolves names without the decision.
         """
         ...
 
@@ -418,6 +430,32 @@ class GraphView(Protocol):
 
     async def names(self, ns: str) -> Sequence[NameRow]:
         """Return every name of the namespace, by key."""
+        ...
+
+    async def stale_names(self, ns: str) -> Mapping[str, str]:
+        """Return the names to resolve again, by key, and the entity that each stood for.
+
+        Some of them may be gone: the last mention of a name went with its segment.
+        """
+        ...
+
+    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
+        """Return the names of any type that have one of these normalised forms, by key."""
+        ...
+
+    async def names_in_blocks(
+        self, ns: str, most: Mapping[int, int]
+    ) -> Mapping[int, Sequence[NameRow]]:
+        """Return the names that stand in some blocks, by key.
+
+        Args:
+            most: block (see `qrmem.text.blocks`) to how many of its names are wanted; which ones
+                of more than that is not defined.
+        """
+        ...
+
+    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
+        """Return the names of some entities, by key."""
         ...
 
     async def name_columns(self, ns: str) -> NameColumns:

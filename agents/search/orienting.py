@@ -7,7 +7,8 @@ from qrmem.agents.pool import each
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
-from qrmem.graph.overlay import Overlay, overlaid
+from qrmem.graph.merging import near_names
+from qrmem.graph.overlay import Overlay, names_in, overlaid
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
@@ -95,8 +96,8 @@ async def _overlay(run: "Search", near: list[Segment], made: list[Contribution])
         return Overlay()
     segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))
     segments.sort(key=lambda segment: (segment.document_id, segment.index))
-    store, ns = run.store, run.ns
-    return overlaid(segments, kept, await store.names(ns), await store.decisions(ns))
+    known = await near_names(run.store, run.ns, names_in(segments, kept))
+    return overlaid(segments, kept, known, await run.store.decisions(run.ns))
 
 
 async def _read(run: "Search", segment: Segment, reading: Reading) -> Contribution | None:

@@ -21,6 +21,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     segment_numbers,
 )
+from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
 _ENCODED = json.JSONEncoder(separators=(",", ":")).encode
@@ -36,12 +37,14 @@ class Touched:
         names: others that may have lost their last one.
         entities: those that may have lost their last name.
         forms: how much more or less often a (name, surface form) occurs now.
+        stale: names whose mentions are others now, to be resolved again.
     """
 
     mentioned: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
     entities: set[int] = field(default_factory=set)
     forms: Counter[tuple[int, str]] = field(default_factory=Counter)
+    stale: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,10 @@ def apply(
     _put_naming(db, number, change, names, touched)
     _set_surfaces(db, surfaces)
     touched.names -= touched.mentioned
-    settle(db, touched)
+    settle(db, number, touched)
+    db.executemany(
+        "DELETE FROM stale WHERE ns = ? AND name = ?", ((number, key) for key in change.resolved)
+    )
     return raise_revision(db, number)
 
 
@@ -110,14 +116,15 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     words.drop(db, ns, segments)
 
 
-def settle(db: sqlite3.Connection, touched: Touched) -> list[tuple[str, str]]:
+def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str, str]]:
     """Bring names and entities in line with their mentions.
 
     Returns:
         Key and name of the entities that vanished.
     """
     _count_forms(db, touched)
-    _drop_names(db, touched)
+    _mark_stale(db, ns, touched)
+    _drop_names(db, ns, touched)
     _set_surfaces(db, _surfaces(db, touched.names))
     pick(db, touched.entities)
     gone = db.execute(
@@ -170,6 +177,15 @@ def _put_naming(
         " ON CONFLICT (num) DO UPDATE SET entity = excluded.entity",
         rows,
     )
+    db.executemany(
+        "INSERT OR IGNORE INTO name_block VALUES (?, ?, ?)",
+        (
+            (ns, block, number)
+            for number, _, key, _ in rows
+            if key not in known
+            for block in blocks_of(key)
+        ),
+    )
 
 
 def _put_entities(db: sqlite3.Connection, ns: int, change: Change) -> dict[str, int]:
@@ -196,6 +212,7 @@ def _put_mentions(
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
     touched.mentioned.update(name for _, name in by_place)
+    touched.stale |= touched.mentioned
     forms = touched.forms
     texts: dict[tuple[tuple[str, int], ...], str] = {}
     ready = []
@@ -224,6 +241,7 @@ def _uncount(rows: Iterable[tuple[int, str]], touched: Touched) -> None:
     known: dict[str, list[tuple[str, int]]] = {}
     for name, text in rows:
         touched.names.add(name)
+        touched.stale.add(name)
         forms = known.get(text)
         if forms is None:
             forms = known[text] = json.loads(text)
@@ -273,17 +291,29 @@ def _count_forms(db: sqlite3.Connection, touched: Touched) -> None:
     db.executemany("DELETE FROM form WHERE name = ? AND form = ? AND count <= 0", fewer)
 
 
-def _drop_names(db: sqlite3.Connection, touched: Touched) -> None:
+def _mark_stale(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
+    pick(db, touched.stale)
+    db.execute(
+        "INSERT OR IGNORE INTO stale SELECT ?, name.key, entity.key FROM picked"
+        " CROSS JOIN name USING (num) CROSS JOIN entity ON entity.num = name.entity",
+        (ns,),
+    )
+
+
+def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
     """Drop touched names without a mention, and the facts that need them."""
     pick(db, touched.names)
-    gone = dict(
-        db.execute(
-            "SELECT name.num, name.entity FROM picked CROSS JOIN name USING (num)"
-            " WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.name = picked.num)"
-        )
+    lost = db.execute(
+        "SELECT name.num, name.key, name.entity FROM picked CROSS JOIN name USING (num)"
+        " WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.name = picked.num)"
+    ).fetchall()
+    gone = [number for number, _, _ in lost]
+    touched.entities.update(entity for _, _, entity in lost)
+    touched.names.difference_update(gone)
+    db.executemany(
+        "DELETE FROM name_block WHERE ns = ? AND block = ? AND name = ?",
+        ((ns, block, number) for number, key, _ in lost for block in blocks_of(key)),
     )
-    touched.entities.update(gone.values())
-    touched.names -= gone.keys()
     for sql in (
         "DELETE FROM fact WHERE head IN ({})",
         "DELETE FROM fact WHERE tail IN ({})",

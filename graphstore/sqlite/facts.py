@@ -1,4 +1,4 @@
-"""What was read out of segments, how far each one is, and the user's word on names."""
+"""What was read out of segments, how far each one is, and the user's decisions on names."""
 
 import json
 import sqlite3
@@ -9,13 +9,16 @@ from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.sqlite import changes
 from qrmem.graphstore.sqlite.lookup import (
+    key_range,
     namespace_number,
     required_namespace,
     rows_of_documents,
     segment_numbers,
 )
 from qrmem.graphstore.sqlite.runs import add_calls
+from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
 _LEDGER = """
@@ -77,12 +80,19 @@ def contributions(
 
 
 def decide(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
-    """Keep a user's word on two names."""
+    """Keep a user's decision on two names, which are to be resolved again."""
+    number = required_namespace(db, ns)
     first, second = sorted((decision.first, decision.second))
     db.execute(
         "INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)",
-        (required_namespace(db, ns), first, second, decision.same),
+        (number, first, second, decision.same),
     )
+    db.executemany(
+        "INSERT OR IGNORE INTO stale SELECT n.ns, n.key, e.key FROM name n CROSS JOIN entity e"
+        " ON e.num = n.entity WHERE n.ns = ? AND n.key >= ? AND n.key < ?",
+        ((number, *key_range(meant_name(name))) for name in (first, second)),
+    )
+    changes.raise_revision(db, number)
 
 
 def decisions(db: sqlite3.Connection, ns: str) -> list[MergeDecision]:

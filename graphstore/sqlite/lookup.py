@@ -66,6 +66,11 @@ def name_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[s
     return _numbers(db, "name", "key", ns, keys)
 
 
+def key_range(norm: str) -> tuple[str, str]:
+    """Return from where, and up to where, the keys of names of one normalised form stand."""
+    return f"{norm}|", f"{norm}}}"  # "}" comes next after "|"
+
+
 def term_numbers(db: sqlite3.Connection, ns: int, terms: Iterable[str]) -> dict[str, int]:
     """Return term to number; unknown terms are left out."""
     return _numbers(db, "term", "text", ns, terms)

@@ -18,7 +18,7 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     stated = _relations(db, numbers) if has_trails else set()
     touched = changes.Touched()
     changes.clear(db, ns, numbers, touched)
-    gone = changes.settle(db, touched)
+    gone = changes.settle(db, ns, touched)
     vectors.drop(db, ns, "segment", numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached(db, ns, segments.keys())
@@ -39,7 +39,17 @@ def delete_namespace(db: sqlite3.Connection, name: str) -> None:
         )
     db.execute("DELETE FROM form WHERE name IN (SELECT num FROM name WHERE ns = ?)", (ns,))
     db.execute("DELETE FROM posting WHERE term IN (SELECT num FROM term WHERE ns = ?)", (ns,))
-    for table in ("name", "entity", "indexed", "term", "relation", "vectors", "vector_owner"):
+    for table in (
+        "name",
+        "name_block",
+        "stale",
+        "entity",
+        "indexed",
+        "term",
+        "relation",
+        "vectors",
+        "vector_owner",
+    ):
         db.execute(f"DELETE FROM {table} WHERE ns = ?", (ns,))
     db.execute("DELETE FROM namespace WHERE num = ?", (ns,))
 

@@ -57,6 +57,14 @@ MIGRATIONS: Sequence[str] = (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL,
         surface TEXT NOT NULL DEFAULT '', count INTEGER NOT NULL DEFAULT 0, UNIQUE (ns, key));
     CREATE INDEX name_entity ON name (entity);
+    -- blocks that a name stands in; see qrmem.text.blocks
+    CREATE TABLE name_block (
+        ns INTEGER NOT NULL, block INTEGER NOT NULL, name INTEGER NOT NULL,
+        PRIMARY KEY (ns, block, name)) WITHOUT ROWID;
+    -- names to resolve again, by key, as they may be gone; entity: key of what they stood for
+    CREATE TABLE stale (
+        ns INTEGER NOT NULL, name TEXT NOT NULL, entity TEXT NOT NULL,
+        PRIMARY KEY (ns, name)) WITHOUT ROWID;
     -- how often each surface form of a name occurs, over all mentions
     CREATE TABLE form (
         name INTEGER NOT NULL, form TEXT NOT NULL, count INTEGER NOT NULL,

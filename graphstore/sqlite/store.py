@@ -208,6 +208,20 @@ class SqliteStore:
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._worker.read(view.names, ns)
 
+    async def stale_names(self, ns: str) -> Mapping[str, str]:
+        return await self._worker.read(view.stale_names, ns)
+
+    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
+        return await self._worker.read(view.names_called, ns, norms)
+
+    async def names_in_blocks(
+        self, ns: str, most: Mapping[int, int]
+    ) -> Mapping[int, Sequence[NameRow]]:
+        return await self._worker.read(view.names_in_blocks, ns, most)
+
+    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
+        return await self._worker.read(view.names_of, ns, entities)
+
     async def name_columns(self, ns: str) -> NameColumns:
         return await self._worker.read(columns.name_columns, ns)
 

@@ -1,12 +1,16 @@
 """Reading the view: names, entities, facts, questions."""
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from qrmem.graphstore.protocol import EntityCount, NameRow
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     in_order,
+    key_range,
     namespace_number,
     pick,
     rows_of_documents,
@@ -20,6 +24,11 @@ _OF_ENTITIES = """
     CROSS JOIN mention m ON m.name = n.num CROSS JOIN segment s ON s.num = m.segment
     CROSS JOIN document d ON d.num = s.document
 """
+_NAMES = """
+    SELECT n.key, n.surface, n.count, e.key, e.name, e.type, (
+        SELECT json_group_array(json_array(form, count)) FROM form WHERE form.name = n.num)
+"""
+_ENTITY = "CROSS JOIN entity e ON e.num = n.entity"
 
 
 def merged_segments(
@@ -35,12 +44,57 @@ def merged_segments(
 
 def names(db: sqlite3.Connection, ns: str) -> list[NameRow]:
     """Return every name, by key."""
-    rows = db.execute(
-        "SELECT n.key, n.surface, n.count, e.key FROM name n CROSS JOIN entity e"
-        " ON e.num = n.entity WHERE n.ns = ? ORDER BY n.key",
-        (namespace_number(db, ns),),
-    )
-    return [NameRow(*row) for row in rows]
+    rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (namespace_number(db, ns),))
+    return sorted(map(_name, rows), key=attrgetter("key"))
+
+
+def stale_names(db: sqlite3.Connection, ns: str) -> Mapping[str, str]:
+    """Return the names to resolve again, and what they stood for."""
+    number = namespace_number(db, ns)
+    return dict(db.execute("SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (number,)))
+
+
+def names_called(db: sqlite3.Connection, ns: str, norms: Sequence[str]) -> list[NameRow]:
+    """Return the names of any type that have one of these normalised forms, by key."""
+    number = namespace_number(db, ns)
+    sql = f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ? AND n.key >= ? AND n.key < ?"
+    found = [
+        _name(row) for norm in set(norms) for row in db.execute(sql, (number, *key_range(norm)))
+    ]
+    return sorted(found, key=attrgetter("key"))
+
+
+def names_in_blocks(
+    db: sqlite3.Connection, ns: str, most: Mapping[int, int]
+) -> Mapping[int, Sequence[NameRow]]:
+    """Return some of the names of some blocks, by key."""
+    number = namespace_number(db, ns)
+    sql = "SELECT name FROM name_block WHERE ns = ? AND block = ? LIMIT ?"
+    held = {
+        block: [name for (name,) in db.execute(sql, (number, block, limit))]
+        for block, limit in most.items()
+    }
+    pick(db, {name for names in held.values() for name in names})
+    sql = f"{_NAMES}, n.num FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}"
+    rows = {num: _name(row) for *row, num in db.execute(sql)}
+    return {
+        block: sorted((rows[name] for name in names), key=attrgetter("key"))
+        for block, names in held.items()
+    }
+
+
+def names_of(db: sqlite3.Connection, ns: str, entities: Sequence[str]) -> list[NameRow]:
+    """Return the names of some entities, by key."""
+    pick(db, entity_numbers(db, namespace_number(db, ns), entities).values())
+    sql = f"{_NAMES} FROM picked CROSS JOIN name n ON n.entity = picked.num {_ENTITY}"
+    return sorted(map(_name, db.execute(sql)), key=attrgetter("key"))
+
+
+def _name(row: Sequence[Any]) -> NameRow:
+    key, surface, count, entity, name, type_, forms = row
+    pairs = [(form, n) for form, n in json.loads(forms)]
+    pairs.sort(key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
+    return NameRow(key, surface, count, entity, tuple(pairs), name, type_)
 
 
 def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:

@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qrmem.graph.aliases import core_words, initials_of
-from qrmem.graph.disambiguation import resolve
-from qrmem.graph.view import Read, Rows, rows_of, uses_after
+from qrmem.graph.resolution import NameUse, resolve
+from qrmem.graph.view import Read, Rows, rows_of, uses_of
 from qrmem.graphstore.protocol import EntityRow, NameRow
-from qrmem.text.names import split_key
 from qrmem.types import Contribution, Fact, MergeDecision, Segment
 
 
@@ -54,20 +52,13 @@ def overlaid(
     Args:
         segments: those that were read with the question, in order.
         contributions: oriented ones, all of one question; others are passed over.
-        names: of the namespace.
+        names: stored ones that could be one with those of the contributions; see `near_names`.
 
     Returns:
         Known names keep their entity. A new one joins the entity that it would join in the view,
         or is an entity of its own.
     """
-    made: dict[str, list[Contribution]] = defaultdict(list)
-    for contribution in contributions:
-        if contribution.kind == "oriented":
-            made[contribution.segment_id].append(contribution)
-    rows = Rows()
-    for segment in segments:
-        asked = dict.fromkeys(question for c in made[segment.id] for question in c.asked)
-        rows.add(rows_of(Read(segment, tuple(made[segment.id]), tuple(asked))))
+    rows = _rows(segments, contributions)
     entity_of, entities = _resolved(rows, names, decisions)
     mentioned: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows.mentions:
@@ -83,6 +74,23 @@ def overlaid(
     )
 
 
+def names_in(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> set[str]:
+    """Return the keys of the names that oriented contributions speak of; see `overlaid`."""
+    return {row.name for row in _rows(segments, contributions).mentions}
+
+
+def _rows(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> Rows:
+    made: dict[str, list[Contribution]] = defaultdict(list)
+    for contribution in contributions:
+        if contribution.kind == "oriented":
+            made[contribution.segment_id].append(contribution)
+    rows = Rows()
+    for segment in segments:
+        asked = dict.fromkeys(question for c in made[segment.id] for question in c.asked)
+        rows.add(rows_of(Read(segment, tuple(made[segment.id]), tuple(asked))))
+    return rows
+
+
 def _resolved(
     rows: Rows, names: Sequence[NameRow], decisions: Sequence[MergeDecision]
 ) -> tuple[dict[str, str], dict[str, EntityRow]]:
@@ -90,9 +98,8 @@ def _resolved(
     used = {row.name for row in rows.mentions}
     known = {name.key: name.entity for name in names if name.key in used}
     new = [row for row in rows.mentions if row.name not in known]
-    near = _near(names, {row.name for row in new})
-    resolution = resolve(uses_after(near, new), decisions)
-    stored = _stored_entities(near, resolution.names)
+    resolution = resolve([*map(NameUse.of, names), *uses_of(new)], decisions)
+    stored = _stored_entities(names, resolution.names)
     entity_of = dict(known)
     entities: dict[str, EntityRow] = {}
     for row in new:
@@ -103,24 +110,10 @@ def _resolved(
     return entity_of, entities
 
 
-def _near(names: Sequence[NameRow], new: Collection[str]) -> list[NameRow]:
-    """Return the names that new ones could be one with: those that share a word or initials."""
-    words: set[str] = set()
-    for key in new:
-        norm = split_key(key)[0]
-        words.update(core_words(norm), initials_of(norm))
-    return [
-        name
-        for name in names
-        if (norm := split_key(name.key)[0])
-        and not words.isdisjoint((*core_words(norm), *initials_of(norm)))
-    ]
-
-
-def _stored_entities(near: Sequence[NameRow], resolution: Mapping[str, str]) -> dict[str, str]:
+def _stored_entities(names: Sequence[NameRow], resolution: Mapping[str, str]) -> dict[str, str]:
     """Return for each resolved entity the stored one that most uses of its names stand for."""
     weight: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for name in near:
+    for name in names:
         weight[resolution[name.key]][name.entity] += name.count
     return {
         key: min(found, key=lambda entity: (-found[entity], entity))

@@ -1,8 +1,8 @@
 """From what was read out of segments to the rows of the view, and the change that brings them in.
 
-Rows depend on a segment's own contributions and its document's accepted questions alone; which
-entity a name stands for depends on all names. So rows are made segment by segment, names are
-resolved over the whole namespace, and a change says what of both is new.
+Rows depend on a segment's own contributions and its document's accepted questions alone, so they
+are made segment by segment. Which entity a name stands for is decided elsewhere, once the rows are
+in (`qrmem.graph.resolution`).
 """
 
 import hashlib
@@ -12,24 +12,21 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import attrgetter
 
-from qrmem.graph.disambiguation import NameUse, Resolution, resolve, spells
 from qrmem.graph.occurrences import Occurrences
 from qrmem.graph.questions import accept_in_order
+from qrmem.graph.resolution import NameUse, best_form
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
     FactRow,
     IndexRow,
     MentionRow,
-    NameRow,
 )
 from qrmem.text.names import is_alias, name_key, normalise_name, split_key
 from qrmem.text.words import terms
 from qrmem.types import (
     Contribution,
-    Entity,
     Mention,
-    MergeDecision,
     Question,
     Segment,
     Statement,
@@ -249,37 +246,29 @@ def _is_decided_elsewhere(form: str, name: str) -> bool:
     return normalise_name(form) != normalise_name(name) and is_alias(form, name)
 
 
-# --- names over the whole namespace --------------------------------------------------------------
-
-
-def uses_after(names: Sequence[NameRow], mentions: Iterable[MentionRow]) -> list[NameUse]:
-    """Return the namespace's names once mentions are added.
-
-    A known name keeps its surface unless one of the new forms alone outnumbers all before: which
-    form is the most frequent is the store's to say, once the rows are in.
-    """
-    added: dict[str, dict[str, int]] = defaultdict(dict)
+def uses_of(mentions: Iterable[MentionRow]) -> list[NameUse]:
+    """Return the names of some mentions, as often as these say."""
+    forms: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in mentions:
-        counts = added[row.name]
         for form, count in row.forms:
-            counts[form] = counts.get(form, 0) + count
-    uses = []
-    for name in names:
-        forms = added.pop(name.key, {})
-        surface, most = _most_frequent(forms)
-        is_new = most > name.count
-        total = name.count + sum(forms.values())
-        uses.append(NameUse(name.key, surface if is_new else name.surface, total))
-    for key, forms in sorted(added.items()):
-        uses.append(NameUse(key, _most_frequent(forms)[0], sum(forms.values())))
-    return uses
+            forms[row.name][form] += count
+    return [
+        NameUse(key, best_form(key, own.items()), sum(own.values())) for key, own in forms.items()
+    ]
 
 
-def change_of(rows: Rows, clear: Sequence[str] = ()) -> Change:
-    """Return what brings rows into the view, without names and entities.
+def change_of(
+    rows: Rows,
+    clear: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    entities: Sequence[EntityRow] = (),
+) -> Change:
+    """Return what brings rows into the view.
 
     Args:
         clear: segments whose rows are replaced.
+        names: entities of the names that are new.
+        entities: those that are new.
     """
     return Change(
         clear=list(clear),
@@ -288,55 +277,6 @@ def change_of(rows: Rows, clear: Sequence[str] = ()) -> Change:
         questions=rows.questions,
         index=rows.index,
         merged=rows.merged,
+        names=names or {},
+        entities=entities,
     )
-
-
-def naming_for(
-    resolution: Resolution, names: Sequence[NameRow], entities: Mapping[str, EntityRow]
-) -> tuple[dict[str, str], list[EntityRow]]:
-    """Return the names and the entities that a resolution changes in the view.
-
-    Args:
-        names: of the namespace now.
-        entities: of the namespace now, by key.
-    """
-    before = {name.key: name.entity for name in names}
-    moved = {k: e for k, e in resolution.names.items() if before.get(k) != e}
-    return moved, [row for row in _rows_of(resolution, entities) if entities.get(row.key) != row]
-
-
-def respelled(found: Iterable[Entity]) -> list[EntityRow]:
-    """Return the rows of entities whose name is not the most frequent spelling of their key.
-
-    Args:
-        found: entities that a resolution left unspelled, with their forms.
-    """
-    rows = []
-    for entity in found:
-        spellings = [form for form, _ in entity.forms if spells(form, entity.key)]
-        norm = split_key(entity.key)[0]
-        spellings += [form for form, _ in entity.forms if normalise_name(form) == norm]
-        if spellings and spellings[0] != entity.name:
-            rows.append(EntityRow(entity.key, spellings[0], entity.type))
-    return rows
-
-
-def resolved(
-    names: Sequence[NameRow],
-    decisions: Sequence[MergeDecision],
-    similar: Iterable[tuple[str, str, float]] = (),
-) -> Resolution:
-    """Return what the names of a namespace stand for."""
-    return resolve((NameUse(n.key, n.surface, n.count) for n in names), decisions, similar)
-
-
-def _rows_of(resolution: Resolution, entities: Mapping[str, EntityRow]) -> Iterable[EntityRow]:
-    for key, row in resolution.entities.items():
-        known = entities.get(key)
-        yield replace(row, name=known.name) if known and key in resolution.unspelled else row
-
-
-def _most_frequent(forms: Mapping[str, int]) -> tuple[str, int]:
-    if len(forms) == 1:  # nearly always, and this is asked about every name
-        return next(iter(forms.items()))
-    return min(forms.items(), key=lambda f: (-f[1], -len(f[0]), f[0]), default=("", 0))

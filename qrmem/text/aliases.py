@@ -124,7 +124,7 @@ def _parsed(name: str) -> _Name:
         place=place,
         compounds=compounds,
         sex=sex(titles, tuple(core)),
-        spelling=_spelling(core),
+        spelling=plain_spelling(core),
         numbers=numbers(core),
         acronym=_acronym(name),
     )
@@ -139,7 +139,17 @@ def _are_two(a: _Name, b: _Name) -> bool:
     return not same and titles_clash(a.titles, b.titles)
 
 
-def _spelling(words: Sequence[str]) -> str:
+def core_of(name: str) -> tuple[str, ...]:
+    """Return a name's words without titles, generation and form of company; numbers in digits."""
+    return _parsed(name).core
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Return all words of a name but its titles; numbers in digits."""
+    return _parsed(name).words
+
+
+def plain_spelling(words: Sequence[str]) -> str:
     """Return words without accents, and letters that stand alone joined: u s navy, us navy."""
     text = " ".join(words)
     if not text.isascii():
@@ -206,7 +216,7 @@ def _spelled_numeral(letters: str, heads: Sequence[str]) -> bool:
 
 def _is_part(a: _Name, b: _Name) -> bool:
     """Whether the shorter name is what a reader keeps of the longer one."""
-    if not 0 < len(b.core) - len(a.core) <= 3 or not _tells(a.core):
+    if not 0 < len(b.core) - len(a.core) <= 3 or not tells(a.core):
         return False
     if b.core[0] in _NOBLE and b.core[1:2] == ("of",):
         return a.core == b.core[2:]
@@ -228,7 +238,7 @@ def _is_part(a: _Name, b: _Name) -> bool:
     return not stands_for_surname or places[-1] == len(b.core) - 1
 
 
-def _tells(words: Sequence[str]) -> bool:
+def tells(words: Sequence[str]) -> bool:
     """Whether words can name something alone: not one letter, nor only kinds of things."""
     return any(
         word not in _GENERIC

@@ -16,6 +16,7 @@ from qrmem.text.spelling import APOSTROPHES, normalise_name
 __all__ = [
     "differ_in_number",
     "is_alias",
+    "meant_name",
     "name_key",
     "normalise_name",
     "occurrences",
@@ -36,6 +37,11 @@ def split_key(key: str) -> tuple[str, str]:
     """Return the normalised name and the type that a key was made of."""
     norm, _, type = key.partition("|")
     return norm, type
+
+
+def meant_name(name: str) -> str:
+    """Return the normalised name that a user means who gives a name or a key."""
+    return split_key(name)[0] if "|" in name else normalise_name(name)
 
 
 @lru_cache(maxsize=200_000)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.disambiguation import NameUse, Resolution, resolve
+from qrmem.graph.resolution import NameUse, Resolution, resolve
 from qrmem.text.names import differ_in_number, name_key, split_key
 from qrmem.types import MergeDecision
 
@@ -129,7 +129,7 @@ def test_two_types_that_fit_one_untyped_name_do_not_meet_in_it() -> None:
 
 
 def test_the_canonical_name_is_the_longest_unless_it_is_rare() -> None:
-    long = use("Captain Ahab Peleg", "PERSON", 1)
+    long = use("Captain Ahab Peleg", "PERSON", 2)
     found = resolve([use("Ahab", "PERSON", 40), long])
     assert [e.name for e in found.entities.values()] == ["Captain Ahab Peleg"]
     found = resolve([use("Ahab", "PERSON", 400), long])

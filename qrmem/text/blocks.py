@@ -1,0 +1,95 @@
+"""Blocks of names: the keys under which names that could be one find each other.
+
+A name stands in the block of its own words, and in one block for every way in which a text may
+shorten it: words left out, given names as initials, an acronym. So a name can be short only for
+names in its own block, and whoever asks what a name stands for reads that block alone.
+
+A block is a number of 48 bits, made of its words. Two kinds of words that fall on one number do no
+harm: what is in a block is judged name by name.
+"""
+
+import hashlib
+from functools import lru_cache
+from itertools import combinations
+
+from qrmem.text.aliases import core_of, plain_spelling, tells, words_of
+from qrmem.text.names import split_key
+
+_SMALL = frozenset(
+    "of the and for in on de la du des di da del von van der den el al".split()  # noqa: SIM905
+)
+"""Words that an acronym may leave out."""
+_ROMAN = {
+    str(n): numeral
+    for n, numeral in enumerate("i ii iii iv v vi vii viii ix x xi xii".split(), 1)  # noqa: SIM905
+}
+_ALL_PARTS = 4
+"""Words up to which every part of a name has a block; of longer ones, their two ends."""
+_LEFT_OUT = 3
+"""Words that a short form leaves out at most."""
+
+
+@lru_cache(maxsize=200_000)
+def own_block(key: str) -> int:
+    """Return the block in which a name finds what it is short for.
+
+    Args:
+        key: see `qrmem.text.names.name_key`; its type does not matter here.
+    """
+    norm = split_key(key)[0]
+    return _number(plain_spelling(core_of(norm)) or norm)
+
+
+@lru_cache(maxsize=200_000)
+def blocks_of(key: str) -> frozenset[int]:
+    """Return all blocks in which a name stands: its own, and one for each short form of it."""
+    norm, kind = split_key(key)
+    words = core_of(norm)
+    forms = {plain_spelling(part) for part in _parts(words) if tells(part)}
+    if kind in ("", "PERSON") and len(words) > 1:
+        forms |= {plain_spelling(form) for form in _initialled(words)}
+    if kind != "PERSON":
+        forms |= _acronyms(words_of(norm))
+    return frozenset({own_block(key), *map(_number, forms)})
+
+
+def _parts(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return what is left when up to three words are left out, but never both ends."""
+    count = len(words)
+    least = max(1, count - _LEFT_OUT)
+    if count > _ALL_PARTS:
+        ends = range(least, count)
+        return [words[:n] for n in ends] + [words[-n:] for n in ends]
+    return [
+        tuple(words[i] for i in places)
+        for size in range(least, count)
+        for places in combinations(range(count), size)
+        if places[0] == 0 or places[-1] == count - 1
+    ]
+
+
+def _initialled(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return a person's name with initials: J. Whitlow, J. R. Whitlow, John R. Whitlow."""
+    first, *middle, last = words
+    heads = [word[0] for word in middle]
+    found: list[tuple[str, ...]] = [(first[0], last)]
+    if middle:
+        found += [(first[0], *heads, last), (first, *heads, last), (first[0], *middle, last)]
+        found.append((f"{first[0]}{''.join(heads)}", last))
+    return [form for form in found if form != words and len(last) > 1]
+
+
+def _acronyms(words: tuple[str, ...]) -> set[str]:
+    """Return the acronyms of a name of several words, small words counted or not."""
+    if len(words) < 2:
+        return set()
+    main = tuple(word for word in words if word not in _SMALL)
+    heads = ["".join(word if word[0].isdigit() else word[0] for word in w) for w in (words, main)]
+    if main and main[-1] in _ROMAN:  # World War II: WW2, WWII
+        heads.append("".join(word[0] for word in main[:-1]) + _ROMAN[main[-1]])
+    return {letters for letters in heads if len(letters) > 1}
+
+
+def _number(form: str) -> int:
+    made = hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=6)
+    return int.from_bytes(made.digest(), "big")
