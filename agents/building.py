@@ -266,7 +266,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
     """Find out how far everything is."""
     run, deps = runtime.context, runtime.context.deps
     wanted = dict.fromkeys(state["documents"])
-    run.infos.update({i.id: i for i in await deps.store.documents(deps.ns) if i.id in wanted})
+    run.infos.update({i.id: i for i in await deps.store.documents(deps.ns, list(wanted))})
     segments = await deps.store.segments_of(deps.ns, *wanted)
     run.segments.update({segment.id: segment for segment in segments})
     for segment in segments:

@@ -24,13 +24,16 @@ async def embed_segments(
     Raises:
         ModelUnavailable: the embedding server does not answer; what was embedded is kept.
     """
-    done = set(await store.owners(ns, "segment"))
-    missing = [segment_id for segment_id in segment_ids if segment_id not in done]
+    missing: list[str] = []
+    for ids in _batches(segment_ids):
+        done = set((await store.vectors(ns, "segment", ids)).owners)
+        missing += [segment_id for segment_id in ids if segment_id not in done]
     if missing:
         listener(Event("phase", {"phase": "embedding", "segments": len(missing)}))
-    titles = {info.id: info.title for info in await store.documents(ns)} if missing else {}
     for ids in _batches(missing):
         segments = await store.segments(ns, ids)
+        of = list(dict.fromkeys(segment.document_id for segment in segments))
+        titles = {info.id: info.title for info in await store.documents(ns, of)}
         wanted = [titles.get(segment.document_id, "") for segment in segments]
         owners, matrix = await dense.embed_segments(embedder, segments, wanted)
         if owners:

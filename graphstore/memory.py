@@ -153,8 +153,14 @@ class MemoryStore:
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
 
-    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
-        return [await self._info(ns, id_) for id_ in sorted(self._space(ns).documents)]
+    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
+        there = self._space(ns).documents.keys()
+        return [
+            await self._info(ns, id_) for id_ in sorted(there if ids is None else there & set(ids))
+        ]
+
+    async def last_document(self, ns: str, prefix: str) -> str | None:
+        return max((i for i in self._space(ns).documents if i.startswith(prefix)), default=None)
 
     async def _info(self, ns: str, document_id: str) -> DocumentInfo:
         space, rows = self._space(ns), await self.ledger(ns, document_id)
@@ -169,9 +175,10 @@ class MemoryStore:
             summary=space.summaries.get(document_id, ""),
         )
 
-    async def document_texts(self, ns: str) -> Mapping[str, str]:
+    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
         documents = self._space(ns).documents
-        return {id_: _digest(documents[id_].text) for id_ in sorted(documents)}
+        wanted = sorted(documents if ids is None else documents.keys() & set(ids))
+        return {id_: _digest(documents[id_].text) for id_ in wanted}
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
         space = self._existing(ns)
@@ -348,9 +355,10 @@ class MemoryStore:
             "trails": len(space.trails),
         }
 
-    async def fact_counts(self, ns: str) -> Mapping[str, int]:
+    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
         space = self._space(ns)
-        return Counter(space.segments[id].document_id for id, _ in space.rows.facts)
+        found = Counter(space.segments[id].document_id for id, _ in space.rows.facts)
+        return found if ids is None else {id_: found[id_] for id_ in ids if found[id_]}
 
     # --- search -------------------------------------------------------------------------------
 

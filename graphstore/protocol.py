@@ -324,12 +324,16 @@ class FactStore(Protocol):
         """Return it with its text, or `None`."""
         ...
 
-    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
-        """Return all, by id."""
+    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
+        """Return all, or those of some ids, by id."""
         ...
 
-    async def document_texts(self, ns: str) -> Mapping[str, str]:
-        """Return sha256 of the text by document id: what `add` compares with."""
+    async def last_document(self, ns: str, prefix: str) -> str | None:
+        """Return the greatest document id that begins so."""
+        ...
+
+    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
+        """Return sha256 of the text by document id, of all or some: what `add` compares with."""
         ...
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
@@ -500,8 +504,8 @@ class GraphView(Protocol):
         """Return the numbers of documents, segments, entities, facts, questions, trails."""
         ...
 
-    async def fact_counts(self, ns: str) -> Mapping[str, int]:
-        """Return how many facts each document states, by its id; those that state none are out."""
+    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
+        """Return how many facts each document, or each of some, states; without those of none."""
         ...
 
     async def catalog(self, ns: str) -> Catalog:

@@ -45,7 +45,7 @@ async def add_messages(
 async def _keep(
     memory: Session, said: Sequence[dialog.Message], when: str, session: str, listener: Listener
 ) -> list[str]:
-    last = max(map(_number, await _infos(memory)), default=0)
+    last = dialog.turn_number(await memory.store.last_document(memory.ns, dialog.TURN) or "")
     documents = [
         dialog.as_document(Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker))
         for n, (role, text, speaker, at) in enumerate(said, last + 1)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from qrmem.completeness import Completeness
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.ingest_state import IngestState
 from qrmem.inspect import low_yields
 from qrmem.llm.caps import Caps
 from qrmem.retrieval.fragments.gathering import is_turn
@@ -34,8 +34,9 @@ from qrmem.types import (
 )
 
 BATCH_CHARACTERS = 16_000_000
-"""Documents are read and merged together until they have so many: a merge looks at every name of
-the namespace, so that one merge for each of many small documents would be quadratic."""
+"""Documents are read and merged together until they have so many."""
+AHEAD = 64
+"""Documents of a source that are looked up in the store together."""
 LEAST_CHARACTERS = 1000
 """What a document counts for at least, as its names take room too."""
 HELD_SEGMENTS = 256
@@ -105,16 +106,14 @@ class Adder:
         self._run: Run = tools.run("construction", listener, caps=caps)
         self._tally = _Tally()
         self._outlined: tuple[str, Outline] | None = None
-        self._known: dict[str, str] = {}
         self._is_alone = False
         is_embedded = tools.embedder is not None
-        self._completeness = Completeness(store, ns, is_embedded=is_embedded)
+        self._state = IngestState(store, ns, is_embedded=is_embedded)
 
     async def add(self, source: Source, glob: str | None = None) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
-        self._known = dict(await self._store.document_texts(self._ns))
         self._is_alone = _is_alone(source)
         try:
             await self._take_all(source, glob)
@@ -130,22 +129,35 @@ class Adder:
         return self._report(time.monotonic() - began)
 
     async def _take_all(self, source: Source, glob: str | None) -> None:
+        ahead: list[Document | Refused | PassedOver] = []
         try:
             async for found in documents(source, glob):
-                await self._take(found)
-                if self._tally.batched >= BATCH_CHARACTERS:
-                    await self._build()
+                ahead.append(found)
+                if len(ahead) == AHEAD:
+                    taken, ahead = ahead, []
+                    await self._take_some(taken)
+            taken, ahead = ahead, []
+            await self._take_some(taken)
         except Exception:
-            await self._flush()  # what a source gave before it broke is kept
+            await self._take_some(ahead)  # what a source gave before it broke is kept
+            await self._flush()
             raise
+
+    async def _take_some(self, ahead: Sequence[Document | Refused | PassedOver]) -> None:
+        ids = [found.id or "" for found in ahead if isinstance(found, Document)]
+        await self._state.look(ids)
+        for found in ahead:
+            await self._take(found)
+            if self._tally.batched >= BATCH_CHARACTERS:
+                await self._build()
 
     async def _look_at_yields(self) -> None:
         """Warn of documents that this run read and that gave far less than is usual."""
         tally = self._tally
-        named = {*tally.added, *tally.updated, *tally.resumed}
-        documents = [i for i in await self._store.documents(self._ns) if i.id in named]
-        if documents:
-            tally.warnings += low_yields(documents, await self._store.fact_counts(self._ns))
+        named = [*tally.added, *tally.updated, *tally.resumed]
+        if documents := await self._store.documents(self._ns, named) if named else ():
+            counts = await self._store.fact_counts(self._ns, named)
+            tally.warnings += low_yields(documents, counts)
         for message in tally.warnings:
             self._listener(Event("warning", {"what": "yield", "message": message}))
 
@@ -168,13 +180,10 @@ class Adder:
     async def _write(self, document: Document) -> None:
         name = document.id or ""
         digest = hashlib.sha256(document.text.encode()).hexdigest()
-        before = self._tally.seen.get(name) or self._known.get(name)
+        before = self._tally.seen.get(name) or self._state.digest(name)
         if name in self._tally.seen and before == digest:
             return
-        stored = await self._completeness.found(name) if before == digest else None
-        if before == digest and stored is None:
-            before = None  # deleted since this run began
-            del self._known[name]
+        stored = self._state.info(name) if self._state.digest(name) == digest else None
         if before not in (None, digest) and not (self._update and name not in self._tally.seen):
             raise UsageError(
                 f"document {name!r} is there already with another text: "
@@ -188,9 +197,9 @@ class Adder:
         if stored is not None and not self._rebuild:
             if self._update and _is_described_anew(document, stored):
                 await self._put(document, self._tally.updated)
-            elif await self._completeness.of(name):
+            elif self._state.is_done(name):
                 self._tally.unchanged.append(name)
-                self._pass(name, self._completeness.segments(name))
+                self._pass(name, stored.segments)
                 return
             else:
                 self._tally.resumed.append(name)
@@ -242,7 +251,7 @@ class Adder:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
-        if name in self._known and self._run.reasoner.is_local:
+        if self._state.info(name) is not None and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
             await self._store.set_summary(self._ns, name, "")
         await self._store.put_document(self._ns, document, segments, anew=anew)

@@ -14,6 +14,7 @@ from qrmem.graphstore.sqlite.lookup import (
     document_number,
     in_order,
     namespace_number,
+    pick,
     required_namespace,
     rows_in,
     rows_of_documents,
@@ -162,41 +163,62 @@ def _joined(db: sqlite3.Connection, doc: int) -> str:
     return "".join(text for (text,) in rows)
 
 
-def documents(db: sqlite3.Connection, ns: str) -> list[DocumentInfo]:
-    """Return all documents without their texts, by id."""
-    number = namespace_number(db, ns)
+def documents(
+    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
+) -> list[DocumentInfo]:
+    """Return all documents without their texts, or some, by id."""
+    numbers = _picked(db, ns, ids)
     states: dict[int, dict[str, int]] = {}
     rows = db.execute(
-        "SELECT s.document, coalesce(l.state, 'pending') AS state, count(*) FROM document d"
-        " CROSS JOIN segment s ON s.document = d.num LEFT JOIN ledger l ON l.segment = s.num"
-        " WHERE d.ns = ? GROUP BY s.document, state",
-        (number,),
+        "SELECT s.document, coalesce(l.state, 'pending') AS state, count(*) FROM picked"
+        " CROSS JOIN segment s ON s.document = picked.num LEFT JOIN ledger l ON l.segment = s.num"
+        " GROUP BY s.document, state"
     )
     for doc, state, count in rows:
         states.setdefault(doc, {})[state] = count
-    found = db.execute(
-        "SELECT num, id, title, metadata, characters, summary FROM document WHERE ns = ?"
-        " ORDER BY id",
-        (number,),
-    )
-    return [
-        DocumentInfo(
-            id=id_,
-            title=title,
-            metadata=json.loads(metadata),
-            characters=characters,
-            segments=sum(states.get(num, {}).values()),
-            states=states.get(num, {}),
-            summary=summary,
+    columns = "num, title, metadata, characters, summary"
+    sql = f"SELECT {columns} FROM picked CROSS JOIN document USING (num)"
+    found = {num: rest for num, *rest in db.execute(sql)}
+    infos = []
+    for id_, num in sorted(numbers.items()):
+        title, metadata, characters, summary = found[num]
+        own = states.get(num, {})
+        info = DocumentInfo(
+            id_, title, json.loads(metadata), characters, sum(own.values()), own, summary
         )
-        for num, id_, title, metadata, characters, summary in found
-    ]
+        infos.append(info)
+    return infos
 
 
-def document_texts(db: sqlite3.Connection, ns: str) -> Mapping[str, str]:
-    """Return sha256 of the text by document id."""
+def _picked(db: sqlite3.Connection, ns: str, ids: Sequence[str] | None) -> dict[str, int]:
+    """Pick the numbers of all documents, or of some; return them by id."""
     number = namespace_number(db, ns)
-    return dict(db.execute("SELECT id, digest FROM document WHERE ns = ? ORDER BY id", (number,)))
+    if ids is None:
+        found = dict(db.execute("SELECT id, num FROM document WHERE ns = ?", (number,)))
+    else:
+        sql = "SELECT id, num FROM document WHERE ns = ? AND id IN ({})"
+        found = dict(rows_in(db, sql, set(ids), number))
+    pick(db, found.values())
+    return found
+
+
+def last_document(db: sqlite3.Connection, ns: str, prefix: str) -> str | None:
+    """Return the greatest document id that begins so."""
+    row = db.execute(
+        "SELECT id FROM document WHERE ns = ? AND id >= ? AND substr(id, 1, ?) = ?"
+        " ORDER BY id DESC LIMIT 1",
+        (namespace_number(db, ns), prefix, len(prefix), prefix),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def document_texts(
+    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
+) -> Mapping[str, str]:
+    """Return sha256 of the text by document id."""
+    _picked(db, ns, ids)
+    sql = "SELECT id, digest FROM picked CROSS JOIN document USING (num) ORDER BY id"
+    return dict(db.execute(sql))
 
 
 def set_summary(db: sqlite3.Connection, ns: str, document_id: str, summary: str) -> None:

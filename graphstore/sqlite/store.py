@@ -142,11 +142,14 @@ class SqliteStore:
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._worker.read(documents.document, ns, document_id)
 
-    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
-        return await self._worker.read(documents.documents, ns)
+    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
+        return await self._worker.read(documents.documents, ns, ids)
 
-    async def document_texts(self, ns: str) -> Mapping[str, str]:
-        return await self._worker.read(documents.document_texts, ns)
+    async def last_document(self, ns: str, prefix: str) -> str | None:
+        return await self._worker.read(documents.last_document, ns, prefix)
+
+    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
+        return await self._worker.read(documents.document_texts, ns, ids)
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
         await self._write(documents.set_summary, ns, document_id, summary)
@@ -251,8 +254,8 @@ class SqliteStore:
     async def counts(self, ns: str) -> Mapping[str, int]:
         return await self._worker.read(view.counts, ns)
 
-    async def fact_counts(self, ns: str) -> Mapping[str, int]:
-        return await self._worker.read(view.fact_counts, ns)
+    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
+        return await self._worker.read(view.fact_counts, ns, ids)
 
     # --- search -------------------------------------------------------------------------------
 

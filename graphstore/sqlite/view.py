@@ -13,6 +13,7 @@ from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
     pick,
+    rows_in,
     rows_of_documents,
     segment_numbers,
 )
@@ -241,11 +242,15 @@ def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
     return found
 
 
-def fact_counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
-    """Return how many facts each document states."""
-    rows = db.execute(
-        "SELECT d.id, count(*) FROM segment s CROSS JOIN fact f ON f.segment = s.num"
-        " JOIN document d ON d.num = s.document WHERE s.ns = ? GROUP BY d.num",
-        (namespace_number(db, ns),),
+def fact_counts(
+    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
+) -> Mapping[str, int]:
+    """Return how many facts each document, or each of some, states."""
+    number = namespace_number(db, ns)
+    sql = (
+        "SELECT d.id, count(*) FROM document d CROSS JOIN segment s ON s.document = d.num"
+        " CROSS JOIN fact f ON f.segment = s.num WHERE d.ns = ?"
     )
-    return dict(rows.fetchall())
+    if ids is None:
+        return dict(db.execute(f"{sql} GROUP BY d.num", (number,)).fetchall())
+    return dict(rows_in(db, f"{sql} AND d.id IN ({{}}) GROUP BY d.num", set(ids), number))

@@ -66,9 +66,19 @@ def as_turn(info: DocumentInfo, text: str) -> Turn:
     )
 
 
+TURN = "turn-"
+"""What the ids of turns begin with."""
+
+
 def turn_id(number: int) -> str:
     """Return the id of a turn; ids sort as turns do."""
-    return f"turn-{number:08d}"
+    return f"{TURN}{number:08d}"
+
+
+def turn_number(id: str) -> int:
+    """Return the number of the turn of an id; 0 for what is no turn's."""
+    number = id.removeprefix(TURN)
+    return int(number) if number.isdecimal() and id.startswith(TURN) else 0
 
 
 def moment(at: datetime | str | None) -> str:

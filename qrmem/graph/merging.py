@@ -109,7 +109,7 @@ async def _portions(
     """Return documents in groups of about `PORTION` segments."""
     if len(document_ids) == 1:
         return [document_ids]
-    sizes = {info.id: info.segments for info in await store.documents(ns)}
+    sizes = {info.id: info.segments for info in await store.documents(ns, document_ids)}
     groups: list[list[str]] = [[]]
     size = 0
     for document_id in document_ids:

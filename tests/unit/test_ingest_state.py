@@ -3,7 +3,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qrmem.completeness import Completeness
+from qrmem.ingest_state import IngestState
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
 from qrmem.types import Document, LedgerRow, Segment
@@ -25,8 +25,10 @@ async def store_of(*ids: str, store: S) -> S:
 
 
 async def done(store: GraphStore, *, is_embedded: bool = True) -> list[str]:
-    found = Completeness(store, "n", is_embedded=is_embedded)
-    return [info.id for info in await store.documents("n") if await found.of(info.id)]
+    found = IngestState(store, "n", is_embedded=is_embedded)
+    ids = [info.id for info in await store.documents("n")]
+    await found.look(ids)
+    return [id_ for id_ in ids if found.is_done(id_)]
 
 
 async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
@@ -59,14 +61,15 @@ class Counting(MemoryStore):
         return await super().merged_segments(ns, *document_ids)
 
 
-async def test_where_everything_is_done_no_document_is_looked_at_by_itself() -> None:
+async def test_as_many_reads_are_made_for_many_documents_as_for_few() -> None:
     reads = []
     for count in (2, 40):
-        store = await store_of(*(f"{n:02}" for n in range(count)), store=Counting())
-        infos = await store.documents("n")
-        found = Completeness(store, "n", is_embedded=True)
+        ids = [f"{n:02}" for n in range(count)]
+        store = await store_of(*ids, store=Counting())
+        found = IngestState(store, "n", is_embedded=True)
         before = store.reads
-        assert all([await found.of(info.id) for info in infos])
+        await found.look(ids)
+        assert all(found.is_done(id_) for id_ in ids)
         reads.append(store.reads - before - count)  # `documents` of this store reads the ledger
-        assert found.segments("01") == 1
+        assert found.info("01") is not None
     assert reads[0] == reads[1]
