@@ -15,6 +15,7 @@ from qrmem.graphstore.neo4j import words
 from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
+from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
 Place = tuple[str, str]
@@ -30,16 +31,19 @@ class Name:
         now: the entity that it will stand for.
         forms: surface form to count.
         mentions: segments that mention it.
+        is_stale: whether its mentions are others now, so that it is to be resolved again.
     """
 
     was: str = ""
     now: str = ""
     forms: dict[str, int] = field(default_factory=dict)
     mentions: int = 0
+    is_stale: bool = False
 
     def count(self, forms: Iterable[tuple[str, int]], sign: int) -> None:
         """Count a mention in (1) or out (-1)."""
         self.mentions += sign
+        self.is_stale = True
         for form, number in forms:
             self.forms[form] = self.forms.get(form, 0) + sign * number
 
@@ -84,6 +88,7 @@ async def apply(work: Work, revision: int, change: Change) -> int:
     await _write_rows(work, change, mentions, names, cleared)
     lost = [name.was for name in names.values() if not name.mentions or name.was != name.now]
     await _drop_entities(work, [*lost, *(short(row.key) for row in change.entities)])
+    await work.each("changes.resolve", sorted(map(short, change.resolved)))
     (advanced,) = await work.row("namespaces.raise_revision") or (0,)
     return int(advanced)
 
@@ -156,6 +161,7 @@ async def _write_names(work: Work, change: Change, names: Mapping[str, Name]) ->
         ],
     )
     gone = [{"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions]
+    await work.each("changes.mark_stale", [row["key"] for row in gone])
     await work.each("changes.drop_names", gone)
     living = {key: name for key, name in sorted(names.items()) if name.mentions}
     moved = [
@@ -170,6 +176,13 @@ async def _write_names(work: Work, change: Change, names: Mapping[str, Name]) ->
         "changes.put_names",
         ({"entity": name.now, "name": _name_row(key, name, fulls)} for key, name in living.items()),
     )
+    new = [
+        key for key in sorted(change.names) if short(key) in living and not names[short(key)].was
+    ]
+    await work.each(
+        "changes.put_blocks", ({"key": short(key), "blocks": sorted(blocks_of(key))} for key in new)
+    )
+    await work.each("changes.mark_stale", [key for key, name in living.items() if name.is_stale])
 
 
 def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properties:

@@ -151,8 +151,12 @@ def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
     }
 
 
-async def documents(work: Work) -> list[DocumentInfo]:
-    """Return all documents without their texts, by id."""
+async def documents(work: Work, ids: Sequence[str] | None) -> list[DocumentInfo]:
+    """Return all documents without their texts, or some, by id."""
+    if ids is None:
+        rows = await work.rows("documents.all")
+    else:
+        rows = await work.each("documents.some", sorted(set(map(short, ids))))
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],
@@ -163,14 +167,23 @@ async def documents(work: Work) -> list[DocumentInfo]:
             states=dict(states),
             summary=kept["summary"],
         )
-        for kept, states in await work.rows("documents.all")
+        for kept, states in rows
     ]
     return sorted(found, key=lambda info: info.id)
 
 
-async def document_texts(work: Work) -> Mapping[str, str]:
+async def last_document(work: Work, prefix: str) -> str | None:
+    """Return the greatest document id that begins so."""
+    row = await work.row("documents.last", prefix=prefix)
+    return row[0] if row else None
+
+
+async def document_texts(work: Work, ids: Sequence[str] | None) -> Mapping[str, str]:
     """Return sha256 of the text by document id."""
-    return dict(sorted(await work.rows("documents.digests")))
+    if ids is None:
+        return dict(sorted(await work.rows("documents.digests")))
+    rows = await work.each("documents.digests_of", sorted(set(map(short, ids))))
+    return dict(sorted(rows))
 
 
 async def set_summary(work: Work, document_id: str, summary: str) -> None:

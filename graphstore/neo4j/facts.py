@@ -9,6 +9,7 @@ from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
+from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
 
@@ -71,12 +72,16 @@ async def contributions(
 
 
 async def decide(work: Work, decision: MergeDecision) -> None:
-    """Keep a user's word on two names."""
+    """Keep a user's decision on two names, which are to be resolved again."""
     await work.lock()
     first, second = sorted((decision.first, decision.second))
     await work.run(
         "facts.decide", key=joined(first, second), first=first, second=second, same=decision.same
     )
+    meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
+    called = await work.each("view.names_called", meant)
+    await work.each("changes.mark_stale", [short(key) for key, *_ in called])
+    await work.run("namespaces.raise_revision")
 
 
 async def decisions(work: Work) -> list[MergeDecision]:

@@ -22,6 +22,8 @@ LABELS = (
     "Contribution",
     "Decision",
     "Name",
+    "Block",
+    "Stale",
     "Entity",
     "Relation",
     "Question",

@@ -102,11 +102,14 @@ class Neo4jStore:
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._db.read(documents.document, ns, document_id)
 
-    async def documents(self, ns: str) -> Sequence[DocumentInfo]:
-        return await self._db.read(documents.documents, ns)
+    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
+        return await self._db.read(documents.documents, ns, ids)
 
-    async def document_texts(self, ns: str) -> Mapping[str, str]:
-        return await self._db.read(documents.document_texts, ns)
+    async def last_document(self, ns: str, prefix: str) -> str | None:
+        return await self._db.read(documents.last_document, ns, prefix)
+
+    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
+        return await self._db.read(documents.document_texts, ns, ids)
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
         await self._db.write(documents.set_summary, ns, document_id, summary)
@@ -165,6 +168,20 @@ class Neo4jStore:
     async def names(self, ns: str) -> Sequence[NameRow]:
         return await self._db.read(view.names, ns)
 
+    async def stale_names(self, ns: str) -> Mapping[str, str]:
+        return await self._db.read(view.stale_names, ns)
+
+    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
+        return await self._db.read(view.names_called, ns, norms)
+
+    async def names_in_blocks(
+        self, ns: str, most: Mapping[int, int]
+    ) -> Mapping[int, Sequence[NameRow]]:
+        return await self._db.read(view.names_in_blocks, ns, most)
+
+    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
+        return await self._db.read(view.names_of, ns, entities)
+
     async def name_columns(self, ns: str) -> NameColumns:
         return await columns.name_columns(self, ns)
 
@@ -194,8 +211,8 @@ class Neo4jStore:
     async def counts(self, ns: str) -> Mapping[str, int]:
         return await self._db.read(view.counts, ns)
 
-    async def fact_counts(self, ns: str) -> Mapping[str, int]:
-        return await self._db.read(view.fact_counts, ns)
+    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
+        return await self._db.read(view.fact_counts, ns, ids)
 
     # --- search -------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Reading the view: names, entities, facts, questions; one round trip each."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from qrmem.graphstore.neo4j.changes import by_frequency
 from qrmem.graphstore.neo4j.connection import Row, Work
@@ -20,8 +21,40 @@ async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[st
 
 async def names(work: Work) -> list[NameRow]:
     """Return every name, by key."""
-    ((rows,),) = await work.rows("view.names")
-    return [NameRow(*row) for row in sorted(rows)]
+    return _names(await work.rows("view.names"))
+
+
+async def stale_names(work: Work) -> Mapping[str, str]:
+    """Return the names to resolve again, and what they stood for."""
+    return dict(sorted(await work.rows("view.stale_names")))
+
+
+async def names_called(work: Work, norms: Sequence[str]) -> list[NameRow]:
+    """Return the names of any type that have one of these normalised forms, by key."""
+    return _names(await work.each("view.names_called", sorted({f"{norm}|" for norm in norms})))
+
+
+async def names_in_blocks(work: Work, most: Mapping[int, int]) -> Mapping[int, Sequence[NameRow]]:
+    """Return some of the names of some blocks, by key."""
+    found: dict[int, list[Row]] = {block: [] for block in most}
+    for limit in sorted(set(most.values())):
+        blocks = sorted(block for block, own in most.items() if own == limit)
+        for *row, block in await work.each("view.names_in_blocks", blocks, most=limit):
+            found[block].append(row)
+    return {block: _names(rows) for block, rows in found.items()}
+
+
+async def names_of(work: Work, entities: Sequence[str]) -> list[NameRow]:
+    """Return the names of some entities, by key."""
+    return _names(await work.each("view.names_of", sorted(set(map(short, entities)))))
+
+
+def _names(rows: Iterable[Row]) -> list[NameRow]:
+    found = [
+        NameRow(key, surface, count, entity, tuple(zip(forms, counts, strict=True)), name, type_)
+        for key, surface, count, entity, forms, counts, name, type_ in rows
+    ]
+    return sorted(found, key=attrgetter("key"))
 
 
 async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:
@@ -119,7 +152,10 @@ async def counts(work: Work) -> Mapping[str, int]:
     return dict(zip(_COUNTED, row, strict=True))
 
 
-async def fact_counts(work: Work) -> Mapping[str, int]:
-    """Return how many facts each document states."""
-    rows = await work.rows("view.fact_counts")
+async def fact_counts(work: Work, ids: Sequence[str] | None) -> Mapping[str, int]:
+    """Return how many facts each document, or each of some, states."""
+    if ids is None:
+        rows = await work.rows("view.fact_counts")
+    else:
+        rows = await work.each("view.fact_counts_of", sorted(set(map(short, ids))))
     return {document_id: int(facts) for document_id, facts in rows}

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
 """From all names to pairs of name keys that count as one, with their cosine."""
 
-PORTION = 1024
+PORTION = 512
 """Segments whose rows are written, and whose names are resolved, together."""
 _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0

@@ -2,14 +2,14 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qrmem.completeness import Completeness
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.ingest import Adder
+from qrmem.ingest_state import IngestState
 from qrmem.planning.stage import silent
 from qrmem.sources import Source
 from qrmem.types import AddReport, Document, Segment
@@ -51,14 +51,12 @@ class Surveyor(Adder):
         super().__init__(shadow, ns, tools, listener=silent, **options)
         self._stored = stored
         is_embedded = self._tools.embedder is not None
-        self._completeness = Completeness(stored, ns, is_embedded=is_embedded)
-        self._texts: Mapping[str, str] = {}
-        self._copied: dict[str, str] = {}
+        self._state = IngestState(stored, ns, is_embedded=is_embedded)
+        self._copied: set[str] = set()
         self._batches: list[tuple[list[str], list[str]]] = []
 
     async def survey(self, source: Source, glob: str | None) -> tuple[AddReport, list[Part]]:
         """Return what is new, and the documents of which something is to be read."""
-        self._texts = await self._stored.document_texts(self._ns)
         report = await self.add(source, glob)
         found = [await self._part(name) for batch, _ in self._batches for name in batch]
         return report, [part for part in found if part.work]
@@ -74,13 +72,13 @@ class Surveyor(Adder):
 
     async def _write(self, document: Document) -> None:
         name = document.id or ""
-        if name in self._texts and name not in self._copied:
+        stored = self._state.digest(name)
+        if stored is not None and name not in self._copied:
             digest = hashlib.sha256(document.text.encode()).hexdigest()
-            is_known = digest == self._texts[name] and await self._completeness.of(name)
+            is_known = digest == stored and self._state.is_done(name)
             if self._update or self._rebuild or not is_known:
                 await _copied(self._stored, self._store, self._ns, name, self._tools.info)
-            self._copied[name] = self._texts[name]
-            self._known = self._copied
+            self._copied.add(name)
         await super()._write(document)
 
     async def _part(self, document_id: str) -> Part:
@@ -101,8 +99,8 @@ async def _copied(
     assert document is not None
     await shadow.create_namespace(ns, info)
     await shadow.put_document(ns, document, await stored.segments_of(ns, document_id))
-    for known in await stored.documents(ns):
-        if known.id == document_id and known.summary:
+    for known in await stored.documents(ns, [document_id]):
+        if known.summary:
             await shadow.set_summary(ns, document_id, known.summary)
     rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
     made = await stored.contributions(ns, document_id)

@@ -3,9 +3,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from qrmem.ingest_state import IngestState
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
+from qrmem.ingest_state import IngestState
 from qrmem.types import Document, LedgerRow, Segment
 
 S = TypeVar("S", bound=MemoryStore)

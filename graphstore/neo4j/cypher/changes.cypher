@@ -85,9 +85,34 @@ CREATE (e)-[new:RELATES]->(to)
 SET new = properties(old)
 DELETE old
 
+// :: put_blocks
+UNWIND $rows AS row
+MATCH (n:Name {ns: $ns, key: row.key})
+UNWIND row.blocks AS block
+MERGE (b:Block {ns: $ns, key: block})
+MERGE (n)-[:IN]->(b)
+
+// :: mark_stale
+UNWIND $rows AS key
+MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
+MERGE (s:Stale {ns: $ns, key: key})
+ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key)
+
+// :: resolve
+UNWIND $rows AS key
+MATCH (s:Stale {ns: $ns, key: key})
+DELETE s
+
 // :: drop_names
 UNWIND $rows AS row
 MATCH (n:Name {ns: $ns, key: row.key})
+CALL (n) {
+  MATCH (n)-[in:IN]->(b:Block)
+  DELETE in
+  WITH b
+  WHERE NOT EXISTS { (b)<-[:IN]-(:Name) }
+  DELETE b
+}
 MATCH (e:Entity {ns: $ns, key: row.was})
 CALL (e, row) {
   MATCH (e)-[r:RELATES]-(:Entity)

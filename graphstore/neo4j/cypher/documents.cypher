@@ -57,6 +57,27 @@ CALL (d) {
 }
 RETURN d {.*, text: null}, states
 
+// :: some
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})
+CALL (d) {
+  MATCH (d)-[:HAS]->(s:Segment)
+  WITH s.state AS state, count(*) AS number
+  RETURN collect([state, number]) AS states
+}
+RETURN d {.*, text: null}, states
+
+// :: last
+MATCH (d:Document)
+WHERE d.ns = $ns AND d.key STARTS WITH $prefix
+RETURN coalesce(d.full, d.key) ORDER BY d.key DESC
+LIMIT 1
+
+// :: digests_of
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})
+RETURN coalesce(d.full, d.key), d.digest
+
 // :: digests
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL

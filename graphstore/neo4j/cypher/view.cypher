@@ -7,7 +7,38 @@ RETURN row[0], s.index, coalesce(s.full, s.key), s.merged
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
-RETURN collect([coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key)])
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
+  coalesce(e.full_name, e.name), e.type
+
+// :: stale_names
+MATCH (s:Stale)
+WHERE s.ns = $ns AND s.key IS NOT NULL
+RETURN coalesce(s.full, s.key), s.entity
+
+// :: names_called
+UNWIND $rows AS prefix
+MATCH (n:Name)-[:NAMES]->(e:Entity)
+WHERE n.ns = $ns AND n.key STARTS WITH prefix
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
+  coalesce(e.full_name, e.name), e.type
+
+// :: names_in_blocks
+UNWIND $rows AS block
+MATCH (b:Block {ns: $ns, key: block})
+CALL (b) {
+  MATCH (b)<-[:IN]-(n:Name)
+  RETURN n
+  LIMIT $most
+}
+MATCH (n)-[:NAMES]->(e:Entity)
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
+  coalesce(e.full_name, e.name), e.type, block
+
+// :: names_of
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})<-[:NAMES]-(n:Name)
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
+  coalesce(e.full_name, e.name), e.type
 
 // :: entities
 UNWIND $rows AS key
@@ -113,6 +144,17 @@ RETURN
     MATCH (t:Trail)
     WHERE t.ns = $ns AND t.key IS NOT NULL
   } AS trails
+
+// :: fact_counts_of
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment)
+CALL (s) {
+  MATCH (:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
+  RETURN count(r) AS facts
+}
+WITH d, sum(facts) AS facts
+WHERE facts > 0
+RETURN coalesce(d.full, d.key), facts
 
 // :: fact_counts
 MATCH (:Entity)-[r:RELATES]->(:Entity)

@@ -97,4 +97,5 @@ class Graph:
             names=names,
             entities=[self._entities[key] for key in sorted(set(names.values()))],
             merged=rows.merged,
+            resolved=used,
         )

@@ -1,0 +1,104 @@
+"""The contract on names: where they are found, and which are to be resolved again."""
+
+from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, MentionRow, NameRow
+from qrmem.graphstore.testing.base import Contract
+from qrmem.graphstore.testing.samples import INFO, apply, text
+from qrmem.text.blocks import blocks_of, own_block
+from qrmem.types import MergeDecision
+
+AHAB, CAPTAIN, PLACE = "ahab|PERSON", "captain ahab|PERSON", "ahab|PLACE"
+
+
+def _row(key: str, form: str, count: int = 1) -> NameRow:
+    return NameRow(key, form, count, key, ((form, count),), f"The {form}", "T")
+
+
+def _mentions(segment_id: str, **forms: str) -> Change:
+    """Return a change that mentions names, each an entity of its own."""
+    keys = {"ahab": AHAB, "captain": CAPTAIN, "place": PLACE}
+    rows = [MentionRow(segment_id, keys[name], ((form, 1),)) for name, form in forms.items()]
+    entities = [EntityRow(keys[name], f"The {form}", "T") for name, form in forms.items()]
+    return Change(mentions=rows, names={r.key: r.key for r in entities}, entities=entities)
+
+
+class NamingContract(Contract):
+    """Names can be looked up without reading all of them."""
+
+    async def test_names_are_found_by_form_by_block_and_by_entity(self, store: GraphStore) -> None:
+        first, second = await self._segments(store)
+        await apply(store, "n", _mentions(first, ahab="Ahab", captain="Captain Ahab"))
+        await apply(store, "n", _mentions(second, place="Ahab"))
+        ahab, captain, place = (
+            _row(AHAB, "Ahab"),
+            _row(CAPTAIN, "Captain Ahab"),
+            _row(PLACE, "Ahab"),
+        )
+        assert list(await store.names_called("n", ["ahab", "nobody"])) == [ahab, place]
+        assert list(await store.names_called("n", ["aha", "ahab|", ""])) == []
+        own, away = own_block(AHAB), own_block("nobody|")
+        found = await store.names_in_blocks("n", {own: 5, away: 5})
+        assert {block: list(rows) for block, rows in found.items()} == {
+            own: [ahab, place, captain],
+            away: [],
+        }
+        assert len((await store.names_in_blocks("n", {own: 2}))[own]) == 2
+        assert list(await store.names_of("n", [CAPTAIN, "nobody|"])) == [captain]
+        assert list(await store.names_of("m", [CAPTAIN])) == []
+        assert dict(await store.names_in_blocks("m", {own: 2})) == {own: []}
+
+    async def test_a_name_leaves_its_blocks_when_its_last_mention_goes(
+        self, store: GraphStore
+    ) -> None:
+        first, second = await self._segments(store)
+        await apply(store, "n", _mentions(first, captain="Captain Ahab", ahab="Ahab"))
+        await apply(store, "n", _mentions(second, ahab="Ahab"))
+        await apply(store, "n", Change(clear=[first]))
+        found = await store.names_in_blocks("n", dict.fromkeys(blocks_of(CAPTAIN), 9))
+        assert {row.key for rows in found.values() for row in rows} == {AHAB}
+
+    async def test_names_whose_mentions_change_are_stale_until_they_are_resolved(
+        self, store: GraphStore
+    ) -> None:
+        first, second = await self._segments(store)
+        await apply(store, "n", _mentions(first, ahab="Ahab", captain="Captain Ahab"))
+        assert dict(await store.stale_names("n")) == {AHAB: AHAB, CAPTAIN: CAPTAIN}
+        await apply(store, "n", Change(names={AHAB: CAPTAIN}, resolved=[AHAB, CAPTAIN]))
+        assert dict(await store.stale_names("n")) == {}
+        await apply(store, "n", _mentions(second, place="Ahab"))
+        await apply(store, "n", Change(clear=[first]))
+        assert dict(await store.stale_names("n")) == {
+            AHAB: CAPTAIN,
+            CAPTAIN: CAPTAIN,
+            PLACE: PLACE,
+        }
+        assert list(await store.names("n")) == [_row(PLACE, "Ahab")]
+
+    async def test_deleting_a_document_makes_its_names_stale(self, store: GraphStore) -> None:
+        first, _ = await self._segments(store)
+        await apply(store, "n", _mentions(first, ahab="Ahab"))
+        await apply(store, "n", Change(resolved=[AHAB]))
+        await store.delete_document("n", "d")
+        assert dict(await store.stale_names("n")) == {AHAB: AHAB}
+
+    async def test_a_decision_makes_its_names_stale_and_raises_the_revision(
+        self, store: GraphStore
+    ) -> None:
+        first, _ = await self._segments(store)
+        change = _mentions(first, ahab="Ahab", captain="Captain Ahab", place="Ahab")
+        await apply(store, "n", change)
+        revision = await apply(store, "n", Change(resolved=[AHAB, CAPTAIN, PLACE]))
+        await store.decide("n", MergeDecision("the Ahab", CAPTAIN, same=True))
+        found = await store.namespace("n")
+        assert found is not None
+        assert found.revision == revision + 1
+        assert set(await store.stale_names("n")) == {AHAB, CAPTAIN, PLACE}
+
+    async def _segments(self, store: GraphStore) -> tuple[str, str]:
+        document, segments = text("d", "one ", "two ")
+        await store.create_namespace("n", INFO)
+        await store.put_document("n", document, segments)
+        first, second = (segment.id for segment in segments)
+        return first, second
+
+
+__all__ = ["NamingContract"]
