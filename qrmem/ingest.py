@@ -110,13 +110,15 @@ class Adder:
         is_embedded = tools.embedder is not None
         self._state = IngestState(store, ns, is_embedded=is_embedded)
 
-    async def add(self, source: Source, glob: str | None = None) -> AddReport:
+    async def add(
+        self, source: Source, glob: str | None = None, *, follow_links: bool = False
+    ) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._is_alone = _is_alone(source)
         try:
-            await self._take_all(source, glob)
+            await self._take_all(source, glob, follow_links)
             await self._build()
             await Keeper(self._store, self._ns).renew(self._tally.read)
         except CapReached as exc:
@@ -128,10 +130,10 @@ class Adder:
         await self._look_at_yields()
         return self._report(time.monotonic() - began)
 
-    async def _take_all(self, source: Source, glob: str | None) -> None:
+    async def _take_all(self, source: Source, glob: str | None, follow_links: bool) -> None:
         ahead: list[Document | Refused | PassedOver] = []
         try:
-            async for found in documents(source, glob):
+            async for found in documents(source, glob, follow_links=follow_links):
                 ahead.append(found)
                 if len(ahead) == AHEAD:
                     taken, ahead = ahead, []

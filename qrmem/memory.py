@@ -173,6 +173,7 @@ class Memory:
         update: bool = False,
         rebuild: bool = False,
         glob: str | None = None,
+        follow_links: bool = False,
         question: str = "",
         **caps: Unpack[CapOptions],
     ) -> AddReport:
@@ -185,6 +186,8 @@ class Memory:
                 segments that changed are read again.
             rebuild: read every segment again, and summarise again.
             glob: which files of a folder.
+            follow_links: whether links in a folder are followed wherever they lead; else those that
+                lead out of it are passed over and counted.
             question: shapes the graph (orientation `full`).
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
@@ -213,7 +216,7 @@ class Memory:
                 question=question,
                 caps=caps_of(self.settings, **caps),
             )
-            return await adder.add(source, glob)
+            return await adder.add(source, glob, follow_links=follow_links)
 
     async def load(self, path: str | PathLike[str]) -> Archived:
         """Fill the namespace with an archive that `export` wrote: all of it, or nothing.

@@ -10,6 +10,7 @@ from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
 from qrmem.text import files
+from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Scalar
@@ -44,11 +45,12 @@ class PassedOver:
 
 
 async def documents(
-    source: Source, glob: str | None = None
+    source: Source, glob: str | None = None, *, follow_links: bool = False
 ) -> AsyncIterator[Document | Refused | PassedOver]:
     """Yield the documents of a source, each with an id and normalised text.
 
-    A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`.
+    A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`, and
+    so is what could not be read of a file that is otherwise read.
 
     Raises:
         BadDocument: no such file, empty, binary, not decodable.
@@ -57,15 +59,15 @@ async def documents(
     if isinstance(source, Document | Mapping):
         yield identified(_of(source))
     elif isinstance(source, str | Path):
-        for found in _of_path(_path(source), glob):
+        for found in _of_path(_path(source), glob, follow_links):
             yield found
     elif isinstance(source, AsyncIterable):
         async for item in source:
-            for found in _each(item, glob):
+            for found in _each(item, glob, follow_links):
                 yield found
     elif isinstance(source, Iterable):
         for item in source:
-            for found in _each(item, glob):
+            for found in _each(item, glob, follow_links):
                 yield found
     else:
         raise UsageError(f"add takes paths and documents, not {type(source).__name__}")
@@ -113,10 +115,12 @@ def _kept(value: Scalar) -> Scalar:
     return normalise(value) if isinstance(value, str) else value
 
 
-def _each(item: object, glob: str | None) -> Iterator[Document | Refused | PassedOver]:
+def _each(
+    item: object, glob: str | None, follow_links: bool
+) -> Iterator[Document | Refused | PassedOver]:
     try:
         if isinstance(item, str | Path):
-            yield from _of_path(_path(item), glob)
+            yield from _of_path(_path(item), glob, follow_links)
         elif isinstance(item, Document | Mapping):
             yield identified(_of(item))
         else:
@@ -155,28 +159,33 @@ def _path(given: str | Path) -> Path:
     return Path(given)
 
 
-def _of_path(path: Path, glob: str | None) -> Iterator[Document | Refused | PassedOver]:
+def _of_path(
+    path: Path, glob: str | None, follow_links: bool
+) -> Iterator[Document | Refused | PassedOver]:
     if not path.exists():
         raise BadDocument(f"no such file or folder: {path}")
     if not path.is_dir():
-        yield _of_file(path, Path(path.name))
+        yield from _of_file(path, Path(path.name))
         return
     count = 0
-    discovered = files.discover([path], glob)
+    discovered = files.discover([path], glob, follow_links=follow_links)
     if discovered.passed_over:
         yield PassedOver(discovered.passed_over)
     for found in discovered:
         count += 1
         try:
-            yield _of_file(found, found.relative_to(path))
+            yield from _of_file(found, found.relative_to(path))
         except QrmemError as exc:
             yield Refused(str(found), exc)
     if not count:
         raise BadDocument(f"nothing to read in {path}" + (f" by {glob!r}" if glob else ""))
 
 
-def _of_file(path: Path, relative: Path) -> Document:
+def _of_file(path: Path, relative: Path) -> Iterator[Document | Refused]:
+    """Yield a file's document, and what of it could not be read."""
     document = files.read(path)
     name = unicodedata.normalize("NFC", relative.as_posix())
     title = name if CODE_KEY in document.metadata else document.title
-    return identified(replace(document, id=name, title=title))
+    yield identified(replace(document, id=name, title=title))
+    if left_out := document.metadata.get(LEFT_OUT):
+        yield Refused(name, BadDocument(f"read without what is broken in it: {left_out}"))

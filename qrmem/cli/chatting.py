@@ -37,9 +37,8 @@ def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 async def chat(arguments: argparse.Namespace) -> int:
-    """Do one of them."""
-    await _ACTIONS[arguments.action](arguments)
-    return 0
+    """Do one of them; exit 1 if a line of a log was left out."""
+    return await _ACTIONS[arguments.action](arguments)
 
 
 def _open(arguments: argparse.Namespace, *, create: bool = False) -> Any:
@@ -48,18 +47,21 @@ def _open(arguments: argparse.Namespace, *, create: bool = False) -> Any:
     return open(settings=Settings.from_env(**chosen), create=create)
 
 
-async def _add(arguments: argparse.Namespace) -> None:
-    found = messages(arguments.source)
+async def _add(arguments: argparse.Namespace) -> int:
+    found, broken = messages(arguments.source)
     session = arguments.session or ""
     async with _open(arguments, create=True) as memory:
         added = await memory.add_messages(found, at=arguments.at, session=session, only_new=True)
     known = (
         f"; {len(found) - len(added)} were there, or say nothing" if len(added) < len(found) else ""
     )
-    _print(arguments, {"added": added}, [f"{_count(added)} kept{known}"])
+    for reason in broken:
+        output.note(f"left out: {reason}")
+    _print(arguments, {"added": added, "left_out": broken}, [f"{_count(added)} kept{known}"])
+    return 1 if broken else 0
 
 
-async def _say(arguments: argparse.Namespace) -> None:
+async def _say(arguments: argparse.Namespace) -> int:
     async with _open(arguments, create=True) as memory:
         id = await memory.add_turn(
             arguments.role,
@@ -68,29 +70,31 @@ async def _say(arguments: argparse.Namespace) -> None:
             session=arguments.session or "",
             speaker=arguments.speaker,
         )
-    _print(arguments, {"added": [id]}, [f"kept as {id}"])
+    return _print(arguments, {"added": [id]}, [f"kept as {id}"])
 
 
-async def _recall(arguments: argparse.Namespace) -> None:
+async def _recall(arguments: argparse.Namespace) -> int:
     async with _open(arguments) as memory:
         found = await memory.recall(
             arguments.prompt, session=arguments.session or "", tokens=arguments.tokens
         )
-    _print(arguments, found, recalled_lines(found))
+    return _print(arguments, found, recalled_lines(found))
 
 
-async def _turns(arguments: argparse.Namespace) -> None:
+async def _turns(arguments: argparse.Namespace) -> int:
     async with _open(arguments) as memory:
         found = await memory.turns(arguments.session)
-    _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
+    return _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
 
 
-def messages(source: str) -> list[Any]:
-    """Return the messages of a log: a JSON list, `{"messages": […]}`, or one a line.
+def messages(source: str) -> tuple[list[Any], list[str]]:
+    """Return the messages of a log, and why lines of it were left out.
+
+    A log is a JSON list, `{"messages": […]}`, or one message a line.
 
     Raises:
         UsageError: there is no such file.
-        BadDocument: it holds something else.
+        BadDocument: no line of it is a message.
     """
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
@@ -98,25 +102,31 @@ def messages(source: str) -> list[Any]:
     except OSError as exc:
         raise UsageError(f"{source} cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
-        raise BadDocument(f"{source} is no UTF-8: byte {exc.start}") from exc
+        raise BadDocument(f"{source} is not UTF-8: byte {exc.start}") from exc
     try:
         whole = json.loads(text)
     except ValueError:
-        return [
-            _message(line, n, source) for n, line in enumerate(text.splitlines(), 1) if line.strip()
-        ]
+        return _each_line(text, source)
     if isinstance(whole, Mapping):
         whole = next((whole[k] for k in ("messages", "conversations") if k in whole), [whole])
     if not isinstance(whole, list):
         raise BadDocument(f"{source} holds no list of messages")
-    return whole
+    return whole, []
 
 
-def _message(line: str, number: int, source: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as exc:
-        raise BadDocument(f"{source}, line {number} is no JSON: {exc}") from exc
+def _each_line(text: str, source: str) -> tuple[list[Any], list[str]]:
+    found: list[Any] = []
+    broken: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line))
+        except ValueError as exc:
+            broken.append(f"{source}, line {number} is not JSON: {exc}")
+    if broken and not found:
+        raise BadDocument(broken[0])
+    return found, broken
 
 
 def recalled_lines(found: Recalled) -> list[str]:
@@ -154,11 +164,12 @@ def _count(turns: Sequence[object]) -> str:
     return "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
 
 
-def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> None:
+def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> int:
     output.print_result(value, lines, as_json=arguments.json)
+    return 0
 
 
-_ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, None]]] = {
+_ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]] = {
     "add": _add,
     "say": _say,
     "recall": _recall,

@@ -73,6 +73,7 @@ async def add(arguments: Namespace) -> int:
                     update=arguments.update,
                     rebuild=arguments.rebuild,
                     glob=arguments.glob,
+                    follow_links=arguments.follow_links,
                     question=arguments.question or "",
                 )
             except BaseException:

@@ -74,6 +74,9 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
 def _add(commands: Any, common: argparse.ArgumentParser) -> None:
     add = commands.add_parser("add", parents=[common], help="read documents into the memory")
     _add_options(add)
+    add.add_argument(
+        "--follow-links", action="store_true", help="follow links that lead out of a folder"
+    )
     for more in (add_models, add_caps, add_tapes):
         more(add)
 

@@ -1,16 +1,19 @@
-"""EPUB with the standard library: a zip of XHTML files, in the order that its package file gives.
+"""EPUB: a zip of XHTML files, in the order that its package file gives.
 
 The kept library for it is under the AGPL, which an Apache-licensed project should not ask for.
 """
 
-import io
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from qrmem.errors import QrmemError
+from qrmem.text.budget import ByteBudget
 
 CONTAINER = "META-INF/container.xml"
 
@@ -20,46 +23,76 @@ class Book:
     """What an EPUB holds.
 
     Attributes:
-        chapters: path and content of each file of the spine, in reading order; its own table of
-            contents left out.
+        chapters: path and content of each file of the spine, in reading order and once; its own
+            table of contents left out.
         labels: path to title, from the table of contents.
-        missing: paths of the spine's files that the archive does not hold.
+        left_out: what could not be read, in words.
     """
 
     title: str
     chapters: tuple[tuple[str, bytes], ...]
     labels: Mapping[str, str]
-    missing: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
-def open_book(data: bytes) -> Book:
-    """Read an EPUB 2 or 3.
+def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
+    """Read an EPUB 2 or 3 as far as it is whole.
 
     Raises:
-        zipfile.BadZipFile, KeyError, ElementTree.ParseError, ValueError: it is none, or broken.
+        BadDocument: it unpacks to more than the budget has.
+        zipfile.BadZipFile, KeyError, ValueError: it is none, or its package file is broken.
     """
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        package = _package_path(archive)
-        root = ElementTree.fromstring(archive.read(package))
-        items = {e.get("id", ""): e for e in _below(root, "item")}
-        paths = {id: _path(package, item.get("href", "")) for id, item in items.items()}
-        contents = {id for id, item in items.items() if _is_contents(item)}
-        spine = [e.get("idref", "") for e in _below(root, "itemref")]
-        listed = [paths[id] for id in spine if id in items and id not in contents]
-        held = set(archive.namelist())
-        labels: dict[str, str] = {}
-        for id in contents:
-            labels = dict(_labels(archive, paths[id])) | labels
-        return Book(
-            title=next((_text(e) for e in _below(root, "title")), ""),
-            chapters=tuple((path, archive.read(path)) for path in listed if path in held),
-            labels=labels,
-            missing=tuple(path for path in listed if path not in held),
-        )
+    package = _package_path(archive, budget)
+    root = _parsed(budget.unpack(archive, package))
+    items = {e.get("id", ""): e for e in _below(root, "item")}
+    paths = {id: _path(package, item.get("href", "")) for id, item in items.items()}
+    contents = {id for id, item in items.items() if _is_contents(item)}
+    spine = [e.get("idref", "") for e in _below(root, "itemref")]
+    listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
+    left_out: list[str] = []
+    labels: dict[str, str] = {}
+    for id in sorted(contents):
+        data = _unpacked(archive, paths[id], budget, left_out)
+        labels = dict(_labels(data, paths[id])) | labels if data else labels
+    found = [(path, _unpacked(archive, path, budget, left_out)) for path in listed]
+    return Book(
+        title=next((_text(e) for e in _below(root, "title")), ""),
+        chapters=tuple((path, data) for path, data in found if data is not None),
+        labels=labels,
+        left_out=tuple(left_out),
+    )
 
 
-def _package_path(archive: zipfile.ZipFile) -> str:
-    for entry in _below(ElementTree.fromstring(archive.read(CONTAINER)), "rootfile"):
+def _unpacked(
+    archive: zipfile.ZipFile, path: str, budget: ByteBudget, left_out: list[str]
+) -> bytes | None:
+    """Return a file of the archive; one that is missing or broken is noted, and costs no other."""
+    try:
+        return budget.unpack(archive, path)
+    except QrmemError:
+        raise
+    except KeyError:
+        left_out.append(f"{path} (missing)")
+    except Exception:  # zlib and zipfile raise whatever a broken file makes them stumble over
+        left_out.append(f"{path} (broken)")
+    return None
+
+
+def _parsed(data: bytes) -> Element:
+    """Return the root of an XML file, mended where it is broken; entities stay unread.
+
+    Raises:
+        ValueError: there is no element in it.
+    """
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=True)
+    root: Element | None = etree.fromstring(data, parser) if data.strip() else None
+    if root is None:
+        raise ValueError("an XML file of it holds nothing")
+    return root
+
+
+def _package_path(archive: zipfile.ZipFile, budget: ByteBudget) -> str:
+    for entry in _below(_parsed(budget.unpack(archive, CONTAINER)), "rootfile"):
         if path := entry.get("full-path"):
             return path
     raise ValueError("its container names no package file")
@@ -70,9 +103,9 @@ def _is_contents(item: Element) -> bool:
     return is_nav or item.get("media-type") == "application/x-dtbncx+xml"
 
 
-def _labels(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
+def _labels(data: bytes, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and title of each entry of a table of contents: NCX, or the `nav` of EPUB 3."""
-    root = ElementTree.fromstring(archive.read(path))
+    root = _parsed(data)
     for point in _below(root, "navPoint"):
         source = next((e.get("src", "") for e in _below(point, "content")), "")
         yield _path(path, source), next((_text(e) for e in _below(point, "text")), "")
@@ -93,4 +126,4 @@ def _below(root: Element, name: str) -> Iterator[Element]:
 
 
 def _text(element: Element) -> str:
-    return " ".join("".join(element.itertext()).split())
+    return " ".join("".join(map(str, element.itertext())).split())

@@ -1,6 +1,7 @@
 """Files into documents: which kind a file is, its text, its title, its parts."""
 
 import re
+import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +10,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from qrmem.errors import BadDocument
+from qrmem.text.budget import ByteBudget
+from qrmem.text.code.ignore_rules import Sieve
 from qrmem.text.code.languages import CODE_KEY, language_of
-from qrmem.text.code.passing_over import Sieve
 from qrmem.text.decoding import decode
 from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
-from qrmem.text.hypertext import read_html
+from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Part
 
@@ -32,9 +34,9 @@ KINDS = {
 }
 """Suffix, in lower case, to kind; PDF and DOCX need the extra `files`."""
 
-_MARKDOWN_TITLE = re.compile(r"^# +(\S.*?)[ \t#]*$", re.MULTILINE)
+_MARKDOWN_TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
-_HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype html|<html)", re.IGNORECASE)
+_HTML = re.compile(r"(?:<\?xml[^<>]*>\s*)?<(?:!doctype )?html", re.IGNORECASE)
 _HEADER = 5_000
 
 
@@ -42,15 +44,22 @@ def read(path: str | Path) -> Document:
     """Read one file into a document without an id; its `source` is the path as given.
 
     Raises:
-        BadDocument: no such file, a folder, not readable, empty, binary, broken or encrypted.
+        BadDocument: no such file, a folder or a pipe, not readable, empty, binary, broken,
+            encrypted, or too large.
         MissingError: the kind of file needs the extra `files`.
     """
     place = Path(path)
     shown = normalise(str(path))
     if place.is_dir():
         raise BadDocument(f"{shown} is a folder, not a file")
+    budget = ByteBudget(shown)
     try:
-        data = place.read_bytes()
+        if not stat.S_ISREG(place.stat().st_mode):
+            raise BadDocument(
+                f"{shown} is a pipe or a device, not a file: use - for standard input"
+            )
+        with place.open("rb") as file:
+            data = budget.read(file)
     except FileNotFoundError:
         raise BadDocument(f"no such file: {shown}") from None
     except (OSError, ValueError) as exc:
@@ -63,18 +72,19 @@ def from_bytes(data: bytes, name: str) -> Document:
     """Read the content of a file; the suffix of its name tells the kind, else what it begins with.
 
     Raises:
-        BadDocument: empty, binary, broken or encrypted.
+        BadDocument: empty, binary, broken, encrypted, or too large.
         MissingError: the kind of file needs the extra `files`.
     """
     shown = normalise(name)
+    ByteBudget(shown).take(len(data))
     language = language_of(name)
     kind = "code" if language else KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
     if not data:
         raise BadDocument(f"{shown} is empty")
     if kind in ("pdf", "docx", "epub"):
-        from qrmem.text.packed import read_packed
+        from qrmem.text.binary_documents import read_binary
 
-        text, title, parts, extra = read_packed(kind, data, shown)
+        text, title, parts, extra = read_binary(kind, data, shown, ByteBudget(shown))
     else:
         text, title, parts, extra = _read_text(kind, data, shown)
     if not text.strip():
@@ -94,7 +104,7 @@ def _read_text(
 ) -> tuple[str, str, tuple[Part, ...], dict[str, str]]:
     decoded, encoding = decode(data, name)
     extra = {"encoding": encoding}
-    if kind == "html" or (not kind and _HTML.match(decoded)):
+    if kind == "html" or (not kind and _HTML.match(decoded[:_HEADER].lstrip())):
         return *read_html(decoded), extra
     text = normalise(decoded)
     if kind == "markdown":
@@ -105,7 +115,7 @@ def _read_text(
 
 def _title(kind: str, text: str) -> str:
     if kind == "markdown" and (heading := _MARKDOWN_TITLE.search(text)):
-        return heading[1]
+        return heading[1].rstrip(" \t#")
     head = text[:_HEADER]
     if "Project Gutenberg" in head and (line := _GUTENBERG_TITLE.search(head)):
         return line[1].strip()
@@ -122,6 +132,7 @@ def _kind(data: bytes) -> str:
 
 
 _OTHER = "of a kind that is not read"
+_OUTSIDE = "linked to from the folder but outside of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +152,20 @@ class Found:
         return iter(self.paths)
 
 
-def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
+def discover(
+    paths: Iterable[str | Path], glob: str | None = None, *, follow_links: bool = False
+) -> Found:
     """Return the files of files and folders; folders are searched to the bottom.
 
-    Hidden files and folders are passed over, links to folders too; of source code also what git
-    ignores, what is vendored or generated, and what is very large. A file given by itself is always
-    kept.
+    Hidden files and folders are passed over, links that lead out of the folder and links to folders
+    too; of source code also what git ignores, what is vendored or generated, and what is very
+    large. A file given by itself is always kept.
 
     Args:
         paths: files and folders.
         glob: pattern for what lies in a folder, by name (`*.txt`) or path (`letters/*.md`); without
             it, every suffix that can be read.
+        follow_links: whether links are followed wherever they lead.
 
     Raises:
         BadDocument: no such file or folder.
@@ -164,7 +178,9 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
         if not path.is_dir():
             kept.append(path)
             continue
-        below = sorted(_files(path), key=lambda file: file.relative_to(path).as_posix())
+        walk = _Walk(path.resolve(), follow_links)
+        below = sorted(walk.files(path), key=lambda file: file.relative_to(path).as_posix())
+        passed_over.update({_OUTSIDE: walk.outside} if walk.outside else {})
         wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
         sieve = Sieve(path)
         kept += [file for file in wanted if not (language_of(file) and sieve.reason(file))]
@@ -174,15 +190,42 @@ def discover(paths: Iterable[str | Path], glob: str | None = None) -> Found:
     return Found(tuple(kept), passed_over)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for entry in folder.iterdir():
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir():
-            if not entry.is_symlink():
-                yield from _files(entry)
-        elif entry.is_file():
-            yield entry
+@dataclass(slots=True)
+class _Walk:
+    """Goes through a folder.
+
+    Attributes:
+        outside: how many links were passed over because they lead out of the folder.
+    """
+
+    root: Path
+    follow_links: bool
+    outside: int = 0
+    _seen: set[Path] = field(default_factory=set)
+
+    def files(self, folder: Path) -> Iterator[Path]:
+        """Yield the files below a folder, each folder once."""
+        self._seen.add(folder.resolve())
+        for entry in folder.iterdir():
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and not self._is_followed(entry):
+                continue
+            if entry.is_dir():
+                if entry.resolve() not in self._seen:
+                    yield from self.files(entry)
+            elif entry.is_file():
+                yield entry
+
+    def _is_followed(self, link: Path) -> bool:
+        if self.follow_links:
+            return True
+        if not link.exists():
+            return False
+        if not link.resolve().is_relative_to(self.root):
+            self.outside += 1
+            return False
+        return link.is_file()  # a folder within the folder is read where it stands
 
 
 def _is_wanted(relative: PurePath, glob: str | None) -> bool:

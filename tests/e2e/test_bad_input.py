@@ -7,6 +7,7 @@ import time
 
 import pytest
 from e2e.conftest import Ran, Shell
+from unit.test_files import epub_file
 
 GOOD = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -227,3 +228,22 @@ def test_a_place_where_no_memory_can_be_made_is_named(qrmem: Shell) -> None:
         ran = qrmem("add", "a.txt", "--memory", place, "--quiet")
         assert ran.code in {2, 4}
         assert_one_line(ran, ran.code, place.split("/")[0])
+
+
+def test_what_is_broken_in_a_file_is_said_and_the_rest_is_read(qrmem: Shell) -> None:
+    qrmem.write("book.epub", epub_file(c1=""))
+    ran = qrmem("add", "book.epub")
+    assert ran.code == 1, ran.err
+    assert "OPS/text/c1.xhtml (no text)" in ran.out
+    assert "Gulls cried" in qrmem("search", "gulls").out
+
+
+def test_links_out_of_a_folder_are_followed_only_when_asked(qrmem: Shell) -> None:
+    qrmem.write("private.txt", GOOD)
+    qrmem.write("notes/own.txt", "Grace Hopper wrote a compiler.")
+    (qrmem.folder / "notes" / "link.txt").symlink_to(qrmem.folder / "private.txt")
+    ran = qrmem("add", "notes")
+    assert (ran.code, "outside" in ran.out) == (0, True)
+    assert qrmem("search", "Babbage", "--json").json == []
+    assert qrmem("add", "notes", "--follow-links").code == 0
+    assert qrmem("search", "Babbage", "--json").json

@@ -54,11 +54,18 @@ def test_a_list_of_messages_is_taken_from_standard_input(qrmem: Shell, form: obj
     assert len(ran.json["added"]) == 2
 
 
+def test_a_bad_line_does_not_cost_the_others(qrmem: Shell) -> None:
+    qrmem.write("log.jsonl", lines(LOG[:2]) + '{"role": "user", "conte\n' + lines(LOG[2:4]))
+    ran = qrmem("chat", "add", "log.jsonl")
+    assert (ran.code, ran.out) == (1, "4 turns kept\n")
+    assert "left out: log.jsonl, line 3 is not JSON" in ran.err
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{bad", "line 1 is no JSON"),
-        (b"\xff\xfe", "no UTF-8"),
+        (b"{bad", "line 1 is not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
         (b"3", "no list of messages"),
         (b'{"role": "user"}', "a message is"),
         (b'{"role": "user", "content": "x", "at": "noon"}', "is no time"),

@@ -13,7 +13,7 @@ from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
 from qrmem.retrieval.fragments.code_index import CodeIndex
-from qrmem.text.code.passing_over import LARGEST
+from qrmem.text.code.ignore_rules import LARGEST
 
 STORE = '''\
 """Keeping anchors."""

@@ -2,15 +2,18 @@
 
 import io
 import logging
+import os
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import docx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PdfWriter
+from pypdf import PageObject, PdfWriter
 
 from qrmem.errors import BadDocument, MissingError
 from qrmem.text.files import discover, from_bytes, read
@@ -88,13 +91,14 @@ PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" version="3.0">
 <spine><itemref idref="toc"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
 
 
-def epub_file(version: int = 3, without: str = "") -> bytes:
+def epub_file(version: int = 3, without: str = "", **changed: str | bytes) -> bytes:
+    """Two chapters and a table of contents; `changed` says by a file's stem what it holds."""
     toc = {
         2: 'href="toc" media-type="application/x-dtbncx+xml"',
         3: 'href="toc" media-type="application/xhtml+xml" properties="nav"',
     }[version]
     container = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
-    files = {
+    files: dict[str, str | bytes] = {
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": container,
         "OPS/book.opf": PACKAGE.format(toc=toc),
@@ -104,9 +108,10 @@ def epub_file(version: int = 3, without: str = "") -> bytes:
     }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for name, content in files.items():
+        for name, usual in files.items():
+            content = changed.get(Path(name).stem, usual)
             if name != without:
-                archive.writestr(name, content)
+                archive.writestr(name, content, 0 if name == "mimetype" else zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
@@ -303,7 +308,78 @@ def test_docx_headings_are_parts_and_tables_are_read(name: str) -> None:
 def test_a_chapter_that_is_missing_does_not_cost_the_book() -> None:
     document = from_bytes(epub_file(without="OPS/text/c1.xhtml"), "a.epub")
     assert "Gulls cried." in document.text
-    assert document.metadata["missing_chapters"] == "OPS/text/c1.xhtml"
+    assert document.metadata["left_out"] == "OPS/text/c1.xhtml (missing)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "left_out"),
+    [
+        ({"c1": ""}, "OPS/text/c1.xhtml (no text)"),
+        ({"c1": bytes(range(256)) * 40}, "OPS/text/c1.xhtml (no text)"),
+        ({"toc": ""}, ""),
+        ({"toc": "<nav><a href='text/c1.xhtml'>One &nbsp; <b></nav>"}, ""),
+        ({"without": "OPS/toc"}, "OPS/toc (missing)"),
+        ({"book": PACKAGE.format(toc='href="toc"').replace("Salt and", "Salt&nbsp;and <b>")}, ""),
+    ],
+)
+def test_one_broken_part_does_not_cost_the_book(changed: dict[str, Any], left_out: str) -> None:
+    document = from_bytes(epub_file(**changed), "a.epub")
+    assert "Gulls cried." in document.text
+    assert str(document.metadata.get("left_out", "")) == left_out
+
+
+def test_a_chapter_whose_bytes_are_damaged_does_not_cost_the_book() -> None:
+    data = bytearray(epub_file(c1="<p>" + "".join(f"Wave {n} rose. " for n in range(900))))
+    at = data.index(b"OPS/text/c1.xhtml") + 200
+    data[at : at + 50] = bytes(50)
+    document = from_bytes(bytes(data), "a.epub")
+    assert "Gulls cried." in document.text
+    assert document.metadata["left_out"] == "OPS/text/c1.xhtml (broken)"
+
+
+def test_a_page_whose_stream_is_broken_does_not_cost_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_page = PageObject.extract_text
+
+    def stumble(page: PageObject) -> str:
+        if page.page_number == 1:
+            raise KeyError("/Font")
+        return read_page(page)
+
+    monkeypatch.setattr(PageObject, "extract_text", stumble)
+    document = from_bytes(pdf("One.", "Two.", "Three."), "a.pdf")
+    assert document.text == "One.\n\nThree."
+    assert document.metadata["left_out"] == "page 2 (broken)"
+
+
+def test_a_chapter_that_is_listed_often_is_read_once() -> None:
+    many = '<itemref idref="b"/>' * 50_000
+    package = PACKAGE.format(toc='href="toc"').replace('<itemref idref="b"/>', many)
+    long = "<p>It rose and rose.</p>" * 5_000
+    tracemalloc.start()
+    document = from_bytes(epub_file(book=package, c1=long), "a.epub")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert document.text.count("It rose and rose.") == 5_000
+    assert peak < 60_000_000
+
+
+@pytest.mark.parametrize("name", ["a.epub", "a.docx"])
+def test_what_unpacks_to_more_than_a_document_may_hold_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qrmem.text.budget.ByteBudget.__init__.__defaults__", (1_000_000,))
+    zeros = "0" * 3_000_000
+    data = epub_file(c1=zeros)
+    if name == "a.docx":
+        out = io.BytesIO(docx_file())
+        with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("word/zeros.xml", zeros)
+        data = out.getvalue()
+    assert len(data) < 100_000
+    with pytest.raises(BadDocument, match="split it into several files"):
+        from_bytes(data, name)
 
 
 def test_front_matter_gives_title_and_metadata_and_is_no_text() -> None:
@@ -367,7 +443,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.Mon
     bomb = zipfile.ZipInfo("word/document.xml")
     bomb.file_size = 2**40
     monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda self: [bomb])
-    with pytest.raises(BadDocument, match="unpacks to more"):
+    with pytest.raises(BadDocument, match="holds more than 100 MB"):
         from_bytes(docx_file(), "a.docx")
 
 
@@ -428,6 +504,33 @@ def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
         ("*.pdf", []),
     ]:
         assert [p.relative_to(tmp_path).as_posix() for p in discover([tmp_path], glob)] == names
+
+
+def test_links_that_leave_the_folder_are_passed_over_and_counted(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "notes", tmp_path / "private"
+    for place in (folder / "sub", outside):
+        place.mkdir(parents=True)
+        (place / "a.txt").write_text("text", encoding="utf-8")
+    (folder / "secret.txt").symlink_to(outside / "a.txt")
+    (folder / "secrets").symlink_to(outside)
+    (folder / "same.txt").symlink_to(folder / "sub" / "a.txt")
+    (folder / "nowhere.txt").symlink_to(tmp_path / "none")
+    (folder / "sub" / "up").symlink_to(folder)
+
+    def names(*, follow_links: bool) -> list[str]:
+        found = discover([folder], follow_links=follow_links)
+        return [path.relative_to(folder).as_posix() for path in found]
+
+    assert names(follow_links=False) == ["same.txt", "sub/a.txt"]
+    assert discover([folder]).passed_over == {"linked to from the folder but outside of it": 2}
+    followed = ["same.txt", "secret.txt", "secrets/a.txt", "sub/a.txt"]
+    assert names(follow_links=True) == followed
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(BadDocument, match="is a pipe or a device"):
+        read(tmp_path / "pipe.txt")
 
 
 def test_a_file_given_by_itself_is_kept_whatever_its_name(tmp_path: Path) -> None:

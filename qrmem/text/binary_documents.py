@@ -4,30 +4,31 @@ import io
 import logging
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from qrmem.errors import BadDocument, MissingError, QrmemError
+from qrmem.text.budget import LEFT_OUT, ByteBudget
 from qrmem.text.decoding import decode
 from qrmem.text.epub import open_book
-from qrmem.text.hypertext import read_html
+from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise
 from qrmem.types import Part
 
 Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
 """Text, title, parts, metadata."""
 
-_LARGEST = 2**31
+_SHOWN = 10
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
-def read_packed(kind: str, data: bytes, name: str) -> Reading:
+def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Reading:
     """Read a file of kind `pdf`, `docx` or `epub`.
 
     Raises:
-        BadDocument: broken, encrypted, or without text.
+        BadDocument: broken, encrypted, without text, or of more bytes than the budget has.
         MissingError: the extra `files` is not installed.
     """
     package, reader = _READERS[kind]
@@ -39,7 +40,7 @@ def read_packed(kind: str, data: bytes, name: str) -> Reading:
         )
     try:
         with _silenced():
-            return reader(data, name)
+            return reader(data, budget)
     except QrmemError:
         raise
     except Exception as exc:  # the libraries raise whatever a broken file makes them stumble over
@@ -64,25 +65,40 @@ def _silenced() -> Iterator[None]:
         logger.removeHandler(nowhere)
 
 
-def _pdf(data: bytes, name: str) -> Reading:
+def _pdf(data: bytes, budget: ByteBudget) -> Reading:
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not _opens(reader):
-        raise BadDocument(f"{name} is encrypted: save it without its password")
+        raise BadDocument(f"{budget.name} is encrypted: save it without its password")
     pages: list[tuple[str, str]] = []
-    broken: list[str] = []
+    left_out: list[str] = []
     for number, page in enumerate(reader.pages, 1):
         try:
-            pages.append((f"page {number}", normalise(page.extract_text()).strip()))
+            found = normalise(page.extract_text()).strip()
         except Exception:  # one broken page must not cost the others
-            broken.append(str(number))
+            left_out.append(f"page {number} (broken)")
+            continue
+        budget.take(len(found))
+        pages.append((f"page {number}", found))
     text, parts = _joined(pages)
     if not text:
-        raise BadDocument(f"{name} has no text in it, perhaps scanned pages: run OCR on it first")
-    title = reader.metadata.title if reader.metadata else ""
-    extra = {"unreadable_pages": ", ".join(broken)} if broken else {}
-    return text, _line(title), parts, extra
+        raise BadDocument(
+            f"{budget.name} has no text in it, perhaps scanned pages: run OCR on it first"
+        )
+    return text, _title_of(reader), parts, _noted(left_out)
+
+
+def _title_of(reader: Any) -> str:
+    try:
+        return _line(reader.metadata.title if reader.metadata else "")
+    except Exception:  # nor must a broken title
+        return ""
+
+
+def _noted(left_out: Sequence[str]) -> dict[str, str]:
+    shown = [*left_out[:_SHOWN], f"{len(left_out) - _SHOWN} more"]
+    return {LEFT_OUT: ", ".join(shown if len(left_out) > _SHOWN else left_out)} if left_out else {}
 
 
 def _opens(reader: Any) -> bool:
@@ -93,11 +109,13 @@ def _opens(reader: Any) -> bool:
         return False
 
 
-def _docx(data: bytes, name: str) -> Reading:
+def _docx(data: bytes, budget: ByteBudget) -> Reading:
     import docx
     from docx.table import Table
 
-    _check_size(data, name)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        # The library unpacks every entry once, and none beyond the size that the archive states.
+        budget.take(sum(entry.file_size for entry in archive.infolist()))
     document = docx.Document(io.BytesIO(data))
     blocks: list[tuple[str, str]] = []
     for block in document.iter_inner_content():
@@ -118,19 +136,23 @@ def _rows(table: Any) -> Iterator[str]:
         yield "\t".join(" ".join(cell.text.split()) for cell in cells)
 
 
-def _epub(data: bytes, name: str) -> Reading:
-    _check_size(data, name)
-    book = open_book(data)
+def _epub(data: bytes, budget: ByteBudget) -> Reading:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        book = open_book(archive, budget)
     chapters: list[tuple[str, str]] = []
+    left_out = list(book.left_out)
     for path, content in book.chapters:
-        text, title, parts = read_html(decode(content, path)[0])
+        try:
+            text, title, parts = read_html(decode(content, path)[0])
+        except BadDocument:
+            left_out.append(f"{path} (no text)")
+            continue
         chapters.append((book.labels.get(path) or (parts[0].label if parts else "") or title, text))
     text, parts = _joined(chapters)
     if not text:
-        why = "the files of its chapters are missing" if book.missing else "its spine is empty"
-        raise BadDocument(f"{name} holds no text: {why}")
-    extra = {"missing_chapters": ", ".join(book.missing)} if book.missing else {}
-    return text, _line(book.title), parts, extra
+        why = "its chapters are missing or broken" if left_out else "its spine is empty"
+        raise BadDocument(f"{budget.name} holds no text: {why}")
+    return text, _line(book.title), parts, _noted(left_out)
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
@@ -148,18 +170,11 @@ def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
     return "\n\n".join(texts), tuple(parts)
 
 
-def _check_size(data: bytes, name: str) -> None:
-    """Refuse an archive that unpacks to more than could be a text."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > _LARGEST:
-            raise BadDocument(f"{name} unpacks to more than 2 GiB: that is no text")
-
-
 def _line(title: object) -> str:
     return " ".join(normalise(str(title or "")).split())
 
 
-_READERS: dict[str, tuple[str, Callable[[bytes, str], Reading]]] = {
+_READERS: dict[str, tuple[str, Callable[[bytes, ByteBudget], Reading]]] = {
     "pdf": ("pypdf", _pdf),
     "docx": ("docx", _docx),
     "epub": ("zipfile", _epub),

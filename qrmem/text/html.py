@@ -1,8 +1,11 @@
 """Readable text of an HTML page: blocks become paragraphs, what is not for readers goes."""
 
 import re
-from collections.abc import Set
-from html.parser import HTMLParser
+from collections.abc import Mapping
+from html import unescape
+from typing import Any
+
+from lxml import etree
 
 from qrmem.text.normalise import normalise
 from qrmem.types import Part
@@ -18,31 +21,41 @@ _PARAGRAPHS = frozenset(_BLOCKS.split())
 _LINES = frozenset(["br", "li", "tr", "option"])
 _CELLS = frozenset(["td", "th"])
 _SPACE = re.compile(r"[ \t\n\r\f]+")
+_OPENING = re.compile(rf"<({'|'.join(sorted(_SKIPPED))})\b[^<>]*>", re.IGNORECASE)
+_ENDING = re.compile(rf"</({'|'.join(sorted(_SKIPPED))})\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
+_CHUNK = 32_768
+"""Characters between two looks at how deep the elements are nested."""
+_DEEPEST = 2_000
+"""Elements within one another from which on a page is no page for readers; ways up through them are
+long, so that reading it would take a time that grows with its square."""
 
 
-class _Reader(HTMLParser):
-    """Reads one page.
+class _Reader:
+    """Collects what one page says, told its elements and texts one after the other.
 
     Attributes:
-        open: skipped elements whose end has not come.
+        deepest: how many elements were ever open at once.
     """
 
-    def __init__(self, skipped: Set[str]) -> None:
-        super().__init__(convert_charrefs=True)
-        self._not_read = skipped
+    def __init__(self) -> None:
+        self._depth = self.deepest = 0
         self.title = ""
         self.paragraphs: list[str] = []
         self.headings: list[tuple[int, int, str]] = []
         self._line: list[str] = []
         self._lines: list[str] = []
-        self.open: list[str] = []
+        self._skipping: list[str] = []
         self._level = 0
         self._preformatted = 0
         self._in_title = False
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in self._not_read:
-            self.open.append(tag)
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._depth += 1
+        self.deepest = max(self.deepest, self._depth)
+        if tag in _SKIPPED:
+            self._skipping.append(tag)
         elif tag in _PARAGRAPHS:
             self.end_paragraph()
         elif tag in _LINES:
@@ -51,18 +64,15 @@ class _Reader(HTMLParser):
         elif tag in _CELLS:
             self._line += ["\t"] if self._line else []
         self._preformatted += tag == "pre"
-        self._in_title = tag == "title" and not self.open
+        self._in_title = tag == "title" and not self._skipping
         if tag in ("h1", "h2"):
             self._level = int(tag[1])
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in self._not_read:
-            self.handle_starttag(tag, attrs)
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.open:
-            del self.open[self.open.index(tag) :]
+    def end(self, tag: str) -> None:
+        """An element ends, whether the page says so or not."""
+        self._depth -= 1
+        if tag in self._skipping:
+            del self._skipping[self._skipping.index(tag) :]
         elif tag in _PARAGRAPHS:
             self.end_paragraph()
         if tag == "pre" and self._preformatted:
@@ -71,16 +81,17 @@ class _Reader(HTMLParser):
             self._level = 0
         self._in_title = self._in_title and tag != "title"
 
-    def handle_data(self, data: str) -> None:
+    def data(self, data: str) -> None:
+        """A piece of text."""
         if self._in_title:
             self.title = self.title or normalise(" ".join(data.split()))
-        elif not self.open and self._preformatted:
+        elif not self._skipping and self._preformatted:
             first, *others = data.split("\n")
             self._line.append(first)
             for other in others:
                 self._end_line()
                 self._line.append(other)
-        elif not self.open:
+        elif not self._skipping:
             self._line.append(_SPACE.sub(" ", data))
 
     def end_paragraph(self) -> None:
@@ -93,6 +104,10 @@ class _Reader(HTMLParser):
                 self.headings.append((len(self.paragraphs), self._level, " ".join(text.split())))
             self.paragraphs.append(text)
         self._lines = []
+
+    def close(self) -> None:
+        """The page ends."""
+        self.end_paragraph()
 
     def _end_line(self) -> None:
         line = "".join(self._line)
@@ -112,9 +127,7 @@ def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
     missing: the rest of the page isn't lost with them. The title is that of the page, else its
     first `h1`, else "".
     """
-    reader = _read(page, _SKIPPED)
-    if reader.open:
-        reader = _read(page, _SKIPPED - set(reader.open))
+    reader = _read(_without_openings(page))
     starts, place = [], 0
     for paragraph in reader.paragraphs:
         starts.append(place)
@@ -124,9 +137,32 @@ def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
     return "\n\n".join(reader.paragraphs), reader.title or first, parts
 
 
-def _read(page: str, skipped: Set[str]) -> _Reader:
-    reader = _Reader(skipped)
-    reader.feed(page)
+def _without_openings(page: str) -> str:
+    """Return the page without the tags that begin a skipped element which never ends."""
+    last = {match[1].lower(): match.start() for match in _ENDING.finditer(page)}
+
+    def kept(match: re.Match[str]) -> str:
+        is_closed = match.start() < last.get(match[1].lower(), -1) or match[0].endswith("/>")
+        return match[0] if is_closed else ""
+
+    return _OPENING.sub(kept, page)
+
+
+def _read(page: str) -> _Reader:
+    reader = _Reader()
+    target: Any = reader  # the stubs know other names for a target's arguments
+    parser = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
+    for at in range(0, len(page), _CHUNK):
+        parser.feed(page[at : at + _CHUNK].encode("utf-8", "replace"))
+        if reader.deepest > _DEEPEST:
+            return _text_alone(page)
+    parser.close()
+    return reader
+
+
+def _text_alone(page: str) -> _Reader:
+    """Read a page that is nested beyond reason: what stands between its tags."""
+    reader = _Reader()
+    reader.data(unescape(_TAG.sub(" ", page)))
     reader.close()
-    reader.end_paragraph()
     return reader
