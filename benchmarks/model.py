@@ -28,7 +28,7 @@ import qrmem
 from benchmarks.frame import Figure
 from qrmem.answering.local import LocalReasoner
 from qrmem.graph.segmenting import cut
-from qrmem.llm.chat import open_chat
+from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
@@ -124,7 +124,7 @@ async def layer(url: str, calls: int) -> tuple[float, int]:
     def nowhere(record: CallRecord) -> None:
         """Take a record as a store does."""
 
-    async with open_chat(settings) as chat:
+    async with Chat(settings) as chat:
         meter = Meter(
             chat,
             run="r",

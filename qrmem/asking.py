@@ -13,7 +13,7 @@ from qrmem.agents.strategies import require_strategy
 from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.llm.caps import Caps
+from qrmem.llm.budget import Caps
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.session import Models, Session

@@ -15,7 +15,7 @@ from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.ingest_state import IngestState
 from qrmem.inspect import low_yields
-from qrmem.llm.caps import Caps
+from qrmem.llm.budget import Caps
 from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.retrieval.keeping import Keeper
 from qrmem.session import Models, Run, measured
@@ -263,7 +263,7 @@ class Adder:
     def _trust(self, states: Counter[str]) -> None:
         """Have more patience with a model if some of a document was read before."""
         if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
-            self._run.meter.trust.prove()
+            self._run.meter.breaker.prove()
 
     def _checked_cut(self, name: str, document: Document) -> list[Segment]:
         if segments := self._cut(name, document):

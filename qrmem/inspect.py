@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore, NameRow
-from qrmem.llm.account import usage
-from qrmem.llm.sums import By, usage_by
+from qrmem.llm.usage import By, usage, usage_by
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import normalise_name, split_key
 from qrmem.types import (

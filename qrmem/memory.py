@@ -14,8 +14,8 @@ from qrmem import inspect, observability
 from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
-from qrmem.llm.caps import CapOptions
-from qrmem.llm.sums import By
+from qrmem.llm.budget import CapOptions
+from qrmem.llm.usage import By
 from qrmem.session import Session, caps_of, check_embedder, reembed
 from qrmem.sources import Source
 from qrmem.types import (
@@ -317,7 +317,7 @@ class Memory:
         What was made of them stays, and so do descriptions that a model folded. A question that is
         asked again and a failed segment are then paid for again.
         """
-        from qrmem.llm.caching import is_reply_key
+        from qrmem.llm.cache import is_reply_key
 
         session = self._session
         session.require_writable()

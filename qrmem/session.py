@@ -14,11 +14,10 @@ from qrmem.errors import EmbedderMismatch, NotFound, StoreUnavailable, UsageErro
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.inspect import has_metadata
-from qrmem.llm.account import Account, Phase
-from qrmem.llm.caps import CapOptions, Caps
+from qrmem.llm.budget import Budget, CapOptions, Caps, Phase
 from qrmem.llm.embedders import default_embedder, open_embedder
 from qrmem.llm.prices import prices_of
-from qrmem.llm.tokenizers import Remembering, open_tokenizer
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import (
     CallRecord,
     ChatModel,
@@ -34,7 +33,7 @@ from qrmem.types import (
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
     from qrmem.llm.meter import Meter
-    from qrmem.llm.opening import OpenedChat
+    from qrmem.llm.routing import OpenedChat
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.fragments.code_index import CodeIndex
     from qrmem.retrieval.searcher import Searcher
@@ -358,14 +357,14 @@ class Run:
     Attributes:
         meter: of the chat model; `None` for the local reasoner.
         calls: those that are not yet in the store.
-        account: of everything that the run uses.
-        embedder: of the namespace, on the same account.
+        budget: of everything that the run uses.
+        embedder: of the namespace, in the same budget.
     """
 
     reasoner: Reasoner
     meter: "Meter | None"
     calls: list[CallRecord]
-    account: Account
+    budget: Budget
     embedder: Embedder | None
 
     def take(self, segment_id: str) -> list[CallRecord]:
@@ -377,7 +376,7 @@ class Run:
     @property
     def usage(self) -> Usage:
         """What the run has used so far."""
-        return self.account.usage()
+        return self.budget.usage()
 
 
 def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
@@ -416,13 +415,13 @@ class Models:
         Args:
             chat: what the settings name; or a chat model that somebody else opened, and closes.
         """
-        from qrmem.llm.opening import OpenedChat
+        from qrmem.llm.routing import OpenedChat
 
         self.settings = settings
         self.info = info
         self.embedder = embedder
         self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
-        self.counter: Tokenizer = Remembering(open_tokenizer(settings.tokenizer))
+        self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
         self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
         self._prices = prices_of(settings)
@@ -431,7 +430,7 @@ class Models:
     @classmethod
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
         """Open what the settings name; a model is not called yet."""
-        from qrmem.llm.opening import open_models
+        from qrmem.llm.routing import open_models
 
         chat = open_models(settings, stage_names())
         embedder = recorded_embedder(info, settings)
@@ -490,8 +489,8 @@ class Models:
             "keeps_records": self.keeps_records,
         }
         if self._chat is None:
-            account = Account(price_of=self._prices.of, **books)
-            return Run(self._local(account), None, calls, account, self._counted(account))
+            budget = Budget(price_of=self._prices.of, **books)
+            return Run(self._local(budget), None, calls, budget, self._counted(budget))
         from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
@@ -505,27 +504,27 @@ class Models:
             listener=listener,
             is_watched=is_watched,
         )
-        return Run(reasoner, meter, calls, meter.account, self._counted(meter.account))
+        return Run(reasoner, meter, calls, meter.budget, self._counted(meter.budget))
 
-    def _local(self, account: Account) -> Reasoner:
+    def _local(self, budget: Budget) -> Reasoner:
         from qrmem.answering.local import LocalReasoner
 
         return LocalReasoner(
             self.counter,
             questions_per_600=self.settings.questions,
             reserve=self.settings.reserve,
-            check=account.check,
+            check=budget.check,
         )
 
-    def _counted(self, account: Account) -> Embedder | None:
-        """Return the embedder on the account of a run."""
+    def _counted(self, budget: Budget) -> Embedder | None:
+        """Return the embedder in the budget of a run."""
         if self.embedder is None:
             return None
-        return counted_embedder(self.embedder, account, self.counter)
+        return counted_embedder(self.embedder, budget, self.counter)
 
     def _cached(self, aside: Aside | None) -> Callable[[ChatModel], ChatModel]:
         """Return what keeps the replies of a chat model in the store."""
-        from qrmem.llm.caching import CachedChat
+        from qrmem.llm.cache import CachedChat
 
         async def keep(
             key: str,
@@ -545,8 +544,8 @@ class Models:
         return await self._store.cached(self.info.name, key)
 
 
-def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -> Embedder:
-    """Return an embedder on the account of a run.
+def counted_embedder(embedder: Embedder, budget: Budget, counter: Tokenizer) -> Embedder:
+    """Return an embedder in the budget of a run.
 
     Raises:
         UsageError: money is capped, and its price is not known.
@@ -555,8 +554,8 @@ def counted_embedder(embedder: Embedder, account: Account, counter: Tokenizer) -
 
     kind, _, model = embedder.name.partition(":")
     if kind == "openai":
-        account.require_prices([model])
-    return CountedEmbedder(embedder, account, counter)
+        budget.require_prices([model])
+    return CountedEmbedder(embedder, budget, counter)
 
 
 def stage_names() -> list[str]:
@@ -577,7 +576,7 @@ async def reembed(
     from qrmem.agents.embedding import embed_segments
 
     calls: list[CallRecord] = []
-    account = Account(
+    budget = Budget(
         run=uuid.uuid4().hex[:12],
         phase="construction",
         caps=caps,
@@ -587,7 +586,7 @@ async def reembed(
     )
     embedder = open_embedder(name, settings)
     if embedder is not None:
-        embedder = counted_embedder(embedder, account, open_tokenizer(settings.tokenizer))
+        embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
     try:
         info = await store.namespace(ns)
         if info is not None and info.embedder != name:

@@ -106,11 +106,11 @@ async def _store(settings: Settings) -> Finding:
 async def _model(settings: Settings) -> Finding:
     if not settings.model:
         return Finding("chat model", True, "none set: the local reasoner reads and answers")
-    from qrmem.llm.chat import open_chat
+    from qrmem.llm.chat import Chat
     from qrmem.types import ChatRequest, Message
 
     try:
-        chat = open_chat(settings)
+        chat = Chat(settings)
         request = ChatRequest((Message("user", "Answer with the word: ready"),), max_tokens=8)
         reply = await chat.complete(request)
         return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
@@ -122,13 +122,11 @@ async def _probed(settings: Settings) -> list[Finding]:
     """Say what works with a chat model, and at what yield."""
     if not settings.model:
         return [Finding("chat model", False, "none named: qrmem doctor --model M", 2)]
-    from qrmem.llm.chat import open_chat
-    from qrmem.llm.negotiation import forget
+    from qrmem.llm.chat import Chat
     from qrmem.llm.probe import probe
 
-    forget()
     try:
-        async with open_chat(settings) as chat:
+        async with Chat(settings) as chat:
             found = await probe(chat)
             where = chat.address
     except QrmemError as exc:

@@ -194,7 +194,7 @@ def _options(
     arguments: Namespace, settings: "Settings", progress: "Progress", chat: "ChatModel | None"
 ) -> "RunOptions":
     from qrmem.eval.running import RunOptions
-    from qrmem.llm.caps import Caps
+    from qrmem.llm.budget import Caps
 
     together = settings.concurrency if settings.model else 1
     return RunOptions(
@@ -216,15 +216,15 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
     """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
     replay, record = arguments.replay or settings.replay, arguments.record or settings.record
     if replay:
-        from qrmem.llm.cassette import Player
+        from qrmem.llm.recorder import Replayer
 
-        yield Player(Path(replay))
+        yield Replayer(Path(replay))
     elif record:
-        from qrmem.llm.cassette import Tape
-        from qrmem.llm.chat import open_chat
+        from qrmem.llm.chat import Chat
+        from qrmem.llm.recorder import Recorder
 
-        async with open_chat(settings) as chat:
-            with Tape(Path(record), chat) as tape:
+        async with Chat(settings) as chat:
+            with Recorder(Path(record), chat) as tape:
                 yield tape.recording(chat)
     else:
         yield None

@@ -15,10 +15,11 @@ from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.llm.caps import Caps, Price
+from qrmem.llm.budget import Caps, Price
+from qrmem.llm.chat import Call
 from qrmem.llm.embedders import default_embedder, open_embedder
-from qrmem.llm.exchange import Exchange, Form
 from qrmem.llm.meter import Meter
+from qrmem.llm.negotiation import Form
 from qrmem.llm.prices import load_prices
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.session import Models, Run, new_namespace
@@ -60,13 +61,13 @@ class SharedModel(Meter):
         self._behind = chat
         self.is_priced = price is not None
 
-    async def send(self, exchange: Exchange) -> ChatReply:
-        """Send an exchange onward as one of the run's own: the item's meter counts it as well."""
-        own = replace(exchange, is_booked=False, unwritten=[])
+    async def send(self, call: Call) -> ChatReply:
+        """Send a call onward as one of the run's own: the item's meter counts it as well."""
+        own = replace(call, is_booked=False, unwritten=[])
         try:
             return await super().send(own)
         finally:
-            exchange.sent, exchange.options, exchange.allowed = own.sent, own.options, own.allowed
+            call.sent, call.dialect = own.sent, own.dialect
 
     @property
     def address(self) -> str:
@@ -257,9 +258,9 @@ def resolved(settings: Settings) -> Settings:
 
 
 def _opened(settings: Settings, stack: AsyncExitStack) -> ChatModel:
-    from qrmem.llm.chat import open_chat
+    from qrmem.llm.chat import Chat
 
-    chat = open_chat(settings)
+    chat = Chat(settings)
     stack.push_async_callback(chat.aclose)
     return chat
 

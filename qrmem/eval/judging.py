@@ -14,7 +14,7 @@ from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RunFolder, runs_in, written
 from qrmem.eval.runner import together
 from qrmem.eval.running import RunOptions
-from qrmem.llm.caps import Amount
+from qrmem.llm.budget import Amount
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue, fenced

@@ -14,8 +14,8 @@ from qrmem.config import Settings
 from qrmem.eval.records import Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
-from qrmem.llm.meter import usage
 from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.llm.usage import usage
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.session import Models

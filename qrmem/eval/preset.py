@@ -20,7 +20,7 @@ from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.runner import RunStats
 from qrmem.eval.running import PreparedRun, RunOptions, RunSpec, prepared, run_made
-from qrmem.llm.caps import Amount, Caps
+from qrmem.llm.budget import Amount, Caps
 
 Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Model to system's label to part to metric to the paper's number."""

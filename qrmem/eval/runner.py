@@ -11,7 +11,7 @@ from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import WHOLE, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import System
 from qrmem.eval.run_folder import RunFolder
-from qrmem.llm.caps import Amount
+from qrmem.llm.budget import Amount
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
 from qrmem.prompts import catalogue, fenced

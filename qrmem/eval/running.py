@@ -24,7 +24,7 @@ from qrmem.eval.registry import System, needs, parse, ranks
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.runner import RunStats, run
 from qrmem.eval.statistics import sample, sample_digest
-from qrmem.llm.caps import Caps
+from qrmem.llm.budget import Caps
 from qrmem.types import ChatModel, Embedder, Event, Listener
 
 

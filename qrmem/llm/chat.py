@@ -1,19 +1,83 @@
-"""Opens a chat model behind an OpenAI-compatible server, with its layers in order."""
+"""A chat model behind an OpenAI-compatible server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Self
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.llm.endpoint import Endpoint, endpoint
-from qrmem.llm.exchange import Exchange, Form, Gauge, Sender
-from qrmem.llm.limiter import Limiter
-from qrmem.llm.negotiation import Abilities, Negotiation, abilities
-from qrmem.llm.pace import Pace
-from qrmem.llm.retrying import Retries, Retrying
-from qrmem.llm.transport import OpenAITransport
-from qrmem.types import ChatReply, ChatRequest, Listener
+from qrmem.llm.client import Client
+from qrmem.llm.endpoint import endpoint
+from qrmem.llm.failures import Rejected, Transient
+from qrmem.llm.negotiation import Dialect, Form, Negotiation
+from qrmem.llm.pacing import AdaptiveConcurrency, RateLimiter
+from qrmem.llm.replies import is_clean
+from qrmem.llm.retry import Retries
+from qrmem.llm.streaming import Fields
+from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Event, Listener
+
+if TYPE_CHECKING:
+    from qrmem.llm.meter import Meter
+
+_PATH = "/chat/completions"
+_CHARACTERS = 3
+"""Characters of a token, on the safe side, for what a server allows in a minute."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call on its way: what to send, for whom, and what has become of it so far.
+
+    Attributes:
+        meter: reserves what each request may cost, or `None`.
+        listener: of the run that it belongs to, or `None`.
+        dialect: of the next request.
+        sent: requests that went to the server.
+        began: when, by the event loop's clock.
+        is_booked: whether the meter has counted it.
+        unwritten: its record, once it is booked, until it is in a store: whoever keeps the reply
+            there writes it in the same transaction, so that nothing is kept that was not paid for.
+    """
+
+    request: ChatRequest
+    meter: "Meter | None" = None
+    listener: Listener | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    sent: int = 0
+    began: float = 0.0
+    is_booked: bool = False
+    unwritten: list[CallRecord] = field(default_factory=list)
+
+
+async def send(chat: ChatModel, call: Call) -> ChatReply:
+    """Send a call through a chat model, whether it is one of ours or not."""
+    if hasattr(chat, "send"):
+        reply: ChatReply = await chat.send(call)
+        return reply
+    return await admitted(call, lambda: chat.complete(call.request))
+
+
+async def admitted(call: Call, post: Callable[[], Awaitable[ChatReply]]) -> ChatReply:
+    """Send one request, once the run's meter has reserved what it may cost."""
+    if call.meter is not None:
+        return await call.meter.admit(call, post)
+    call.sent += 1
+    return await post()
+
+
+def models_of(chat: ChatModel) -> Sequence[str]:
+    """Return the names of all models behind a chat model."""
+    return getattr(chat, "models", None) or (chat.name,)
+
+
+def model_for(chat: ChatModel, stage: str) -> str:
+    """Return the name of the model that a stage is sent to."""
+    route = getattr(chat, "model_for", None)
+    return str(route(stage)) if route else chat.name
 
 
 class Chat:
@@ -21,17 +85,34 @@ class Chat:
 
     def __init__(
         self,
-        name: str,
-        where: Endpoint,
-        layers: Sender,
-        known: Abilities,
-        transport: OpenAITransport,
+        settings: Settings,
+        listener: Listener | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._name = name
-        self._endpoint = where
-        self._layers = layers
-        self._known = known
-        self._transport = transport
+        """Take what the settings name; nothing is sent and nothing heavy imported yet.
+
+        Args:
+            listener: hears of retries.
+            sleep: how to wait between two tries.
+
+        Raises:
+            UsageError: no model is named, or the base URL is none.
+            MissingError: the service needs a key and there is none.
+        """
+        if not settings.model:
+            raise UsageError("no chat model is named: set QRMEM_MODEL or --model")
+        self._name = settings.model
+        self._endpoint = endpoint(settings)
+        self._listener = listener
+        self._sleep = sleep
+        self._negotiation = Negotiation()
+        self._retries = Retries(settings.retries, sleep=sleep)
+        self._rate = RateLimiter(
+            requests=settings.requests_per_minute, tokens=settings.tokens_per_minute
+        )
+        self._places = AdaptiveConcurrency(settings.concurrency)
+        self._client = Client(self._endpoint, _PATH, settings.model, settings.timeout)
 
     @property
     def name(self) -> str:
@@ -46,7 +127,7 @@ class Chat:
     @property
     def form(self) -> Form:
         """The strictest output form that is known to be taken."""
-        return self._known.options.form
+        return self._negotiation.dialect.form
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request.
@@ -56,15 +137,96 @@ class Chat:
             ContextExceeded: the prompt is longer than the model's context.
             ModelUnavailable: no answer after all retries.
         """
-        return await self.send(Exchange(request))
+        return await self.send(Call(request))
 
-    async def send(self, exchange: Exchange) -> ChatReply:
-        """Send one exchange through the layers."""
-        return await self._layers.send(exchange)
+    async def send(self, call: Call) -> ChatReply:
+        """Send a call in the strictest form that the server takes, again where that may help."""
+        tried: set[Dialect] = set()
+        refusal: Rejected | None = None
+        is_structured = call.request.schema is not None
+        call.dialect = self._negotiation.dialect
+        while True:
+            tried.add(call.dialect)
+            try:
+                reply = await self._retries.run(
+                    lambda: self._once(call),
+                    may_retry=call.meter.may_retry if call.meter else lambda: True,
+                    tell=partial(self._tell_retry, call),
+                )
+                break
+            except Rejected as exc:
+                refusal = exc
+                call.dialect = self._negotiation.after_refusal(
+                    call.dialect, exc, tried, is_structured=is_structured
+                )
+        self._learn(call, reply, refusal)
+        return reply
+
+    def _learn(self, call: Call, reply: ChatReply, refusal: Rejected | None) -> None:
+        form, is_structured = call.dialect.form, call.request.schema is not None
+        lost = self._negotiation.accept(call.dialect, is_structured=is_structured)
+        if lost and refusal and call.listener:
+            message = f"no replies in the form {lost} any more, {form} from here on ({refusal})"
+            call.listener(Event("warning", {"what": "form", "message": message, "form": form}))
+        says_something = is_structured and reply.finish_reason == "stop" and bool(reply.text)
+        if says_something and self._negotiation.needs_proof(form):
+            self._negotiation.observe(form, is_kept=is_clean(reply.text))
+
+    async def _once(self, call: Call) -> ChatReply:
+        """Wait for a turn and a place in flight, and send one request."""
+        if (wait := self._rate.reserve(_size(call.request))) > 0:
+            await self._sleep(wait)
+        async with self._places:
+            return await admitted(call, lambda: self._post(call))
+
+    async def _post(self, call: Call) -> ChatReply:
+        began = time.monotonic()
+        body = payload(call.request, call.dialect, self._name)
+        listener = call.listener
+        if call.request.is_watched and call.dialect.stream and listener is not None:
+            answer = await self._stream(body, call, listener)
+        else:
+            answer = await self._client.post(body, hear=self._rate.learn)
+        reply = read_completion(answer, self._name, began)
+        if reply is None:
+            said = self._endpoint.clean(answer)[:120] or "an empty body"
+            text = f"{self._endpoint.host} sent something that is no reply: {said}"
+            raise Transient(text, cause="body")
+        return reply
+
+    async def _stream(self, body: dict[str, Any], call: Call, listener: Listener) -> str:
+        """Send a request and tell of the reply's text as it comes."""
+        body |= {"stream": True}
+        if call.dialect.stream == "usage":
+            body |= {"stream_options": {"include_usage": True}}
+        fields = Fields()
+        about = {"stage": call.request.stage}
+        listener(Event("words", {**about, "field": "", "text": ""}))
+
+        def take(piece: str) -> None:
+            for name, text in fields.feed(piece):
+                listener(Event("words", {**about, "field": name, "text": text}))
+
+        return await self._client.stream(body, take, hear=self._rate.learn)
+
+    def _tell_retry(self, call: Call, reason: str, tried: int, wait: float) -> None:
+        listener = self._listener or call.listener
+        if listener is None:
+            return
+        data = {
+            "what": "retry",
+            "message": f"{reason}; trying again in {wait:.1f} s",
+            "stage": call.request.stage,
+            "segment": call.request.segment_id,
+            "reason": reason,
+            "attempt": tried,
+            "wait": round(wait, 3),
+        }
+        listener(Event("warning", data))
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        await self._client.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -73,36 +235,108 @@ class Chat:
         await self.aclose()
 
 
-def open_chat(
-    settings: Settings,
-    listener: Listener | None = None,
-    *,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Chat:
-    """Return the chat model that the settings name; nothing is sent and nothing heavy imported yet.
+# --- requests ------------------------------------------------------------------------------------
+
+
+def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any]:
+    """Return the body of a chat completion in the dialect that the server takes."""
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": m.role, "content": _sendable(m.content)} for m in request.messages],
+    }
+    if dialect.limit:
+        body[dialect.limit] = request.max_tokens
+    if dialect.temperature:
+        body["temperature"] = request.temperature
+    if dialect.top_p and request.top_p != 1.0:
+        body["top_p"] = request.top_p
+    if dialect.log_probs and request.log_probs:
+        body["logprobs"] = True
+    if request.schema is not None and dialect.form != "text":
+        body["response_format"] = _response_format(request, dialect.form)
+    return body
+
+
+def _response_format(request: ChatRequest, form: Form) -> dict[str, Any]:
+    if form == "json_object":
+        return {"type": "json_object"}
+    if form == "json_object+schema":
+        return {"type": "json_object", "schema": request.schema}
+    name = request.schema_name or "reply"
+    schema = {"name": name, "strict": True, "schema": request.schema}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _size(request: ChatRequest) -> int:
+    characters = sum(len(message.content) for message in request.messages)
+    return characters // _CHARACTERS + request.max_tokens
+
+
+def _sendable(text: str) -> str:
+    """Return a text without lone surrogates, which cannot be sent; a reply may hold some."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+# --- replies -------------------------------------------------------------------------------------
+
+
+def read_completion(body: str, model: str, began: float) -> ChatReply | None:
+    """Return the reply that a body holds, `None` if it holds none.
 
     Args:
-        listener: hears of retries.
-        sleep: how to wait between two tries.
-
-    Raises:
-        UsageError: no model is named, or the base URL is none.
-        MissingError: the service needs a key and there is none.
+        model: that was asked; named where the server names none.
+        began: when it was asked, by the monotonic clock.
     """
-    if not settings.model:
-        raise UsageError("no chat model is named: set QRMEM_MODEL or --model")
-    where = endpoint(settings)
-    known = abilities(where.address, settings.model)
-    transport = OpenAITransport(where, settings.model, settings.timeout)
-    paced = Pace(
-        Limiter(Gauge(transport), most=settings.concurrency),
-        requests=settings.requests_per_minute,
-        tokens=settings.tokens_per_minute,
-        sleep=sleep,
+    try:
+        found = json.loads(body)
+        choice = found["choices"][0]
+        message = choice["message"]
+        refusal = message.get("refusal")
+        text = _text(refusal or message.get("content"))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+    usage = _dict(found.get("usage"))
+    return ChatReply(
+        text=text,
+        tokens_in=_count(usage.get("prompt_tokens")),
+        tokens_out=_count(usage.get("completion_tokens")),
+        cached_tokens=_count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        finish_reason="refusal" if refusal else str(choice.get("finish_reason") or "stop"),
+        model=str(found.get("model") or model),
+        seconds=time.monotonic() - began,
+        log_probs=_log_probs(choice.get("logprobs")),
     )
-    retrying = Retrying(paced, Retries(settings.retries, sleep=sleep), listener)
-    layers = Negotiation(retrying, known)
-    return Chat(settings.model, where, layers, known, transport)
 
 
-__all__ = ["Chat", "open_chat"]
+def _text(content: Any) -> str:
+    """Return a message's text; some servers send it in parts, reasoning models may send none."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        return _sendable("".join(str(part.get("text") or "") for part in parts))
+    return _sendable(str(content or ""))
+
+
+def _log_probs(given: Any) -> tuple[tuple[str, float], ...]:
+    """Return tokens with their log-probabilities, in OpenAI's form or the older one of lists."""
+    given = _dict(given)
+    if tokens := given.get("tokens"):
+        pairs = list(zip(tokens, given.get("token_logprobs") or (), strict=False))
+    else:
+        entries = [_dict(entry) for entry in given.get("content") or ()]
+        pairs = [(entry.get("token"), entry.get("logprob")) for entry in entries]
+    return tuple(
+        (_sendable(str(token)), float(value))
+        for token, value in pairs
+        if isinstance(value, int | float)
+    )
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+__all__ = ["Call", "Chat", "admitted", "model_for", "models_of", "send"]

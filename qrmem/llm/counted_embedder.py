@@ -1,4 +1,4 @@
-"""An embedder whose use is on a run's account: each request, and the time that it takes."""
+"""An embedder whose use is counted in a run's budget: each request, and the time that it takes."""
 
 import asyncio
 import time
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import QrmemError
-from qrmem.llm.account import Account
-from qrmem.llm.caps import Amount
+from qrmem.llm.budget import Amount, Budget
 from qrmem.llm.failures import Transient
 from qrmem.llm.remote_embedder import Embedded, RemoteEmbedder, Send
 from qrmem.types import Embedder, Tokenizer
@@ -23,13 +22,13 @@ STAGE = "embed"
 class CountedEmbedder:
     """An embedder that stops before a cap is exceeded; one on this machine costs time alone."""
 
-    def __init__(self, embedder: Embedder, account: Account, tokenizer: Tokenizer) -> None:
+    def __init__(self, embedder: Embedder, budget: Budget, tokenizer: Tokenizer) -> None:
         """Wrap an embedder for one run.
 
         Args:
             tokenizer: counts before a request is sent, and where the server does not.
         """
-        self._account = account
+        self._budget = budget
         self._tokenizer = tokenizer
         self._embedder = embedder
         if isinstance(embedder, RemoteEmbedder):
@@ -58,20 +57,20 @@ class CountedEmbedder:
             CapReached: the time is up, or a request might exceed a cap.
             ModelUnavailable: the server does not answer.
         """
-        self._account.check()
+        self._budget.check()
         return await self._embedder.embed(texts, kind=kind)
 
     async def _request(self, model: str, texts: Sequence[str], send: Send) -> Embedded:
         """Reserve what a request may use, send it, and write down what it did use."""
-        account, began = self._account, time.monotonic()
+        budget, began = self._budget, time.monotonic()
         tokens = sum(self._tokenizer.count(text) for text in texts)
-        amount = account.amount(model, tokens, 0)
-        await account.purse.reserve(amount)
+        amount = budget.amount(model, tokens, 0)
+        await budget.reserve(amount)
         used, outcome, made = amount, "cancelled", None
         try:
-            async with asyncio.timeout(account.purse.seconds_left()) as bound:
+            async with asyncio.timeout(budget.seconds_left()) as bound:
                 made = await send()
-            used, outcome = account.amount(model, made.tokens or tokens, 0), "ok"
+            used, outcome = budget.amount(model, made.tokens or tokens, 0), "ok"
             return made
         except QrmemError as exc:
             outcome = type(exc).__name__
@@ -81,19 +80,20 @@ class CountedEmbedder:
             if not bound.expired():
                 raise
             outcome = "CapReached"
-            raise account.purse.stop("the cap on seconds is reached") from exc
+            raise budget.stop("the cap on seconds is reached") from exc
         finally:
-            account.purse.settle(amount, used)
+            budget.settle(amount, used)
             counted = (made.tokens or tokens) if made else 0
-            account.record(
+            record = budget.count(
                 stage=STAGE,
                 prompt="",
                 model=model,
                 tokens_in=counted,
-                cost=account.cost(model, counted, 0),
+                cost=budget.cost(model, counted, 0),
                 seconds=time.monotonic() - began,
                 outcome=outcome,
             )
+            budget.write([record])
 
 
 __all__ = ["STAGE", "CountedEmbedder"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.llm.caps import Price
+from qrmem.llm.budget import Price
 
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
 from qrmem.llm.chat import Chat
-from qrmem.llm.exchange import Form
+from qrmem.llm.negotiation import Form
 from qrmem.llm.structured import Structured, ask
 from qrmem.types import ChatRequest, Message
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +11,7 @@ from qrmem.config import Settings
 from qrmem.llm.client import Client
 from qrmem.llm.endpoint import embedding_endpoint
 from qrmem.llm.failures import Transient
-from qrmem.llm.retrying import Retries
+from qrmem.llm.retry import Retries
 from qrmem.llm.vectors import unit_rows
 
 if TYPE_CHECKING:
@@ -70,10 +69,7 @@ class RemoteEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector; if it is not known yet, the server is asked, and the caller waits."""
-        if not self._dimension:
-            with ThreadPoolExecutor(1) as thread:
-                thread.submit(asyncio.run, self._probe()).result()
+        """Length of a vector; 0 until a text was embedded."""
         return self._dimension
 
     def windows(self, text: str) -> Sequence[str]:
@@ -106,7 +102,7 @@ class RemoteEmbedder:
 
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
-            return np.empty((0, self.dimension), dtype=np.float32)
+            return np.empty((0, self._dimension), dtype=np.float32)
         async with Client(self._endpoint, "/embeddings", self._model, self._timeout) as client:
             places = asyncio.Semaphore(self._places)
 
@@ -122,9 +118,6 @@ class RemoteEmbedder:
             except ExceptionGroup as failures:
                 raise failures.exceptions[0] from failures
         return np.concatenate([*done, *(task.result() for task in tasks)])
-
-    async def _probe(self) -> None:
-        await self.embed(["dimension"])
 
     async def _batch(self, client: Client, texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.

@@ -1,6 +1,6 @@
 """JSON schemas out of pydantic models, in the strict subset that OpenAI-compatible servers take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -26,23 +26,6 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
 def _closed(model: type[BaseModel]) -> dict[str, Any]:
     found: dict[str, Any] = _strict(inlined(model))
     return found
-
-
-@lru_cache(maxsize=256)
-def optional_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields with a default, at any depth, each once."""
-    return tuple(dict.fromkeys(_optional(inlined(model))))
-
-
-def _optional(node: Any) -> Iterator[str]:
-    if isinstance(node, list):
-        for item in node:
-            yield from _optional(item)
-    elif isinstance(node, dict):
-        required = node.get("required", ())
-        yield from (name for name in node.get("properties", ()) if name not in required)
-        for value in node.values():
-            yield from _optional(value)
 
 
 @lru_cache(maxsize=256)
@@ -83,4 +66,4 @@ def _strict(node: Any) -> Any:
     return kept
 
 
-__all__ = ["inlined", "optional_fields", "strict_schema"]
+__all__ = ["inlined", "strict_schema"]

@@ -1,20 +1,20 @@
-"""A typed reply: read, one re-ask that shows the error, then the temperature ladder (S02)."""
+"""A typed reply: read once, one re-ask that shows the error, then a higher temperature."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
-from qrmem.llm.replies import Parsed, parse_model
-from qrmem.llm.schemas import optional_fields, strict_schema
+from qrmem.llm.replies import Parsed, parse, parse_model
+from qrmem.llm.schemas import strict_schema
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 
 M = TypeVar("M", bound=BaseModel)
 
 LADDER = 0.7
-"""Temperature of the later tries (S02)."""
+"""Temperature of the later tries."""
 _SHOWN = 2_000
 """Characters of a bad reply that a re-ask shows."""
 
@@ -64,7 +64,7 @@ async def ask(
         request,
         schema=schema,
         schema_name=request.schema_name or model.__name__,
-        optional=optional_fields(model),
+        reply_model=model,
     )
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")
@@ -74,11 +74,11 @@ async def ask(
         if turn is None:
             continue
         reply = await chat.complete(replace(turn, attempt=request.attempt + n) if n else turn)
+        reply = with_reading(reply, first)
         replies.append(reply)
-        try:
-            parsed = read(reply, model)
-        except ModelOutputError as exc:
-            error = exc
+        parsed = reply.parsed
+        if isinstance(parsed, ModelOutputError):
+            error = parsed
             if reply.finish_reason in {"refusal", "content_filter"}:
                 break
             continue
@@ -107,7 +107,31 @@ def _structured(parsed: Parsed[M], reply: ChatReply, replies: list[ChatReply]) -
     )
 
 
-def read(reply: ChatReply, model: type[M]) -> Parsed[M]:
+Outcome = Literal["ok", "repaired", "unparsable"]
+
+
+def outcome_of(reply: ChatReply) -> Outcome:
+    """Return whether a reply can be read, and whether it took a repair."""
+    if reply.finish_reason == "refusal" or isinstance(reply.parsed, ModelOutputError):
+        return "unparsable"
+    if reply.parsed is None:
+        return "ok" if reply.text.strip() else "unparsable"
+    return "repaired" if reply.parsed.repaired else "ok"
+
+
+def with_reading(reply: ChatReply, request: ChatRequest) -> ChatReply:
+    """Return a reply with what was read out of it, or why nothing could be; read only once."""
+    if reply.parsed is not None or request.schema is None:
+        return reply
+    parsed: Parsed[Any] | ModelOutputError
+    try:
+        parsed = _read(reply, request)
+    except ModelOutputError as exc:
+        parsed = exc
+    return replace(reply, parsed=parsed)
+
+
+def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     """Read a reply, with what the server says about its end.
 
     Raises:
@@ -117,8 +141,12 @@ def read(reply: ChatReply, model: type[M]) -> Parsed[M]:
         raise ModelOutputError(f"the model refuses: {reply.text[:200]}", raw=reply.text)
     ends = {"length": "cut off at the token limit", "content_filter": "cut by a content filter"}
     end = ends.get(reply.finish_reason, "")
+    model = request.reply_model
     try:
-        parsed = parse_model(reply.text, model)
+        if model is None:
+            parsed = parse(reply.text, request.schema or {})
+        else:
+            parsed = parse_model(reply.text, model)
     except ModelOutputError as exc:
         if end:
             raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc
@@ -147,10 +175,10 @@ def _turn(
     )
     shown = Message("assistant", replies[-1].text[:_SHOWN] or "(empty)")
     for added in ((shown, said), (said,)):
-        turn = replace(first, messages=(*first.messages, *added))
+        turn = replace(first, messages=(*first.messages, *added), prompt_tokens=0)
         if fits is None or fits(turn):
             return turn
     return None
 
 
-__all__ = ["LADDER", "Structured", "ask", "read"]
+__all__ = ["LADDER", "Structured", "ask", "outcome_of", "with_reading"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,7 @@ def draft(
                 f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
                 f"{reply} for the reply included; widen the window or shorten the question"
             )
-    return Draft(made, tokens, tuple(kept))
+    return Draft(replace(made, prompt_tokens=tokens), tokens, tuple(kept))
 
 
 def _shortened(

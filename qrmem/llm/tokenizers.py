@@ -55,23 +55,6 @@ def open_pieces(name: str) -> Callable[[str], frozenset[str] | frozenset[int]]:
     raise UsageError(f"no pieces {name!r}; choose builtin or tiktoken:NAME")
 
 
-class Remembering:
-    """A counter that does not count again what it has just counted: a prompt is asked for often."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.count = lru_cache(maxsize=256)(tokenizer.count)
-
-    @property
-    def name(self) -> str:
-        """Name of the counter behind it."""
-        return self._tokenizer.name
-
-    def cut(self, text: str, limit: int) -> str:
-        """Return the longest prefix of at most `limit` tokens that the counter can find."""
-        return self._tokenizer.cut(text, limit)
-
-
 class LibraryTokenizer:
     """A library's counter behind the port; long texts are counted in chunks."""
 

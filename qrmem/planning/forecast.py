@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from qrmem.config import Settings
-from qrmem.llm.caps import Price
+from qrmem.llm.budget import Price
 from qrmem.planning.figures import Range, StagePlan, total
 from qrmem.types import CallRecord
 

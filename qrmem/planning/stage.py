@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.answering.local import LocalReasoner
 from qrmem.answering.prompted import PromptedReasoner
-from qrmem.config import Settings, stages
+from qrmem.config import Settings
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.llm.account import Account, Phase
+from qrmem.llm.budget import Budget, Phase
 from qrmem.llm.counted_embedder import STAGE
 from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder
-from qrmem.llm.staged import StagedChat, named_stages
+from qrmem.llm.routing import RoutedChat, chosen_stages
 from qrmem.planning.rehearsal import Course, Rehearsing, StandIn
 from qrmem.session import Models, Run, stage_names
 from qrmem.types import CallRecord, ChatModel, Embedder, Event, Reasoner, Tokenizer
@@ -32,13 +32,12 @@ def stand_ins(settings: Settings) -> tuple[ChatModel | None, dict[str, int]]:
         UsageError: a model is named for a stage that there is not.
     """
     longest: dict[str, int] = {}
-    chosen = stages(settings.stage_models)
-    named_stages(chosen, stage_names())
+    chosen = chosen_stages(settings, stage_names())
     if not settings.model:
         return None, longest
     others = {stage: StandIn(model, longest) for stage, model in chosen.items()}
     default = StandIn(settings.model, longest)
-    return (StagedChat(default, others) if others else default), longest
+    return (RoutedChat(default, others) if others else default), longest
 
 
 def on_stage(settings: Settings) -> Settings:
@@ -78,21 +77,21 @@ class RehearsalTools(Models):
         """
         super().__init__(store, info, settings, chat, embedder)
         self._course: Course = course
-        self._accounts: list[Account] = []
+        self._budgets: list[Budget] = []
 
     @property
     def records(self) -> list[CallRecord]:
         """The calls of all rehearsals."""
-        return [record for account in self._accounts for record in account.records]
+        return [record for budget in self._budgets for record in budget.records]
 
     def run(self, phase: Phase, *args: Any, **options: Any) -> Run:
         """Return what one rehearsal works with."""
         run = super().run(phase, *args, **options)
-        self._accounts.append(run.account)
+        self._budgets.append(run.budget)
         local = LocalReasoner(self.counter, questions_per_600=self.settings.questions)
         embedder = run.embedder
         if phase == "construction" and self.info.embedder.startswith("openai:"):
-            embedder = StandInEmbedder(self.info.embedder, run.account, self.counter)
+            embedder = StandInEmbedder(self.info.embedder, run.budget, self.counter)
         reasoner: Reasoner = run.reasoner
         if isinstance(run.reasoner, PromptedReasoner):
             reasoner = Rehearsing(run.reasoner, local, self._course)
@@ -102,9 +101,9 @@ class RehearsalTools(Models):
 class StandInEmbedder:
     """Counts what a server's embedder would be sent; its vectors say nothing."""
 
-    def __init__(self, name: str, account: Account, counter: Tokenizer) -> None:
+    def __init__(self, name: str, budget: Budget, counter: Tokenizer) -> None:
         self._name = name
-        self._account = account
+        self._budget = budget
         self._counter = counter
 
     @property
@@ -129,7 +128,7 @@ class StandInEmbedder:
 
         for start in range(0, len(texts), BATCH):
             tokens = sum(self._counter.count(text) for text in texts[start : start + BATCH])
-            self._account.record(
+            self._budget.count(
                 stage=STAGE,
                 prompt="",
                 model=self._name.partition(":")[2],

@@ -1,7 +1,7 @@
 """What counts, embeds and chats."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class ChatRequest:
         segment_id: the segment it is about, or "".
         shared_with: more segments that it is about.
         attempt: 0 for the first try; shapes the cache key.
-        optional: fields of the reply, at any depth, that may be missing, though a strict schema
-            demands them all.
+        reply_model: pydantic model that the reply is read as, or `None`; the schema is made of it.
+        prompt_tokens: tokens of messages and schema where they were counted already, else 0.
         is_watched: somebody reads the reply as it is written: it is streamed, where the server can,
             and told piece by piece as events of kind `words`.
         log_probs: ask for the tokens' log-probabilities, which not every server gives.
@@ -93,7 +93,8 @@ class ChatRequest:
     segment_id: str = ""
     shared_with: tuple[str, ...] = ()
     attempt: int = 0
-    optional: tuple[str, ...] = ()
+    reply_model: Any = field(default=None, compare=False)
+    prompt_tokens: int = field(default=0, compare=False)
     is_watched: bool = False
     log_probs: bool = False
 
@@ -105,6 +106,8 @@ class ChatReply:
     Attributes:
         log_probs: each token of the reply with the logarithm of its probability; empty where they
             were not asked for, or the server gives none.
+        parsed: what was read out of the text, or the error that says why nothing could be; `None`
+            until it was read. Nobody reads it twice.
     """
 
     text: str
@@ -116,6 +119,7 @@ class ChatReply:
     seconds: float = 0.0
     from_cache: bool = False
     log_probs: tuple[tuple[str, float], ...] = ()
+    parsed: Any = field(default=None, compare=False, repr=False)
 
 
 class ChatModel(Protocol):

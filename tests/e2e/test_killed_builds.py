@@ -17,7 +17,7 @@ from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 import qrmem
 from qrmem.graphstore import open_store
-from qrmem.llm.caching import is_reply_key
+from qrmem.llm.cache import is_reply_key
 
 CONCURRENCY = 4
 KILLS = 15

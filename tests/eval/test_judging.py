@@ -14,7 +14,7 @@ from qrmem.errors import CapReached, UsageError
 from qrmem.eval.judging import RATINGS, judge, ratings
 from qrmem.eval.report.results import read_results
 from qrmem.eval.running import RunOptions
-from qrmem.llm.caps import Caps
+from qrmem.llm.budget import Caps
 from qrmem.types import ChatReply, ChatRequest
 
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")

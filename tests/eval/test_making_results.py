@@ -20,7 +20,7 @@ from qrmem.eval.records import Corpus
 from qrmem.eval.registry import DATASETS
 from qrmem.eval.report.results import read_results
 from qrmem.eval.running import RunOptions, RunSpec, run_task
-from qrmem.llm.chat import open_chat
+from qrmem.llm.chat import Chat
 from qrmem.types import ChatRequest, Message
 from tools.short_data import write_data
 
@@ -59,7 +59,7 @@ async def test_a_relay_that_keeps_replies_asks_for_each_once(tmp_path: Path) -> 
         said = []
         for fetched in (1, 0):
             with relaying(server.url, tmp_path / "replies") as relay:
-                chat = open_chat(Settings(model="m", base_url=relay.url))
+                chat = Chat(Settings(model="m", base_url=relay.url))
                 request = ChatRequest((Message("user", "Say something about the sea."),))
                 said.append((await chat.complete(request)).text)
                 await chat.aclose()

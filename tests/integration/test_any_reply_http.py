@@ -9,7 +9,6 @@ from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.llm.negotiation import forget
 from qrmem.types import AddReport
 
 TEXT = "Ilse Brandt met Jonas Vey in Lund. Mara Holt of Port Ellen had written to both of them."
@@ -56,7 +55,6 @@ def test_any_reply_at_all_leads_to_a_state_and_to_no_made_up_entity() -> None:
         @given(REPLIES)
         def check(reply: str) -> None:
             said[0] = reply
-            forget()
             report, entities = asyncio.run(read(server.url))
             assert sum(report.states.values()) == 1
             assert report.states.keys() <= {"ok", "partial", "failed"}
@@ -64,4 +62,3 @@ def test_any_reply_at_all_leads_to_a_state_and_to_no_made_up_entity() -> None:
             assert all(entity.name in TEXT for entity in entities)
 
         check()
-    forget()

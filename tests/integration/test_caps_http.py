@@ -1,6 +1,5 @@
 """Caps of a run over real HTTP: never exceeded, everything kept, and the same call goes on."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,12 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.errors import CapReached, UsageError
-from qrmem.llm.negotiation import forget
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 TEXT = "## ".join(SAMPLE.read_text().split("## ")[:6])
 DOCUMENT = {"id": "book", "text": TEXT}
 QUESTION = "Who keeps the light on Skarrow?"
 PRICES = 'date = "2031-01-01"\n[models."test"]\ninput = 10.0\noutput = 40.0\n'
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def opened(server: OpenAIServer, path: Path, **settings: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,9 +13,8 @@ from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
-from qrmem.llm.chat import Chat, open_chat
-from qrmem.llm.exchange import FORMS
-from qrmem.llm.negotiation import forget
+from qrmem.llm.chat import Chat
+from qrmem.llm.negotiation import FORMS
 from qrmem.llm.schemas import strict_schema
 from qrmem.llm.structured import ask
 from qrmem.types import ChatRequest, Event, Message
@@ -39,13 +38,6 @@ def structured_request(**changes: Any) -> ChatRequest:
     return request(schema=strict_schema(Names), schema_name="names", **changes)
 
 
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
-
-
 @asynccontextmanager
 async def chatting(
     server: OpenAIServer, events: list[Event] | None = None, **settings: Any
@@ -62,7 +54,7 @@ async def chatting(
         if events is not None:
             events.append(event)
 
-    async with open_chat(given, listener, sleep=sleep) as chat:
+    async with Chat(given, listener, sleep=sleep) as chat:
         chat.waits = waits  # type: ignore[attr-defined]
         yield chat
 
@@ -113,7 +105,7 @@ async def test_an_unknown_model_is_named() -> None:
 async def test_a_wrong_path_says_what_may_be_wrong() -> None:
     async with serving() as server:
         settings = Settings(model="test", base_url=server.url.removesuffix("/v1"))
-        async with open_chat(settings) as chat:
+        async with Chat(settings) as chat:
             with pytest.raises(ModelUnavailable, match="usually ends in /v1"):
                 await chat.complete(request())
 
@@ -226,7 +218,7 @@ async def test_no_server_at_all_is_said_at_once_without_credentials() -> None:
         taken.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody listens there
         port = taken.getsockname()[1]
         settings = Settings(model="test", base_url=f"http://user:secret@127.0.0.1:{port}/v1")
-        async with open_chat(settings, sleep=sleep) as chat:
+        async with Chat(settings, sleep=sleep) as chat:
             with pytest.raises(ModelUnavailable, match="cannot be reached") as caught:
                 await chat.complete(request())
     assert not waits, "it was tried again"
@@ -260,7 +252,6 @@ async def test_the_strictest_form_is_found_once(taken: list[str], expected: list
     async with serving(forms=taken) as server:
         async with chatting(server) as chat:
             await ask(chat, request(), Names)
-        async with chatting(server) as chat:  # another client, the same process
             found = await ask(chat, request("Pip met Stubb."), Names)
         assert sent_forms(server) == expected
     assert found.value.entities == ["Pip", "Stubb"]
@@ -273,6 +264,14 @@ async def test_a_form_may_be_refused_with_any_status_that_servers_use(status: in
     async with serving(forms=forms, refusal=status) as server, chatting(server) as chat:
         assert (await ask(chat, request(), Names)).value.entities
         assert len(server.stats.bodies) == 2
+
+
+async def test_what_one_client_finds_out_is_no_other_clients() -> None:
+    async with serving(forms=["text"]) as server, chatting(server) as first:
+        await first.complete(structured_request())
+        assert first.form == "text"
+        async with chatting(server) as second:
+            assert second.form == FORMS[0]
 
 
 async def test_a_refusal_without_a_reason_still_leads_to_a_form_that_works() -> None:
@@ -407,7 +406,7 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
 
     async with serving(faults=Faults(script={1: "429-after:0.3"})) as server:
         settings = Settings(model="test", base_url=server.url, concurrency=1)
-        async with open_chat(settings, sleep=sleep) as chat:
+        async with Chat(settings, sleep=sleep) as chat:
             await asyncio.gather(*(one(chat, text) for text in ("first", "second", "third")))
     assert came == ["second", "third", "first"]
 

@@ -17,7 +17,7 @@ from servers.openai_server import Behaviour, OpenAIServer
 
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
-from qrmem.llm.chat import Chat, open_chat
+from qrmem.llm.chat import Chat
 from qrmem.types import ChatRequest, Message
 
 KEY = "sk-marked-key-5316"
@@ -30,7 +30,7 @@ async def asked(raw: Any, address: str = "", **settings: Any) -> AsyncIterator[A
     async with OpenAIServer(behaviour=Behaviour(raw=raw)) as server:
         url = server.url.replace("//", f"//{address}", 1)
         chosen = {"api_key": KEY, "retries": 0, **settings}
-        async with open_chat(Settings.from_env({}, model="m", base_url=url, **chosen)) as chat:
+        async with Chat(Settings.from_env({}, model="m", base_url=url, **chosen)) as chat:
             yield chat, server
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,12 @@ from servers.openai_server import OpenAIServer, main, serving
 
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
-from qrmem.llm.caching import CachedChat
-from qrmem.llm.caps import Caps
-from qrmem.llm.cassette import Player, Tape
-from qrmem.llm.chat import Chat, open_chat
+from qrmem.llm.budget import Caps
+from qrmem.llm.cache import CachedChat
+from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
-from qrmem.llm.negotiation import forget
 from qrmem.llm.probe import probe
+from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import CallRecord, ChatModel, ChatRequest, Event, Message
@@ -35,13 +34,6 @@ TESTS = Path(__file__).parent.parent
 
 class Names(BaseModel):
     entities: list[str]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def request(text: str, **changes: Any) -> ChatRequest:
@@ -55,7 +47,7 @@ def opened(server: OpenAIServer, **settings: Any) -> Chat:
         await asyncio.sleep(0)
 
     given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
-    return open_chat(given, sleep=sleep)
+    return Chat(given, sleep=sleep)
 
 
 def metered(chat: ChatModel, **changes: Any) -> Meter:
@@ -126,7 +118,6 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
 
     async with serving(forms=["json_object", "text"]) as server:
         for run in range(2):
-            forget()  # another process
             async with opened(server) as chat:
                 meter = metered(CachedChat(chat, get, put))
                 asks = (ask(meter, request(f"Ahab {n}"), Names) for n in range(5))
@@ -138,10 +129,10 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
 
 async def test_a_recorded_session_runs_again_with_the_server_gone(tmp_path: Path) -> None:
     async with serving() as server, opened(server) as chat:
-        with Tape(tmp_path / "tape.jsonl", chat) as tape:
+        with Recorder(tmp_path / "tape.jsonl", chat) as tape:
             first = await ask(tape.recording(chat), request("Ahab met Pip"), Names)
         url = server.url
-    again = await ask(Player(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
+    again = await ask(Replayer(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
     assert again.value == first.value
     assert url not in (tmp_path / "tape.jsonl").read_text()
 
@@ -203,7 +194,7 @@ async def test_retries_are_told_with_their_reason() -> None:
         async def sleep(seconds: float) -> None:
             await asyncio.sleep(0)
 
-        async with open_chat(settings, lambda event: events.append(event), sleep=sleep) as chat:
+        async with Chat(settings, lambda event: events.append(event), sleep=sleep) as chat:
             await chat.complete(request("Ahab", segment_id="s7"))
     assert [event.kind for event in events] == ["warning"]
     assert "503: Overloaded" in events[0].data["reason"]
@@ -268,7 +259,7 @@ def test_the_server_runs_as_a_command_and_counts() -> None:
             url = process.stdout.readline().strip()
 
             async def use() -> str:
-                async with open_chat(Settings(model="small", base_url=url)) as chat:
+                async with Chat(Settings(model="small", base_url=url)) as chat:
                     return (await chat.complete(request("Ahab"))).text
 
             assert "Ahab" in asyncio.run(use())

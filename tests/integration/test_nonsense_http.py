@@ -1,6 +1,5 @@
 """A model that answers with nothing that can be read: the build stops early, and says why."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem.errors import ModelUnusable
-from qrmem.llm.negotiation import forget
-from qrmem.llm.trust import PROVEN, UNKNOWN
+from qrmem.llm.meter import PROVEN, UNKNOWN
 
 CONCURRENCY = 4
 STORY = {
@@ -22,13 +20,6 @@ STORY = {
         for n in range(60)
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def opened(server: OpenAIServer, path: Path, **settings: Any) -> Any:
@@ -59,7 +50,6 @@ async def test_a_model_that_talks_prose_is_given_up_after_a_few_replies(
         status = await memory.status()
         assert not status.states.get("ok")
         assert status.usage.calls == server.stats.answered
-    forget()
     async with serving() as server, opened(server, tmp_path, **settings) as memory:
         assert (await memory.add(STORY)).is_complete
         found = await graph(memory)

@@ -3,7 +3,7 @@
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from opentelemetry import trace
@@ -15,7 +15,6 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.negotiation import forget
 from qrmem.types import Event
 
 TEXT = "Ahab lost a leg near Japan. He hunts the whale. Ishmael sailed with Queequeg."
@@ -31,11 +30,8 @@ def _provider() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh() -> None:
     EXPORTER.clear()
-    forget()
-    yield
-    forget()
 
 
 async def run(faults: Faults | None = None) -> list[Event]:

@@ -1,7 +1,6 @@
 """Plans against the truth: what the test server counted for the run that was planned."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.llm.negotiation import forget
 from qrmem.planning.figures import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"
@@ -19,13 +17,6 @@ QUESTIONS = [
     found["text"] for found in json.loads((FOLDER / "questions.json").read_text())["questions"]
 ]
 CHAPTERS = SAMPLE.read_text().split("## ")
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def opened(server: OpenAIServer, **settings: Any) -> Any:

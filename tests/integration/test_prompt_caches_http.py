@@ -1,24 +1,15 @@
 """Prompts that begin alike: a server that caches them is paid less, and the ledger says so."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.llm.negotiation import forget
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 DOCUMENT = {"id": "book", "text": "## ".join(SAMPLE.read_text().split("## ")[:6])}
 PRICES = 'date = "2031-01-01"\n[models."test"]\ninput = 10.0\noutput = 40.0\ncached = 1.0\n'
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 @pytest.mark.parametrize(("mode", "least"), [("compact", 0.1), ("paper", 0.2)])

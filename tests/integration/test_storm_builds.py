@@ -1,6 +1,6 @@
 """Building through a storm: every segment ends `ok`, the graph is that of a calm day."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,7 @@ from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.llm import retrying
-from qrmem.llm.negotiation import forget
+from qrmem.llm import retry
 from qrmem.types import AddReport, Document, Event
 
 STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
@@ -19,13 +18,10 @@ PLACES = ("Tromsø", "Archangel", "the Gannet Rock", "Port Ellen", "Skua Bay", "
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     # The waits between tries are real; only shorter.
-    monkeypatch.setattr(retrying, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(retrying, "LONGEST_WAIT", 0.05)
-    forget()
-    yield
-    forget()
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retry, "LONGEST_WAIT", 0.05)
 
 
 def sentence(n: int) -> str:

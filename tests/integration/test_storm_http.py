@@ -1,7 +1,7 @@
 """Sixty structured calls through a storm: all answered, by at most twice the calm's requests."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from pydantic import BaseModel
@@ -9,9 +9,8 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
-from qrmem.llm.chat import open_chat
+from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
-from qrmem.llm.negotiation import forget
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import ChatRequest, Message
@@ -25,20 +24,13 @@ class Names(BaseModel):
     entities: list[str]
 
 
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
-
-
 async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], Meter]:
     settings = Settings(model="test", base_url=server.url, timeout=seconds, concurrency=16)
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / 100)
 
-    async with open_chat(settings, sleep=sleep) as chat:
+    async with Chat(settings, sleep=sleep) as chat:
         tokenizer = open_tokenizer("builtin")
         meter = Meter(chat, run="r", phase="construction", tokenizer=tokenizer)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,23 +13,14 @@ from servers.openai_server import OpenAIServer, log_probs, serving
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
-from qrmem.llm.caching import CachedChat
-from qrmem.llm.chat import Chat, open_chat
-from qrmem.llm.exchange import Exchange
-from qrmem.llm.negotiation import forget
+from qrmem.llm.cache import CachedChat
+from qrmem.llm.chat import Call, Chat
 from qrmem.llm.schemas import strict_schema
 from qrmem.prompts.replies import JudgeReply
 from qrmem.types import ChatReply, ChatRequest, Event, Message
 
 SYSTEM = 'Reply with JSON only: {"reasoning": "…", "action": -2, "answer": "…", "quotes": ["…"]}'
 USER = "Passages:\n<text S1>\nAhab lost a leg near Japan.\n</text>\n\nWho lost a leg near Japan?"
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    forget()
-    yield
-    forget()
 
 
 def request(**changes: Any) -> ChatRequest:
@@ -44,13 +35,13 @@ async def chatting(server: OpenAIServer, **settings: Any) -> AsyncIterator[Chat]
         await asyncio.sleep(0)
 
     given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
-    async with open_chat(given, sleep=sleep) as chat:
+    async with Chat(given, sleep=sleep) as chat:
         yield chat
 
 
 async def asked(chat: Chat, **changes: Any) -> tuple[ChatReply, list[Event]]:
     events: list[Event] = []
-    reply = await chat.send(Exchange(request(**changes), listener=events.append))
+    reply = await chat.send(Call(request(**changes), listener=events.append))
     return reply, [event for event in events if event.kind == "words"]
 
 

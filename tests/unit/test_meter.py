@@ -8,7 +8,7 @@ import pytest
 from fakes import ScriptedModel
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from qrmem.errors import (
     CapReached,
@@ -17,14 +17,13 @@ from qrmem.errors import (
     StoreUnavailable,
     UsageError,
 )
-from qrmem.llm.caching import CachedChat, cache_keys
-from qrmem.llm.caps import Amount, Caps, Price, Purse
-from qrmem.llm.exchange import Exchange
+from qrmem.llm.budget import Amount, Budget, Caps, Price
+from qrmem.llm.cache import CachedChat, cache_keys
 from qrmem.llm.failures import Transient
-from qrmem.llm.limiter import Limiter
-from qrmem.llm.meter import Meter, usage
+from qrmem.llm.meter import PROVEN, UNKNOWN, Meter
+from qrmem.llm.pacing import AdaptiveConcurrency
 from qrmem.llm.structured import ask
-from qrmem.llm.trust import PROVEN, UNKNOWN
+from qrmem.llm.usage import usage
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
 
 SCHEMA = {
@@ -275,12 +274,12 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
 
 async def test_time_left_falls() -> None:
     now = [0.0]
-    purse = Purse(Caps(seconds=10), clock=lambda: now[0])
+    budget = Budget(caps=Caps(seconds=10), clock=lambda: now[0])
     now[0] = 4.0
-    assert purse.seconds_left() == 6.0
+    assert budget.seconds_left() == 6.0
     now[0] = 11.0
     with pytest.raises(CapReached, match="10 seconds"):
-        await purse.reserve(Amount(1))
+        await budget.reserve(Amount(1))
 
 
 # --- the cache -----------------------------------------------------------------------------------
@@ -372,6 +371,45 @@ async def test_a_reply_is_kept_however_often_its_run_is_given_up_meanwhile() -> 
     assert len(kept.values) == len(kept.calls) == 1
 
 
+# --- once and no more ----------------------------------------------------------------------------
+
+
+async def test_a_reply_is_read_once_however_many_layers_look_at_it() -> None:
+    read: list[str] = []
+
+    class Names(BaseModel):
+        names: list[str]
+
+        @field_validator("names")
+        @classmethod
+        def noted(cls, names: list[str]) -> list[str]:
+            read.append(", ".join(names))
+            return names
+
+    kept = Kept()
+    meter = metered(CachedChat(ScriptedModel('{"names": ["Ahab"]'), kept.get, kept.put))
+    for _ in range(2):  # the second one out of the cache
+        await ask(meter, request(), Names)
+    assert read == ["Ahab"] * 2
+
+
+async def test_a_prompt_that_was_counted_is_not_counted_again() -> None:
+    class Counting(Words):
+        texts = 0
+
+        def count(self, text: str) -> int:
+            self.texts += 1
+            return super().count(text)
+
+    tokenizer = Counting()
+    reply = ChatReply("fine", tokens_in=3, tokens_out=1)
+    meter = metered(ScriptedModel(reply, reply), tokenizer=tokenizer)
+    await meter.complete(request(prompt_tokens=11))
+    assert tokenizer.texts == 0
+    await meter.complete(request())
+    assert tokenizer.texts == 1
+
+
 # --- replies that cannot be read -----------------------------------------------------------------
 
 
@@ -401,7 +439,7 @@ async def test_one_good_reply_buys_patience_and_starts_the_count_anew() -> None:
 
 async def test_a_model_that_was_of_use_in_an_earlier_run_is_given_more_patience() -> None:
     meter = metered(ScriptedModel(*["no"] * 100))
-    meter.trust.prove()
+    meter.breaker.prove()
     assert await answered(meter, 100) == PROVEN
 
 
@@ -451,65 +489,63 @@ def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None
     assert key(request(stage="judge", prompt="p", segment_id="s")) == keys[0]
 
 
-# --- the limiter ---------------------------------------------------------------------------------
+# --- adaptive concurrency ------------------------------------------------------------------------
 
 
 class Line:
-    """A layer that counts who is inside and fails when told to."""
+    """Counts who is inside and fails when told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: AdaptiveConcurrency) -> None:
+        self.places = places
         self.inside = 0
         self.most = 0
         self.fails = False
 
-    async def send(self, exchange: Exchange) -> ChatReply:
-        self.inside += 1
-        self.most = max(self.most, self.inside)
-        await asyncio.sleep(0)
-        self.inside -= 1
-        if self.fails:
-            raise Transient("busy", cause="busy")
-        return ChatReply("fine")
+    async def pass_through(self) -> None:
+        async with self.places:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(0)
+            self.inside -= 1
+            if self.fails:
+                raise Transient("busy", cause="busy")
 
-
-async def send_many(limiter: Limiter, count: int) -> None:
-    await asyncio.gather(
-        *(limiter.send(Exchange(request())) for _ in range(count)), return_exceptions=True
-    )
+    async def many(self, count: int) -> None:
+        await asyncio.gather(*(self.pass_through() for _ in range(count)), return_exceptions=True)
 
 
 async def test_fewer_calls_are_in_flight_after_an_overload_and_more_again_later() -> None:
     now = [0.0]
-    line = Line()
-    limiter = Limiter(line, most=8, clock=lambda: now[0])
-    await send_many(limiter, 20)
+    places = AdaptiveConcurrency(8, clock=lambda: now[0])
+    line = Line(places)
+    await line.many(20)
     assert line.most == 8
     line.fails = True
-    await send_many(limiter, 8)
-    assert limiter.limit == 4  # one overload, however many calls it met
+    await line.many(8)
+    assert places.limit == 4  # one overload, however many calls it met
     now[0] = 5.0
-    await send_many(limiter, 4)
-    assert limiter.limit == 2
+    await line.many(4)
+    assert places.limit == 2
     line.fails, line.most = False, 0
-    await send_many(limiter, 2)
+    await line.many(2)
     assert line.most == 2
-    await send_many(limiter, 60)
-    assert limiter.limit == 8
+    await line.many(60)
+    assert places.limit == 8
 
 
 async def test_a_cancelled_wait_gives_its_place_away() -> None:
     gate = asyncio.Event()
+    places = AdaptiveConcurrency(1)
 
-    class Held(Line):
-        async def send(self, exchange: Exchange) -> ChatReply:
+    async def held() -> str:
+        async with places:
             await gate.wait()
-            return await super().send(exchange)
+            return "through"
 
-    limiter = Limiter(Held(), most=1)
-    tasks = [asyncio.create_task(limiter.send(Exchange(request()))) for _ in range(3)]
+    tasks = [asyncio.create_task(held()) for _ in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
     gate.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(r, ChatReply) for r in results] == [True, False, True]
-    assert (await limiter.send(Exchange(request()))).text == "fine"
+    assert [result == "through" for result in results] == [True, False, True]
+    assert await held() == "through"

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, OutputFailed, UsageError
-from qrmem.llm.cassette import Player, Tape
 from qrmem.llm.endpoint import embedding_endpoint, endpoint
-from qrmem.llm.exchange import Direct
-from qrmem.llm.pace import BURST, Pace
+from qrmem.llm.pacing import BURST, RateLimiter
 from qrmem.llm.prices import load_prices
-from qrmem.llm.staged import StagedChat
+from qrmem.llm.recorder import Recorder, Replayer
+from qrmem.llm.routing import RoutedChat
 from qrmem.types import ChatRequest, Message
 
 # --- prices --------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def test_a_missing_price_file_is_named(tmp_path: Path) -> None:
         load_prices(tmp_path / "gone.toml")
 
 
-# --- pace ----------------------------------------------------------------------------------------
+# --- rate limiter --------------------------------------------------------------------------------
 
 
 @given(
@@ -84,11 +83,11 @@ def test_no_minute_holds_more_requests_than_allowed_and_a_burst(
     allowed: int, arrivals: list[tuple[float, int]]
 ) -> None:
     now = 0.0
-    pace = Pace(Direct(ScriptedModel()), requests=allowed, tokens=0, clock=lambda: now)
+    limiter = RateLimiter(requests=allowed, tokens=0, clock=lambda: now)
     turns: list[float] = []
     for gap, tokens in arrivals:
         now += gap
-        turns.append(now + pace.reserve(tokens))
+        turns.append(now + limiter.reserve(tokens))
     most = allowed * (60 + BURST) / 60 + 2
     for start in turns:
         assert sum(start <= turn < start + 60 for turn in turns) <= most
@@ -96,10 +95,10 @@ def test_no_minute_holds_more_requests_than_allowed_and_a_burst(
 
 
 def test_tokens_are_spread_too_and_no_limit_is_no_wait() -> None:
-    pace = Pace(Direct(ScriptedModel()), requests=0, tokens=6000, clock=lambda: 100.0)
-    waits = [pace.reserve(1000) for _ in range(4)]
+    limiter = RateLimiter(requests=0, tokens=6000, clock=lambda: 100.0)
+    waits = [limiter.reserve(1000) for _ in range(4)]
     assert waits == pytest.approx([0, 5, 15, 25])
-    free = Pace(Direct(ScriptedModel()), requests=0, tokens=0, clock=lambda: 100.0)
+    free = RateLimiter(requests=0, tokens=0, clock=lambda: 100.0)
     assert [free.reserve(10**6) for _ in range(3)] == [0, 0, 0]
 
 
@@ -113,14 +112,14 @@ def request(text: str, **changes: Any) -> ChatRequest:
 
 async def recorded(path: Path, *texts: str) -> None:
     chat = ScriptedModel(*(f"reply to {t}" for t in texts), name="m")
-    with Tape(path, chat) as tape:
+    with Recorder(path, chat) as tape:
         for text in texts:
             await tape.recording(chat).complete(request(text, schema={"type": "object"}))
 
 
 async def test_a_recording_is_replayed_without_a_model(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one", "two")
-    player = Player(tmp_path / "a.jsonl")
+    player = Replayer(tmp_path / "a.jsonl")
     assert player.name == "m"
     assert player.unused == 2
     reply = await player.complete(request("two", schema={"type": "object"}, segment_id="s"))
@@ -138,8 +137,8 @@ async def test_the_order_of_replies_does_not_change_a_cassette(tmp_path: Path) -
 
 async def test_an_interrupted_recording_can_be_replayed(tmp_path: Path) -> None:
     chat = ScriptedModel("a", name="m")
-    await Tape(tmp_path / "a.jsonl", chat).recording(chat).complete(request("one"))
-    assert (await Player(tmp_path / "a.jsonl").complete(request("one"))).text == "a"
+    await Recorder(tmp_path / "a.jsonl", chat).recording(chat).complete(request("one"))
+    assert (await Replayer(tmp_path / "a.jsonl").complete(request("one"))).text == "a"
 
 
 @pytest.mark.parametrize(
@@ -154,17 +153,17 @@ async def test_an_unknown_request_fails_and_names_the_difference(
     tmp_path: Path, changed: ChatRequest, words: str
 ) -> None:
     chat = ScriptedModel("a", name="m")
-    with Tape(tmp_path / "a.jsonl", chat) as tape:
+    with Recorder(tmp_path / "a.jsonl", chat) as tape:
         await tape.recording(chat).complete(request("one"))
     with pytest.raises(UsageError, match=words):
-        await Player(tmp_path / "a.jsonl").complete(changed)
+        await Replayer(tmp_path / "a.jsonl").complete(changed)
 
 
 async def test_a_difference_late_in_a_line_is_shown(tmp_path: Path) -> None:
     long = "again and " * 40
     await recorded(tmp_path / "a.jsonl", f"{long} by land")
     with pytest.raises(UsageError, match=r"'…\S.* by land' where now '…\S.* by sea' is asked"):
-        await Player(tmp_path / "a.jsonl").complete(
+        await Replayer(tmp_path / "a.jsonl").complete(
             request(f"{long} by sea", schema={"type": "object"})
         )
 
@@ -176,7 +175,7 @@ async def test_a_recording_that_was_killed_in_mid_line_is_replayed_and_gone_on_w
     await recorded(path, "one", "two")
     whole = path.read_text()
     path.write_text(whole[:-100])
-    assert Player(path).unused == 1
+    assert Replayer(path).unused == 1
     await recorded(path, "two")
     assert path.read_text() == whole
 
@@ -187,7 +186,7 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
     path = tmp_path / "folder" / "a.jsonl"
     path.parent.mkdir()
     chat = ScriptedModel("paid for", name="m")
-    tape = Tape(path, chat)
+    tape = Recorder(path, chat)
     path.unlink()
     path.mkdir()  # a place where nothing can be written, for whoever runs the tests
     assert (await tape.recording(chat).complete(request("one"))).text == "paid for"
@@ -199,23 +198,23 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
 async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one")
     with pytest.raises(UsageError, match="this judge request: no such request was recorded"):
-        await Player(tmp_path / "a.jsonl").complete(request("one", stage="judge"))
+        await Replayer(tmp_path / "a.jsonl").complete(request("one", stage="judge"))
     await recorded(tmp_path / "empty.jsonl")
     with pytest.raises(UsageError, match="no request at all"):
-        await Player(tmp_path / "empty.jsonl").complete(request("one"))
+        await Replayer(tmp_path / "empty.jsonl").complete(request("one"))
 
 
 async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     for text in ("", "{}", '{"cassette": 99, "model": "m"}', '{"cassette": 1, "model": "m"}\n[]'):
         (tmp_path / "a.jsonl").write_text(text)
         with pytest.raises(UsageError, match=r"a\.jsonl is no cassette"):
-            Player(tmp_path / "a.jsonl")
+            Replayer(tmp_path / "a.jsonl")
     with pytest.raises(UsageError, match="is no cassette"):
-        Player(tmp_path / "gone")
+        Replayer(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written"):
-        Tape(tmp_path / "no" / "folder", ScriptedModel())
+        Recorder(tmp_path / "no" / "folder", ScriptedModel())
     with pytest.raises(UsageError, match="is no cassette"):
-        Tape(tmp_path / "a.jsonl", ScriptedModel())
+        Recorder(tmp_path / "a.jsonl", ScriptedModel())
     assert (tmp_path / "a.jsonl").read_text() == text, "a file of the user's is left alone"
 
 
@@ -235,13 +234,13 @@ async def test_damage_is_named_with_its_place(
     await recorded(path, "one")
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UsageError, match=words):
-        Player(path)
+        Replayer(path)
 
 
 async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one")
     await recorded(tmp_path / "a.jsonl", "two")
-    player = Player(tmp_path / "a.jsonl")
+    player = Replayer(tmp_path / "a.jsonl")
     for text in ("one", "two"):
         reply = await player.complete(request(text, schema={"type": "object"}))
         assert reply.text == f"reply to {text}"
@@ -249,12 +248,12 @@ async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
 
 async def test_a_cassette_knows_which_model_answered_which_stage(tmp_path: Path) -> None:
     cheap, dear = ScriptedModel("read", name="cheap"), ScriptedModel("judged", name="dear")
-    chat = StagedChat(dear, {"reading": cheap})
-    with Tape(tmp_path / "a.jsonl", chat) as tape:
+    chat = RoutedChat(dear, {"reading": cheap})
+    with Recorder(tmp_path / "a.jsonl", chat) as tape:
         recording = tape.recording(chat)
         await recording.complete(request("one", stage="extract"))
         await recording.complete(request("two", stage="judge"))
-    player = Player(tmp_path / "a.jsonl")
+    player = Replayer(tmp_path / "a.jsonl")
     assert player.model_for("extract") == "cheap"
     assert player.model_for("judge") == "dear"
     assert set(player.models) == {"cheap", "dear"}

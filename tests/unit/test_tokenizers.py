@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.errors import MissingError, UsageError
-from qrmem.llm.tokenizers import LibraryTokenizer, Remembering, open_tokenizer
+from qrmem.llm.tokenizers import LibraryTokenizer, open_tokenizer
 
 WORDS = "the keeper wrote a name in the ledger and the tide went out"
 
@@ -133,18 +133,3 @@ def test_a_long_text_is_counted_in_chunks() -> None:
     assert tokenizer.count("x" * 100_001) == 100_001
     assert tokenizer.count("word " * 30_000) == 150_000
     assert max(longest) <= 20_000
-
-
-def test_a_text_is_counted_once_while_it_is_remembered() -> None:
-    asked: list[str] = []
-
-    def count(text: str) -> int:
-        asked.append(text)
-        return len(text.split())
-
-    inner = LibraryTokenizer("words", count)
-    remembering = Remembering(inner)
-    assert [remembering.count(text) for text in ("a b", "c", "a b")] == [2, 1, 2]
-    assert asked == ["a b", "c"]
-    assert remembering.name == "words"
-    assert remembering.cut("a b c", 2) == inner.cut("a b c", 2)

@@ -13,7 +13,7 @@ from qrmem.eval.records import Item, Row
 from qrmem.eval.registry import DATASETS
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.statistics import Difference, Mean, difference, mean
-from qrmem.llm.caps import Price
+from qrmem.llm.budget import Price
 from qrmem.types import StageUsage
 
 

@@ -9,8 +9,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from qrmem.errors import QrmemError
-from qrmem.llm.exchange import FORMS, Dialect, Exchange, Form, send
-from qrmem.llm.outcomes import outcome_of
+from qrmem.llm.chat import Call, send
+from qrmem.llm.negotiation import FORMS
+from qrmem.llm.structured import outcome_of, with_reading
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest
 
 Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
@@ -20,6 +21,7 @@ Put = Callable[
 """Takes key, value, the ids of the segments that the reply goes with, and what it cost."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+_NOT_KEPT = {"parsed"}
 
 
 class CachedChat:
@@ -30,7 +32,6 @@ class CachedChat:
 
     def __init__(self, chat: ChatModel, get: Get, put: Put) -> None:
         self._chat = chat
-        self._dialect = chat if isinstance(chat, Dialect) else None
         self._get = get
         self._put = put
 
@@ -41,46 +42,43 @@ class CachedChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the kept reply, else ask and keep it."""
-        return await self.send(Exchange(request))
+        return await self.send(Call(request))
 
-    async def send(self, exchange: Exchange) -> ChatReply:
+    async def send(self, call: Call) -> ChatReply:
         """Return the kept reply, else send onward and keep what comes back."""
-        request = exchange.request
-        forms = self._forms(request)
-        keys = dict(zip(forms, self._keys(request, forms), strict=True))
+        forms = self._forms(call.request)
+        keys = dict(zip(forms, self._keys(call.request, forms), strict=True))
         for key in keys.values():
             if (kept := await self._get(key)) is not None:
                 return _restored(kept)
-        reply = await send(self._chat, exchange)
-        outcome = outcome_of(reply, request)
-        if exchange.gate:
-            exchange.gate.book(exchange, reply, outcome)
-        if outcome != "unparsable":
-            key = keys.get(exchange.options.form) or keys[forms[0]]
-            await self._keep(key, reply, exchange)
+        reply = with_reading(await send(self._chat, call), call.request)
+        if call.meter:
+            call.meter.book(call, reply)
+        if outcome_of(reply) != "unparsable":
+            await self._keep(keys.get(call.dialect.form) or keys[forms[0]], reply, call)
         return reply
 
-    async def _keep(self, key: str, reply: ChatReply, exchange: Exchange) -> None:
+    async def _keep(self, key: str, reply: ChatReply, call: Call) -> None:
         """Keep a reply together with its record, or neither."""
-        request = exchange.request
+        request = call.request
         about = (request.segment_id, *request.shared_with) if request.segment_id else ()
-        calls, exchange.unwritten = exchange.unwritten, []
+        calls, call.unwritten = call.unwritten, []
         try:
             # Even where the run is given up meanwhile: the reply is paid for.
-            await _Unbroken(self._put(key, _kept(reply), about, calls))
+            await _to_its_end(self._put(key, _kept(reply), about, calls))
         except QrmemError:
-            exchange.unwritten = calls
+            call.unwritten = calls
             raise
 
-    def _forms(self, request: ChatRequest) -> tuple[Form | str, ...]:
+    def _forms(self, request: ChatRequest) -> tuple[str, ...]:
         """Return the forms that a kept reply may have been asked for in, the present one first."""
-        if request.schema is None or self._dialect is None:
+        now = getattr(self._chat, "form", "")
+        if request.schema is None or not now:
             return ("",)
-        now = self._dialect.form
         return (now, *(form for form in FORMS if form != now))
 
     def _keys(self, request: ChatRequest, forms: Sequence[str]) -> list[str]:
-        where = self._dialect.address if self._dialect else ""
+        where = str(getattr(self._chat, "address", ""))
         return cache_keys(request, model=self._chat.name, address=where, forms=forms)
 
 
@@ -113,12 +111,20 @@ def cache_keys(
     return found
 
 
-class _Unbroken(asyncio.Task[None]):
-    """Work that is done to its end: whoever waits for it and is cancelled is so once it is done."""
-
-    def cancel(self, msg: Any = None) -> bool:
-        """Go on."""
-        return False
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do work to its end; a cancellation meanwhile is delivered after it completes."""
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+        except Exception:
+            break  # of the work itself: raised below
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 def is_reply_key(key: str) -> bool:
@@ -127,11 +133,11 @@ def is_reply_key(key: str) -> bool:
 
 
 def _kept(reply: ChatReply) -> dict[str, Any]:
-    return {f.name: getattr(reply, f.name) for f in fields(reply)}
+    return {f.name: getattr(reply, f.name) for f in fields(reply) if f.name not in _NOT_KEPT}
 
 
 def _restored(kept: Mapping[str, Any]) -> ChatReply:
-    names = {f.name for f in fields(ChatReply)}
+    names = {f.name for f in fields(ChatReply)} - _NOT_KEPT
     reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
     log_probs = tuple((str(token), float(value)) for token, value in reply.log_probs)
     return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)

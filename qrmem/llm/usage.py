@@ -1,4 +1,4 @@
-"""Sums over records of calls: of a run, and of all runs by stage, run or day."""
+"""Totals over records of calls: of a run, and of all runs by stage, run or day."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
@@ -25,14 +25,14 @@ def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
     Args:
         with_cached: count replies from the cache as if they had been paid for.
     """
-    sums = Sums(with_cached=with_cached)
+    totals = Totals(with_cached=with_cached)
     for record in records:
-        sums.add(record)
-    return sums.usage
+        totals.add(record)
+    return totals.usage
 
 
-class Sums:
-    """Sums by stage that are kept while the records come; the records themselves are not."""
+class Totals:
+    """Totals by stage that are kept while the records come; the records themselves are not."""
 
     def __init__(self, *, with_cached: bool = False) -> None:
         self._with_cached = with_cached
@@ -100,4 +100,4 @@ def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
     )
 
 
-__all__ = ["By", "Phase", "usage", "usage_by"]
+__all__ = ["By", "Phase", "Totals", "usage", "usage_by"]

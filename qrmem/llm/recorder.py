@@ -8,13 +8,12 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from qrmem.errors import OutputFailed, UsageError
-from qrmem.llm.exchange import Exchange, send
-from qrmem.llm.staged import model_for, models_of
+from qrmem.llm.chat import Call, model_for, models_of, send
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 
 FORMAT = 1
@@ -37,7 +36,7 @@ class Entry:
     reply: ChatReply
 
 
-class Tape:
+class Recorder:
     """A cassette that is being recorded; one that is there already is added to.
 
     The file is written as the exchanges come, and put into an order when it is closed that does not
@@ -58,9 +57,9 @@ class Tape:
             self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
         self._write()
 
-    def recording(self, chat: ChatModel) -> "Recorder":
+    def recording(self, chat: ChatModel) -> "RecordedChat":
         """Return the chat model with every exchange written down."""
-        return Recorder(chat, self)
+        return RecordedChat(chat, self)
 
     def add(self, entry: Entry) -> None:
         """Write one exchange down; the last reply to a request counts."""
@@ -109,12 +108,12 @@ class Tape:
             raise UsageError(message) from exc
 
 
-class Recorder:
-    """A chat model whose exchanges go on tape, replies from the cache included."""
+class RecordedChat:
+    """A chat model whose exchanges are written down, replies from the cache included."""
 
-    def __init__(self, chat: ChatModel, tape: Tape) -> None:
+    def __init__(self, chat: ChatModel, recorder: Recorder) -> None:
         self._chat = chat
-        self._tape = tape
+        self._recorder = recorder
 
     @property
     def name(self) -> str:
@@ -132,17 +131,17 @@ class Recorder:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Ask and write the exchange down."""
-        return await self.send(Exchange(request))
+        return await self.send(Call(request))
 
-    async def send(self, exchange: Exchange) -> ChatReply:
+    async def send(self, call: Call) -> ChatReply:
         """Send onward and write the exchange down."""
-        request = exchange.request
-        reply = await send(self._chat, exchange)
-        self._tape.add(Entry(model_for(self._chat, request.stage), request, reply))
+        request = call.request
+        reply = await send(self._chat, call)
+        self._recorder.add(Entry(model_for(self._chat, request.stage), request, reply))
         return reply
 
 
-class Player:
+class Replayer:
     """A chat model that answers out of a cassette, and from nowhere else."""
 
     def __init__(self, path: Path) -> None:
@@ -196,7 +195,7 @@ class Player:
         if not alike:
             what = "such request" if self._requests else "request at all"
             return f"{head}: no {what} was recorded"
-        nearest = max(alike, key=lambda known: _likeness(wanted, _shown(known)))
+        nearest = max(alike, key=lambda known: _similarity(wanted, _shown(known)))
         for ours, theirs in zip(wanted, [*_shown(nearest), *[""] * len(wanted)], strict=False):
             if ours != theirs:
                 known, asked = _around(theirs, ours), _around(ours, theirs)
@@ -218,7 +217,7 @@ def _shown(request: ChatRequest) -> list[str]:
     return [*lines, f"schema: {json.dumps(request.schema, sort_keys=True)}"]
 
 
-def _likeness(first: list[str], second: list[str]) -> float:
+def _similarity(first: list[str], second: list[str]) -> float:
     return difflib.SequenceMatcher(None, first, second, autojunk=False).quick_ratio()
 
 
@@ -251,7 +250,7 @@ def _line(entry: Entry) -> str:
         "schema": request.schema,
         "messages": [[message.role, message.content] for message in request.messages],
     }
-    said = {name: value for name, value in asdict(entry.reply).items() if name in _REPLY}
+    said = {name: getattr(entry.reply, name) for name in _REPLY}
     line = {"model": entry.model, "request": asked, "reply": said}
     return json.dumps(line, ensure_ascii=True) + "\n"
 
@@ -300,4 +299,4 @@ def _entry(number: int, line: str) -> Entry:
         raise ValueError(f"line {number} is no exchange: {exc}") from exc
 
 
-__all__ = ["Player", "Recorder", "Tape"]
+__all__ = ["Recorder", "Replayer"]
