@@ -86,13 +86,16 @@ async def streamed(
         is_watched=is_watched,
     )
     thread = uuid.uuid4().hex[:12] if keep_trail or checkpointer else ""
+    config = None
     if checkpointer is not None:
         session.checkpointers.add(checkpointer)
-        known = await interrupted(checkpointer, session.ns, asking, session.running)
+        known, begun = await interrupted(checkpointer, session.ns, asking, session.running)
         thread = known or thread
+        config = config_of(session.ns, asking, thread)
+        asking = replace(asking, strategy=begun or asking.strategy)
     session.running.add(thread)
     try:
-        async with aclosing(asker.stream(asking, thread, checkpointer)) as items:
+        async with aclosing(asker.stream(asking, thread, checkpointer, config)) as items:
             async for item in items:
                 if isinstance(item, Answer) and keep_trail:
                     await asker.keep(item)
@@ -146,11 +149,13 @@ class Asker:
         asking: Asking,
         thread: str = "",
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
+        config: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Yield what the strategy does as it does it, then the answer.
 
         Args:
             thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
+            config: LangGraph's, for the checkpointer.
         """
         search: Search | None = None
 
@@ -166,7 +171,6 @@ class Asker:
         scorer = EdgeScorer(
             self._store, self._ns, run.embedder, searcher=searcher, aside=self._aside
         )
-        config = config_of(self._ns, asking, thread) if checkpointer is not None else None
         try:
             search = Search(
                 store=self._store,

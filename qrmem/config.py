@@ -108,9 +108,32 @@ def _shown(value: str) -> str:
 
 _NONE = Secret("")
 
+USUAL_WINDOW = 16_384
+"""What is used of a large window unless more is asked for: nobody pays for a novel each time."""
+UNKNOWN_WINDOW = 4_096
+_WINDOWS = (
+    (re.compile(r"gpt-3\.5-turbo-instruct"), 4_096),
+    (re.compile(r"gpt-4(-0314|-0613)?$"), 8_192),
+    (re.compile(r"(chat)?gpt-|o\d|claude-|gemini-|deepseek-(chat|reasoner)|mistral-"), 128_000),
+)
+"""Windows of models that are served under a name of their own, by the beginning of the name."""
+
+
+def usual_window(model: str) -> int:
+    """Return the window that is used with a model where none is chosen."""
+    name = model.rpartition("/")[2]
+    known = (window for pattern, window in _WINDOWS if pattern.match(name))
+    return min(next(known, UNKNOWN_WINDOW), USUAL_WINDOW)
+
+
+class _Marked:
+    """Remembers whether the window was left to the model; no setting of its own."""
+
+    __slots__ = ("_has_usual_window",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(_Marked):
     """Everything that can be chosen; validated once, at construction.
 
     Attributes:
@@ -131,7 +154,8 @@ class Settings:
         text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
             as LongBench cuts them (FragRel: 500 or 800).
         code_fragments: how source files are cut: `lines` (20, overlapping by 10) or `definitions`.
-        window: L in tokens, a hard bound on every call.
+        window: L in tokens, a hard bound on every call; 0 is that of the model, `USUAL_WINDOW` at
+            most, and `UNKNOWN_WINDOW` where the model's is not known.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
         timeout: seconds for one whole reply; a connection has 4. A server that never answers is
@@ -174,7 +198,7 @@ class Settings:
     segment_tokens: int = 600
     text_fragments: str = "sentences"
     code_fragments: Literal["lines", "definitions"] = "lines"
-    window: int = 4096
+    window: int = 0
     reserve: int = 512
     concurrency: int = 8
     timeout: float = 60.0
@@ -201,6 +225,9 @@ class Settings:
     neo4j_patience: float = 30.0
 
     def __post_init__(self) -> None:
+        if not self.window:
+            object.__setattr__(self, "window", usual_window(self.model))
+            object.__setattr__(self, "_has_usual_window", True)
         for name in _ADDRESSES:
             if not isinstance(value := getattr(self, name), Address):
                 object.__setattr__(self, name, Address(value))
@@ -251,10 +278,13 @@ class Settings:
     def with_(self, **chosen: Any) -> Self:
         """Return a copy with the arguments that are not `None`."""
         given = {name: value for name, value in chosen.items() if value is not None}
+        if getattr(self, "_has_usual_window", False):
+            given.setdefault("window", 0)  # another model may have another one
         return replace(self, **_typed(given))
 
 
-ENVIRONMENT = _COMMON | {f"QRMEM_{field.name.upper()}": field.name for field in fields(Settings)}
+_FIELDS = tuple(field.name for field in fields(Settings))
+ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
 """Variable to field; of two for one field the later one counts."""
 
 _ADDRESSES = ("memory", "base_url", "embed_base_url", "tagger")
@@ -318,7 +348,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise UsageError(f"settings file {path}: {exc}") from exc
-    unknown = values.keys() - {f.name for f in fields(Settings)}
+    unknown = values.keys() - set(_FIELDS)
     if unknown:
         raise UsageError(f"settings file {path}: no setting is called {sorted(unknown)[0]!r}")
     return values
@@ -327,7 +357,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the strings of files and variables into the fields' types."""
     hints = get_type_hints(Settings)
-    unknown = values.keys() - hints.keys()
+    unknown = values.keys() - set(_FIELDS)
     if unknown:
         raise UsageError(f"no setting is called {sorted(unknown)[0]!r}")
     return {name: _cast(name, value, hints[name]) for name, value in values.items()}

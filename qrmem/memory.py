@@ -394,8 +394,10 @@ class Memory:
         """Answer a question by walking the graph and reading only what fits the window.
 
         Args:
-            strategy: `reflection` (Algorithm 1, the default), `graph-expansion`, `entity-trial`,
-                `fragment` (FragRel) or `temp-mem` (the whole text, its middle left out).
+            strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
+                (FragRel) or `temp-mem` (the whole text, its middle left out). `None`: with a chat
+                model, all that may be read is read in order where it fits the window; else
+                `reflection`.
             window: L in tokens, a hard bound on every call (Q21).
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.

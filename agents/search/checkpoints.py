@@ -24,20 +24,23 @@ def config_of(ns: str, asking: Asking, thread: str) -> dict[str, Any]:
 
 async def interrupted(
     checkpointer: "BaseCheckpointSaver[Any]", ns: str, asking: Asking, running: Collection[str]
-) -> str:
-    """Return the thread in which the same question was begun and not ended; "" for none.
+) -> tuple[str, str]:
+    """Return the thread in which the same question was begun and not ended, and its strategy.
 
     Args:
         running: threads that are followed at present.
+
+    Returns:
+        "" for both where there is none.
     """
     seen = set(running)
     wanted = {NAMESPACE: ns, QUESTION: _digest(ns, asking)}
     async for kept in checkpointer.alist(None, filter=wanted):
         thread = str(kept.config["configurable"]["thread_id"])
         if thread not in seen and "status" not in kept.checkpoint["channel_values"]:
-            return thread
+            return thread, str(kept.checkpoint["channel_values"].get("strategy", ""))
         seen.add(thread)
-    return ""
+    return "", ""
 
 
 async def forget(

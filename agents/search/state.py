@@ -118,6 +118,7 @@ class SearchState(TypedDict, total=False):
     """Where a search stands: ids, spans, scores, verdicts and counters; texts are in the store.
 
     Attributes:
+        strategy: what is followed.
         entities: E, keys in the order in which they came in.
         taken: keys of the relations that led here.
         important: S_imp, segment id to score.
@@ -138,6 +139,7 @@ class SearchState(TypedDict, total=False):
         status: set once the search is over.
     """
 
+    strategy: str
     entities: list[str]
     taken: list[str]
     important: dict[str, float]

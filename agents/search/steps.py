@@ -244,9 +244,10 @@ async def followed(
     chosen: Any = {**(config or {}), "recursion_limit": limit}
     begun = checkpointer is not None and (await machine.aget_state(chosen)).next
     state: Any = {}
+    given: Any = None if begun else {"strategy": name}
     kept: dict[str, Any] = {"durability": "sync"} if checkpointer is not None else {}
     async for mode, item in machine.astream(
-        None if begun else {}, chosen, context=run, stream_mode=["custom", "values"], **kept
+        given, chosen, context=run, stream_mode=["custom", "values"], **kept
     ):
         if mode == "values":
             state = item

@@ -1,12 +1,20 @@
 """Names of strategies, and how one is run."""
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import Outcome
 from qrmem.agents.search.steps import Strategy, followed
-from qrmem.agents.strategies import entity_trial, fragment, graph_expansion, reflection, temp_mem
+from qrmem.agents.strategies import (
+    entity_trial,
+    fragment,
+    graph_expansion,
+    reflection,
+    temp_mem,
+    whole,
+)
 from qrmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +28,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     "temp-mem": temp_mem.STRATEGY,
 }
 """What a user may name."""
+DEFAULT = "reflection"
+"""What is followed where none is named, and not everything fits the window."""
 
 
 def require_strategy(name: str) -> None:
@@ -33,7 +43,7 @@ def require_strategy(name: str) -> None:
         raise UsageError(f"no strategy is called {name!r}; choose one of {known}")
 
 
-def run_strategy(
+async def run_strategy(
     run: Search,
     *,
     checkpointer: "BaseCheckpointSaver[Any] | None" = None,
@@ -55,9 +65,16 @@ def run_strategy(
         ModelUnavailable: the model does not answer.
         CapReached: the run would cost more than it may.
     """
-    name = run.asking.strategy or "reflection"
-    require_strategy(name)
-    return followed(run, name, STRATEGIES[name], checkpointer=checkpointer, config=config)
+    name = run.asking.strategy or (whole.NAME if await whole.fits(run) else DEFAULT)
+    if name == whole.NAME:
+        strategy = whole.STRATEGY
+    else:
+        require_strategy(name)
+        strategy = STRATEGIES[name]
+    items = followed(run, name, strategy, checkpointer=checkpointer, config=config)
+    async with aclosing(items) as found:
+        async for item in found:
+            yield item
 
 
 async def outcome_of(run: Search) -> Outcome:

@@ -112,10 +112,15 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("question")
     ask.add_argument(
         "--strategy",
-        default="reflection",
-        help="reflection, graph-expansion, entity-trial, fragment or temp-mem",
+        help="reflection, graph-expansion, entity-trial, fragment or temp-mem; unset: everything is"
+        " read where it fits the window, else reflection",
     )
-    ask.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
+    ask.add_argument(
+        "--window",
+        type=int,
+        metavar="L",
+        help="tokens of one call (the model's, 16384 at most; 4096 where it is not known)",
+    )
     ask.add_argument("--choice", action="append", metavar="TEXT", help="an option (repeatable)")
     ask.add_argument("--trials", type=int, metavar="N", help="reading steps at most (5)")
     ask.add_argument("--start", choices=("search", "entities"), help="where the walk begins")
