@@ -159,6 +159,9 @@ class MemoryStore:
             await self._info(ns, id_) for id_ in sorted(there if ids is None else there & set(ids))
         ]
 
+    async def states(self, ns: str) -> Mapping[str, int]:
+        return dict(Counter(row.state for row in await self.ledger(ns)))
+
     async def last_document(self, ns: str, prefix: str) -> str | None:
         return max((i for i in self._space(ns).documents if i.startswith(prefix)), default=None)
 

@@ -328,6 +328,10 @@ class FactStore(Protocol):
         """Return all, or those of some ids, by id."""
         ...
 
+    async def states(self, ns: str) -> Mapping[str, int]:
+        """Return how many segments there are in each state of the ledger."""
+        ...
+
     async def last_document(self, ns: str, prefix: str) -> str | None:
         """Return the greatest document id that begins so."""
         ...

@@ -73,6 +73,7 @@ async def streamed(
         is_watched: whether words are wanted.
         checkpointer: see `Memory.ask`.
     """
+    await session.require_any()
     if unread := await session.unread(asking.documents):
         listener(Event("warning", {"message": unread}))
     asker = Asker(

@@ -370,7 +370,10 @@ class Memory:
         """
         narrowed = await self._session.readable(documents, where)
         searcher = await self._session.searcher()
-        return await searcher.search(question, k=k, documents=narrowed)
+        hits = await searcher.search(question, k=k, documents=narrowed)
+        if not hits:
+            await self._session.require_any()
+        return hits
 
     async def ask(
         self,

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -136,7 +137,7 @@ class Session:
     async def require_documents(self, document_ids: Sequence[str]) -> None:
         """Refuse ids that no document has."""
         await self.known()
-        known = {info.id for info in await self.store.documents(self.ns)}
+        known = {info.id for info in await self.store.documents(self.ns, document_ids)}
         for document_id in document_ids:
             if document_id not in known:
                 raise NotFound(f"no document {document_id!r} in {self.where}")
@@ -190,40 +191,39 @@ class Session:
             return None
         if documents is not None:
             await self.require_documents(documents)
-        found = frozenset(
-            info.id
-            for info in await self.store.documents(self.ns)
-            if (documents is None or info.id in documents) and has_metadata(info, where)
-        )
+        infos = await self.store.documents(self.ns, documents)
+        found = frozenset(info.id for info in infos if has_metadata(info, where))
         if not found:
             raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
         return found
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:
         """Refuse to look for anything where nothing was read: that is no answer."""
-        await self.info()
-        columns = await (await self.searcher()).columns()
-        read = {info.id for info in columns.documents} if columns else set()
-        if read if documents is None else read & documents:
-            return
-        rows = await self.store.ledger(self.ns)
-        if not rows:
+        info = await self.info()
+        if documents is None and info.revision:
+            return  # something was merged; what has gone since is said by `require_any`
+        merged = await self.store.merged_segments(self.ns, *sorted(documents or ()))
+        if not merged:
+            await self.require_any()
+            where = self.where if documents is None else ", ".join(sorted(documents))
+            raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
+
+    async def require_any(self) -> None:
+        """Refuse a namespace without a document."""
+        if not await self.store.states(self.ns):
             raise NotFound(f"there is no document in {self.where}; use `add` first")
-        where = self.where if documents is None else f"{', '.join(sorted(documents))}"
-        raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
 
     async def unread(self, documents: frozenset[str] | None) -> str:
         """Return what an answer cannot rest on, in words; "" if everything was read."""
-        found = [
-            info
-            for info in await self.store.documents(self.ns)
-            if documents is None or info.id in documents
-        ]
-        missing = sum(info.segments - info.states.get("ok", 0) for info in found)
+        states = Counter(await self.store.states(self.ns)) if documents is None else Counter()
+        for info in await self.store.documents(self.ns, sorted(documents or ())):
+            states.update(info.states)
+        missing = states.total() - states["ok"]
         if not missing:
             return ""
-        total = sum(info.segments for info in found)
-        return f"{missing} of {total} segments are not read, or not wholly: run `add` again"
+        return (
+            f"{missing} of {states.total()} segments are not read, or not wholly: run `add` again"
+        )
 
     # --- parts that are made when first needed --------------------------------------------------
 

@@ -40,7 +40,7 @@ async def _segments(run: Search) -> Sequence[Segment]:
     most = run.room // SMALLEST
     documents = run.asking.documents
     if documents is None:
-        if (await run.store.counts(run.ns)).get("segments", 0) > most:
+        if sum((await run.store.states(run.ns)).values()) > most:
             return ()
         documents = frozenset(info.id for info in await run.store.documents(run.ns))
     elif len(documents) > most:

@@ -172,6 +172,11 @@ async def documents(work: Work, ids: Sequence[str] | None) -> list[DocumentInfo]
     return sorted(found, key=lambda info: info.id)
 
 
+async def states(work: Work) -> dict[str, int]:
+    """Return how many segments there are in each state."""
+    return {state: number for state, number in await work.rows("documents.states")}
+
+
 async def last_document(work: Work, prefix: str) -> str | None:
     """Return the greatest document id that begins so."""
     row = await work.row("documents.last", prefix=prefix)

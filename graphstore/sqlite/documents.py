@@ -202,6 +202,16 @@ def _picked(db: sqlite3.Connection, ns: str, ids: Sequence[str] | None) -> dict[
     return found
 
 
+def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
+    """Return how many segments there are in each state."""
+    rows = db.execute(
+        "SELECT coalesce(l.state, 'pending') AS state, count(*) FROM segment s"
+        " LEFT JOIN ledger l ON l.segment = s.num WHERE s.ns = ? GROUP BY state",
+        (namespace_number(db, ns),),
+    )
+    return dict(rows.fetchall())
+
+
 def last_document(db: sqlite3.Connection, ns: str, prefix: str) -> str | None:
     """Return the greatest document id that begins so."""
     row = db.execute(

@@ -145,6 +145,9 @@ class SqliteStore:
     async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
         return await self._worker.read(documents.documents, ns, ids)
 
+    async def states(self, ns: str) -> Mapping[str, int]:
+        return await self._worker.read(documents.states, ns)
+
     async def last_document(self, ns: str, prefix: str) -> str | None:
         return await self._worker.read(documents.last_document, ns, prefix)
 

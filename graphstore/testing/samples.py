@@ -134,6 +134,7 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
         "facts": list(await store.facts(ns, keys)),
         "questions": list(await store.questions(ns)),
         "counts": dict(await store.counts(ns)),
+        "states": dict(await store.states(ns)),
         "fact counts": dict(await store.fact_counts(ns)),
         "index": await _index(store, ns, sorted(words.union(terms))),
         "columns": await _columns(store, ns),

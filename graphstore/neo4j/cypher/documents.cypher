@@ -67,6 +67,11 @@ CALL (d) {
 }
 RETURN d {.*, text: null}, states
 
+// :: states
+MATCH (s:Segment)
+WHERE s.ns = $ns AND s.key IS NOT NULL
+RETURN s.state, count(*)
+
 // :: last
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key STARTS WITH $prefix
