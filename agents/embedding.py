@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from qrmem.agents.state import silent
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval import dense
+from qrmem.retrieval import scoring
 from qrmem.types import Embedder, Event, Listener
 
 BATCH = 128
@@ -35,7 +35,7 @@ async def embed_segments(
         of = list(dict.fromkeys(segment.document_id for segment in segments))
         titles = {info.id: info.title for info in await store.documents(ns, of)}
         wanted = [titles.get(segment.document_id, "") for segment in segments]
-        owners, matrix = await dense.embed_segments(embedder, segments, wanted)
+        owners, matrix = await scoring.embed_segments(embedder, segments, wanted)
         if owners:
             await store.put_vectors(ns, "segment", owners, matrix)
         listener(Event("embedded", {"count": len(segments)}))

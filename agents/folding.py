@@ -53,8 +53,8 @@ async def fold_documents(
 
 async def current_keys(store: GraphStore, ns: str) -> set[str]:
     """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
-    catalog = await store.catalog(ns)
-    document_of = dict(zip(catalog.segment_ids, catalog.document_ids, strict=True))
+    documents = [info.id for info in await store.documents(ns)]
+    document_of = {row.id: row.document_id for row in await store.segments_of(ns, *documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
     apart: dict[str, list[Fact]] = {}
     for fact in await store.facts(ns, keys):

@@ -9,7 +9,7 @@ import numpy as np
 from qrmem.graph.merging import Similar
 from qrmem.graph.resolution import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow
-from qrmem.retrieval import dense
+from qrmem.retrieval import scoring
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.names import split_key
 
@@ -70,7 +70,7 @@ async def _vectors(
     missing = [name for name, owner in owner_of.items() if owner not in found]
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
-        made = await dense.embed_texts(embedder, batch)
+        made = await scoring.embed_texts(embedder, batch)
         owners = [owner_of[name] for name in batch]
         if not store.is_read_only:
             await store.put_vectors(ns, "relation", owners, made)

@@ -33,7 +33,7 @@ def renamed(text: str, turn: int) -> str:
 async def fill(store: GraphStore, source: GraphStore, ns: str, size: int) -> None:
     """Fill an empty store with `size` segments, a document each, copied from a memory."""
     await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600))
-    ids = (await source.catalog(ns)).segment_ids
+    ids = await source.indexed(ns)
     titles = {info.id: info.title for info in await source.documents(ns)}
     surfaces: dict[str, str] = {}
     for row in await source.names(ns):

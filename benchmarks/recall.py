@@ -1,48 +1,31 @@
 """Recall of gold passages, with and without the embedder, beside BM25 and it alone.
 
-    QRMEM_DATA=… python -m benchmarks recall [--kept FOLDER] [--parts]
+    QRMEM_DATA=… python -m benchmarks recall [--kept FOLDER] [--without] [--sets NAME …]
 
-Questions that weights are fitted on are never measured. `--parts` switches each part off in turn,
-counts what is missed by kind, and loads GPT-3.5's triples.
+Questions that weights are fitted on are never measured. What is missed is counted by kind.
 """
 
 import argparse
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import multihop
 from benchmarks.frame import Figure, note
-from benchmarks.search_memories import Built, built, passage
-from qrmem.retrieval import Searcher, SearchSettings, fusion
-from qrmem.retrieval.columns import Columns
-from qrmem.retrieval.features import Evidence
+from benchmarks.search_memories import NAMESPACE, Built, built, findings, passage
+from qrmem.retrieval import Searcher, SearchSettings
 from qrmem.retrieval.searcher import Findings
-from tools import fit_search, openie_recall
 
 AT = (1, 2, 5, 10)
 MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
 _DEEP = 2 * max(AT)
-
-PARTS: Mapping[str, Collection[str]] = {
-    "PageRank": ("walk", "walk, rank"),
-    "what a segment adds to the best seeds": ("gain",),
-    "links to titles": ("titles, one hop", "titles, two hops", "titles, rank"),
-    "links to shared names": ("shared names",),
-    "second query": ("residual", "residual, rank"),
-    "names in titles": ("names in titles",),
-    "names in the question": ("named",),
-    "words (BM25)": ("lexical", "lexical, leading"),
-    "meaning (embedder)": ("dense",),
-    "order of these three together": ("direct, rank",),
-}
-"""Features that go together; the candidates stay, whichever is taken out."""
+_COVERED = 50
+"""Questions of a set for which the index's candidates are compared with all segments."""
 
 
 @dataclass(slots=True)
@@ -73,78 +56,55 @@ def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
     if embedded:
         yield "embedder", SearchSettings(graph=False, lexical=0, names=0, dense=1)
     yield "no link followed: words, meaning, titles", SearchSettings(graph=False)
+    yield "search", SearchSettings()
 
 
-async def without_parts(folder: Path, *, embedded: bool) -> Mapping[str, SearchSettings]:
-    """Return settings without each part, by its name: fitted again on what is left."""
-    names, data = await fit_search.gathered(folder, embedded=embedded)
-    return {
-        f"without {part}": SearchSettings(features=fit_search.weights(names, data, features))
-        for part, features in PARTS.items()
-        if set(features) <= set(names)
-    }
+def passages(found: Findings, k: int) -> list[int]:
+    """Return the passages of the k best segments, each once."""
+    rows = found.best(k)
+    return list(dict.fromkeys(passage(found.near.entries[row].document_id) for row in rows))
 
 
-class Ranking:
-    """What a search over one memory finds, as passages."""
-
-    def __init__(self, memory: Built, columns: Columns) -> None:
-        self._places = np.array([passage(name) for name in columns.catalog.document_ids])
-        self._ranks = columns.ranks
-        self.row_of = {int(place): row for row, place in enumerate(self._places)}
-
-    def passages(self, scores: NDArray[np.float64]) -> list[int]:
-        """Return the passages of the best segments, each once."""
-        rows = [row for row in fusion.best(scores, self._ranks, _DEEP) if scores[row] > 0]
-        return list(dict.fromkeys(self._places[rows].tolist()))
-
-
-def kind(found: Evidence, row: int) -> str:
+def kind(found: Findings, missing: int) -> str:
     """Say how a passage was reached that is missing among the first."""
-    if row not in found.rows:
+    evidence, entries = found.evidence, found.near.entries
+    assert evidence is not None
+    rows = [n for n, entry in enumerate(entries) if passage(entry.document_id) == missing]
+    if not set(rows) & set(evidence.rows.tolist()):
         return "nothing leads there"
-    for hop, reached in (("one link", found.first), ("two links", found.second)):
-        if row in reached.links.targets:
+    for hop, links in (("one link", evidence.first), ("two links", evidence.second)):
+        if set(rows) & set(links.targets.tolist()):
             return f"{hop} away, put too low"
-    if found.residual.scores[row] > 0 or found.residual.titles[row] > 0:
-        return "found by the second query alone, put too low"
+    if evidence.uncovered[rows].any():
+        return "found by a follow-up query alone, put too low"
     return "found by its words or meaning alone, put too low"
 
 
-async def tallied(
-    memory: Built, parts: Mapping[str, SearchSettings]
-) -> tuple[dict[str, Tally], Counter[str]]:
+async def tallied(memory: Built) -> tuple[dict[str, Tally], Counter[str]]:
     """Measure a memory's questions: tallies by name, and misses among the first ten by kind."""
-    embedded = memory.embedder is not None
-    searcher = memory.searcher()
-    columns = await searcher.columns()
-    assert columns is not None
-    ranking = Ranking(memory, columns)
-    same = {"search": searcher}
-    same |= {name: memory.searcher(settings) for name, settings in parts.items()}
-    anew = {name: memory.searcher(settings) for name, settings in systems(embedded=embedded)}
-    tallies = {name: Tally() for name in [*anew, *same]}
+    ways = {n: memory.searcher(one) for n, one in systems(embedded=memory.embedder is not None)}
+    tallies = {name: Tally() for name in ways}
     missed: Counter[str] = Counter()
     for question in memory.corpus.measured:
-        for name, other in anew.items():
-            scores = (await _found(other, question.text)).scores
-            tallies[name].count(question.gold, ranking.passages(scores))
-        found = await _found(searcher, question.text)
-        assert found.evidence is not None
-        for name, other in same.items():
-            scores = other._ranked(found.direct, found.evidence)
-            tallies[name].count(question.gold, ranking.passages(scores))
-        first = ranking.passages(found.scores)[:10]
-        missed.update(
-            kind(found.evidence, ranking.row_of[place]) for place in question.gold - set(first)
-        )
+        for name, searcher in ways.items():
+            found = await findings(searcher, question.text)
+            tallies[name].count(question.gold, passages(found, _DEEP))
+        missed.update(kind(found, one) for one in question.gold - set(passages(found, 10)))
     return tallies, missed
 
 
-async def _found(searcher: Searcher, question: str) -> Findings:
-    found = await searcher.findings(question)
-    assert found is not None
-    return found
+async def covered(memory: Built, asked: int) -> float:
+    """Return the share of the exact first ten by BM25 that are among the index's candidates."""
+    searcher = memory.searcher()
+    ids = await memory.store.indexed(NAMESPACE)
+    shares = []
+    for question in memory.corpus.measured[:asked]:
+        scores = await Searcher(memory.store, NAMESPACE).score(question.text, ids)
+        edge = sorted(scores.values(), reverse=True)[9]
+        best = {id_ for id_, score in scores.items() if score > edge and score > 0}
+        found = await searcher.ranking(question.text, "bm25", 10)
+        shares.append(len(best & set(found)) / len(best) if best else 1.0)
+    return 100 * float(np.mean(shares))
 
 
 def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Iterator[str]:
@@ -163,28 +123,27 @@ def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Ite
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
-    parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--without", action="store_true", help="without the embedder only")
+    parser.add_argument("--sets", nargs="*", default=MEASURED)
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield R@5 of each set; the tables with all of `AT` go to standard error."""
     chosen.kept.mkdir(parents=True, exist_ok=True)
-    for embedded in (True, False):
-        parts = asyncio.run(without_parts(chosen.kept, embedded=embedded)) if chosen.parts else {}
-        for name in MEASURED:
+    for embedded in (False,) if chosen.without else (True, False):
+        for name in chosen.sets:
             corpus = multihop.load(name, multihop.folder())
-            tallies, missed = asyncio.run(_measured(corpus, chosen.kept, embedded, parts))
+            tallies, missed, share = asyncio.run(_measured(corpus, chosen.kept, embedded))
             head = f"{name}, {'with' if embedded else 'without'} the embedder"
             gold = sum(len(question.gold) for question in corpus.measured)
             note("\n".join([f"### {head}", "", *_table(tallies, missed, gold), ""]))
             for system, tally in tallies.items():
                 yield Figure(f"R@5, {head}: {system}", tally.recall[AT.index(5)], "%")
-    if chosen.parts:
-        asyncio.run(openie_recall.main(chosen.kept))
+            yield Figure(f"exact first ten among candidates, {name}", share, "%", at_least=99)
 
 
 async def _measured(
-    corpus: multihop.Corpus, folder: Path, embedded: bool, parts: Mapping[str, SearchSettings]
-) -> tuple[dict[str, Tally], Counter[str]]:
+    corpus: multihop.Corpus, folder: Path, embedded: bool
+) -> tuple[dict[str, Tally], Counter[str], float]:
     async with built(corpus, folder, embedded=embedded) as memory:
-        return await tallied(memory, parts)
+        return *await tallied(memory), await covered(memory, _COVERED)

@@ -148,8 +148,7 @@ async def embed(store: GraphStore, embedder: KeptEmbedder) -> None:
         await store.set_embedder(NAMESPACE, embedder.name, embedder.dimension)
     done = set(await store.owners(NAMESPACE, "segment"))
     titles = {found.id: found.title for found in await store.documents(NAMESPACE)}
-    catalog = await store.catalog(NAMESPACE)
-    missing = [name for name in catalog.segment_ids if name not in done]
+    missing = [name for name in await store.indexed(NAMESPACE) if name not in done]
     for start in range(0, len(missing), 512):
         segments = await store.segments(NAMESPACE, missing[start : start + 512])
         wanted = [titles[segment.document_id] for segment in segments]

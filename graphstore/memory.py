@@ -7,12 +7,12 @@ What is derived is worked out anew, all of it, after every change.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavailable, UsageError
-from qrmem.graphstore import columns
+from qrmem.graphstore import memory_search
 from qrmem.graphstore.checking import (
     check_change,
     check_segment_ids,
@@ -23,17 +23,16 @@ from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.memory_space import Space
 from qrmem.graphstore.protocol import (
     Around,
-    Catalog,
     Change,
     EntityCount,
+    Entry,
     Kept,
-    NameColumns,
     NameRow,
     NamespaceInfo,
-    NumberedVectors,
-    Postings,
+    Titled,
     VectorKind,
     Vectors,
+    Vocabulary,
 )
 from qrmem.text.blocks import blocks_of
 from qrmem.text.names import split_key
@@ -67,10 +66,6 @@ class MemoryStore:
 
     @property
     def is_read_only(self) -> bool:
-        return False
-
-    @property
-    def keeps_index(self) -> bool:
         return False
 
     @property
@@ -300,9 +295,6 @@ class MemoryStore:
         space, wanted = self._space(ns), set(entities)
         return space.view().names_where(lambda key: space.rows.names[key] in wanted)
 
-    async def name_columns(self, ns: str) -> NameColumns:
-        return await columns.name_columns(self, ns)
-
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         space = self._space(ns)
         return [space.view().entity(key) for key in keys if key in space.rows.entities]
@@ -320,8 +312,11 @@ class MemoryStore:
                 found[segment_id].add(space.rows.names[name])
         return {id_: tuple(sorted(keys)) for id_, keys in found.items()}
 
-    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        return {entity.key: entity.segments for entity in await self.entities(ns, keys)}
+    async def segments_with(
+        self, ns: str, keys: Sequence[str], most: int | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        found = {entity.key: entity.segments for entity in await self.entities(ns, keys)}
+        return {key: ids for key, ids in found.items() if most is None or len(ids) <= most}
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return self._space(ns).view().facts(keys)
@@ -365,32 +360,57 @@ class MemoryStore:
 
     # --- search -------------------------------------------------------------------------------
 
-    async def catalog(self, ns: str) -> Catalog:
-        import numpy as np
+    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
+        return memory_search.vocabulary(self._space(ns), terms)
 
-        space = self._space(ns)
-        rows = sorted(space.rows.index.values(), key=lambda pair: pair[0])
-        segments = [space.segments[row.segment_id] for _, row in rows]
-        return Catalog(
-            revision=space.info.revision,
-            numbers=np.array([number for number, _ in rows], dtype=np.int64),
-            segment_ids=tuple(segment.id for segment in segments),
-            document_ids=tuple(segment.document_id for segment in segments),
-            indexes=np.array([segment.index for segment in segments], dtype=np.int64),
-            lengths=np.array([row.length for _, row in rows], dtype=np.int64),
-        )
+    async def matching(
+        self,
+        ns: str,
+        groups: Sequence[Sequence[str]],
+        limit: int,
+        documents: Collection[str] | None = None,
+    ) -> Sequence[str]:
+        return memory_search.matching(self._space(ns), groups, limit, documents)
 
-    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
-        import numpy as np
+    async def nearest(
+        self,
+        ns: str,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        *,
+        documents: Collection[str] | None = None,
+        among: Sequence[str] | None = None,
+    ) -> Mapping[str, float]:
+        return memory_search.nearest(self._space(ns), vector, limit, documents, among)
 
-        found = {}
-        for term in dict.fromkeys(terms):
-            rows = self._space(ns).rows.index.values()
-            pairs = sorted((number, row.terms[term]) for number, row in rows if term in row.terms)
-            if pairs:
-                numbers, counts = np.array(pairs, dtype=np.int64).T
-                found[term] = Postings(numbers, counts)
-        return found
+    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
+        known = memory_search.entries(self._space(ns))
+        return [known[id_] for id_ in segment_ids if id_ in known]
+
+    async def indexed(self, ns: str) -> Sequence[str]:
+        return list(memory_search.entries(self._space(ns)))
+
+    async def titled(
+        self, ns: str, names: Sequence[str], first: int = 3
+    ) -> Mapping[str, Sequence[Titled]]:
+        return memory_search.titled(self._space(ns), names, first)
+
+    async def named_in(
+        self, ns: str, segment_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return memory_search.named_in(self._space(ns), segment_ids)
+
+    async def shared_entities(
+        self, ns: str, segment_ids: Sequence[str], most: int
+    ) -> Mapping[str, tuple[Sequence[str], int]]:
+        found = await self.entities_in(ns, segment_ids)
+        places = await self.segments_with(ns, sorted({k for ks in found.values() for k in ks}))
+        among = {key: [id_ for id_ in ids if id_ in found] for key, ids in places.items()}
+        return {
+            key: (ids, len(places[key]))
+            for key, ids in among.items()
+            if len(ids) >= 2 and len(places[key]) <= most
+        }
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
@@ -425,20 +445,10 @@ class MemoryStore:
         marks = [name for name, part in zip(names, parts, strict=True) for _ in part]
         return Vectors(marks, np.concatenate([empty, *parts]))
 
-    async def numbered_vectors(self, ns: str) -> NumberedVectors:
-        return await columns.numbered_vectors(self, ns)
-
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         space = self._space(ns)
         names = [name for kind_, name in space.vectors if kind_ == kind]
         return space.in_order(names) if kind == "segment" else sorted(names)
-
-    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
-        self._space(ns)
-
-    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
-        self._space(ns)
-        return None
 
     # --- what runs leave behind ---------------------------------------------------------------
 

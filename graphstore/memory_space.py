@@ -12,6 +12,7 @@ from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
+    Entry,
     FactRow,
     IndexRow,
     MentionRow,
@@ -49,6 +50,7 @@ class Space:
 
     Attributes:
         of_document: document id to the ids of its segments, in order.
+        entries: what is indexed of each segment, and the revision that it is of.
         contributions: segment id to what its passes added.
     """
 
@@ -62,11 +64,11 @@ class Space:
     decisions: dict[tuple[str, str], MergeDecision] = field(default_factory=dict)
     rows: "Rows" = field(default_factory=lambda: Rows())
     stale: dict[str, str] = field(default_factory=dict)
-    last_number: int = 0
     vectors: dict[tuple[str, str], "NDArray[np.float32]"] = field(default_factory=dict)
     trails: list[Trail] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     cached: dict[str, tuple[Mapping[str, Any], frozenset[str]]] = field(default_factory=dict)
+    entries: tuple[int, Mapping[str, Entry]] | None = None
     _view: "View | None" = None
 
     def place(self, segment_id: str) -> tuple[str, int]:
@@ -117,10 +119,7 @@ class Space:
         rows.mentions |= {(row.segment_id, row.name): row for row in change.mentions}
         rows.facts |= {(row.segment_id, row.n): row for row in change.facts}
         rows.questions |= {(q.segment_id, q.text): q for q in change.questions}
-        for row in {row.segment_id: row for row in change.index}.values():
-            self.last_number += 1
-            rows.index.pop(row.segment_id, None)
-            rows.index[row.segment_id] = (self.last_number, row)
+        rows.index |= {row.segment_id: row for row in change.index}
         rows.names |= change.names
         rows.entities |= {row.key: row for row in change.entities}
         rows.merged |= change.merged
@@ -174,16 +173,12 @@ class Space:
 
 @dataclass
 class Rows:
-    """The view's rows, as changes brought them.
-
-    Attributes:
-        index: segment id to its number and its row.
-    """
+    """The view's rows, as changes brought them."""
 
     mentions: dict[tuple[str, str], MentionRow] = field(default_factory=dict)
     facts: dict[tuple[str, int], FactRow] = field(default_factory=dict)
     questions: dict[tuple[str, str], Question] = field(default_factory=dict)
-    index: dict[str, tuple[int, IndexRow]] = field(default_factory=dict)
+    index: dict[str, IndexRow] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     entities: dict[str, EntityRow] = field(default_factory=dict)

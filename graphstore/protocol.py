@@ -1,8 +1,8 @@
 """What a store can do.
 
 A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived
-from them (names, entities, mentions, facts, postings, vectors) and what runs leave behind (trails,
-calls, cached replies). It decides nothing: names are resolved and changes computed in
+from them (names, entities, mentions, facts, search indexes, vectors) and what runs leave behind
+(trails, calls, cached replies). It decides nothing: names are resolved and changes computed in
 `qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision
 (DESIGN, section 8).
 
@@ -12,7 +12,7 @@ the result. Reads of a namespace that is not there find nothing; writes to it ra
 what deletes is harmless.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -26,6 +26,7 @@ from qrmem.types import (
     LedgerRow,
     MergeDecision,
     Question,
+    Scalar,
     Segment,
     Trail,
 )
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA_VERSION = 3
+
+MOST_TITLED = 40
+"""Documents of one title from which on it is no name of any of them."""
 
 VectorKind = Literal["segment", "relation"]
 
@@ -158,33 +162,57 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
-    """All indexed segments of a namespace as columns, in order of `numbers`.
+class Entry:
+    """What a search knows of one indexed segment, without reading its text.
 
     Attributes:
-        revision: of the namespace when it was read.
-        numbers: the store's own ordinals, ascending; postings speak of these. They depend on the
-            order of arrival and mean nothing outside the store.
-        segment_ids: one each.
-        document_ids: one each.
-        indexes: position in the document.
-        lengths: length in terms.
+        id: of the segment.
+        index: its position in its document.
+        title: of its document, "" if it has none.
+        metadata: of its document.
+        terms: the terms of title and text, repeats kept, in any order.
     """
 
-    revision: int
-    numbers: "NDArray[np.int64]"
-    segment_ids: Sequence[str]
-    document_ids: Sequence[str]
-    indexes: "NDArray[np.int64]"
-    lengths: "NDArray[np.int64]"
+    id: str
+    document_id: str
+    index: int
+    title: str
+    metadata: Mapping[str, Scalar]
+    terms: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Postings:
-    """Where a term occurs: ordinals ascending, and how often in each."""
+class Vocabulary:
+    """What BM25 needs to know of a namespace.
 
-    numbers: "NDArray[np.int64]"
-    counts: "NDArray[np.int64]"
+    Attributes:
+        segments: number of indexed segments.
+        terms: number of terms in all of them together, titles included.
+        frequencies: term to the number of segments that have it; terms that occur nowhere are out.
+    """
+
+    segments: int
+    terms: int
+    frequencies: Mapping[str, int]
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of a segment; 1 at least."""
+        return max(self.terms / self.segments, 1.0) if self.segments else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A document that a name may mean.
+
+    Attributes:
+        sure: how surely it does, in (0, 1].
+        segments: ids of its first indexed segments, in order.
+    """
+
+    document_id: str
+    sure: float
+    segments: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,31 +220,6 @@ class Vectors:
     """Vectors of one kind: `matrix[i]` belongs to `owners[i]`; an owner may have several rows."""
 
     owners: Sequence[str]
-    matrix: "NDArray[np.float32]"
-
-
-@dataclass(frozen=True, slots=True)
-class NameColumns:
-    """All names of a namespace, by key, and where their entities stand.
-
-    Attributes:
-        surfaces: one each.
-        entity_of: `(n,)`, the entity that each stands for, numbered in the order of their names.
-        numbers: `(m,)`, ordinals of indexed segments, as in `Catalog`; ascending.
-        entities: `(m,)`, an entity in each; ascending within a segment, none twice.
-    """
-
-    surfaces: Sequence[str]
-    entity_of: "NDArray[np.int64]"
-    numbers: "NDArray[np.int64]"
-    entities: "NDArray[np.int64]"
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedVectors:
-    """Vectors of indexed segments: `matrix[i]` is of the segment with the ordinal `numbers[i]`."""
-
-    numbers: "NDArray[np.int64]"
     matrix: "NDArray[np.float32]"
 
 
@@ -466,10 +469,6 @@ class GraphView(Protocol):
         """Return the names of some entities, by key."""
         ...
 
-    async def name_columns(self, ns: str) -> NameColumns:
-        """Return what `names` and `entities_in` say of all names and all indexed segments."""
-        ...
-
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""
         ...
@@ -482,8 +481,14 @@ class GraphView(Protocol):
         """Return segment id to the keys of its entities, sorted; `()` if it has none."""
         ...
 
-    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return entity key to the ids of its segments, in order."""
+    async def segments_with(
+        self, ns: str, keys: Sequence[str], most: int | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        """Return entity key to the ids of its segments, in order.
+
+        Args:
+            most: leave out entities that stand in more segments.
+        """
         ...
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
@@ -512,12 +517,94 @@ class GraphView(Protocol):
         """Return how many facts each document, or each of some, states; without those of none."""
         ...
 
-    async def catalog(self, ns: str) -> Catalog:
-        """Return all indexed segments."""
+
+class SearchIndex(Protocol):
+    """The database's own indexes over terms, titles, names and vectors.
+
+    Terms are words as `qrmem.text.words.terms` gives them; titles count as part of each segment's
+    text. An index proposes candidates; what ranks them is computed from what `entries`,
+    `vocabulary` and `nearest` say, which is exact.
+    """
+
+    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
+        """Return how many segments have each term."""
         ...
 
-    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
-        """Return where each term occurs; terms that occur nowhere are left out."""
+    async def matching(
+        self,
+        ns: str,
+        groups: Sequence[Sequence[str]],
+        limit: int,
+        documents: Collection[str] | None = None,
+    ) -> Sequence[str]:
+        """Return the ids of segments with a term of every group, best first by the index's score.
+
+        Args:
+            groups: lists of terms; nothing is found for none, nor for an empty one.
+            limit: upper bound on their number.
+            documents: ids of the only documents to look at; `None`: all.
+        """
+        ...
+
+    async def nearest(
+        self,
+        ns: str,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        *,
+        documents: Collection[str] | None = None,
+        among: Sequence[str] | None = None,
+    ) -> Mapping[str, float]:
+        """Return the cosines of the segments nearest to a vector, nearest first.
+
+        A segment's is that of its nearest window; segments without a vector are left out.
+
+        Args:
+            vector: `(dimension,)`, unit length.
+            limit: upper bound on their number.
+            documents: ids of the only documents to look at; `None`: all.
+            among: ids of the only segments to look at; `None`: all.
+        """
+        ...
+
+    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
+        """Return what is indexed of segments, in the order of the ids."""
+        ...
+
+    async def indexed(self, ns: str) -> Sequence[str]:
+        """Return the ids of all indexed segments, in order."""
+        ...
+
+    async def titled(
+        self, ns: str, names: Sequence[str], first: int = 3
+    ) -> Mapping[str, Sequence[Titled]]:
+        """Return the documents that names are titles of, surest first, by id where equal.
+
+        A name that more than `MOST_TITLED` documents go by means none of them and is left out.
+
+        Args:
+            names: as `qrmem.text.naming.plain` gives them; unknown ones are left out.
+            first: segments of each document to return.
+        """
+        ...
+
+    async def named_in(
+        self, ns: str, segment_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return segment id to pairs of a surface form in it and the key of its entity."""
+        ...
+
+    async def shared_entities(
+        self, ns: str, segment_ids: Sequence[str], most: int
+    ) -> "Mapping[str, tuple[Sequence[str], int]]":
+        """Return the entities that two or more of some segments have.
+
+        Args:
+            most: leave out entities that stand in more segments of the namespace.
+
+        Returns:
+            Entity key to the ids of the segments among those given, and the number of all.
+        """
         ...
 
     async def put_vectors(
@@ -546,30 +633,8 @@ class GraphView(Protocol):
         """
         ...
 
-    async def numbered_vectors(self, ns: str) -> NumberedVectors:
-        """Return the rows of all indexed segments; a segment's stand together, else in any order.
-
-        What `vectors` gives, without an id for each.
-        """
-        ...
-
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         """Return who has vectors, in the order of `vectors`."""
-        ...
-
-    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
-        """Keep what a search works out of a revision, in place of what was kept before.
-
-        It goes when a segment goes. Nothing is kept if the namespace has moved on, nor by a store
-        that is not opened anew for every search (`keeps_index`).
-
-        Raises:
-            StoreUnavailable: another program is writing; it is not waited for.
-        """
-        ...
-
-    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
-        """Return a part that was put for this revision, or `None`."""
         ...
 
 
@@ -638,7 +703,7 @@ class Artefacts(Protocol):
         ...
 
 
-class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
+class GraphStore(FactStore, GraphView, SearchIndex, RunLog, Artefacts, Protocol):
     """A database of memories.
 
     Raises (every method):
@@ -649,11 +714,6 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
     @property
     def is_read_only(self) -> bool:
         """Whether writes are refused (a read-only file)."""
-        ...
-
-    @property
-    def keeps_index(self) -> bool:
-        """Whether `put_index` keeps anything."""
         ...
 
     @property

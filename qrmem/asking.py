@@ -168,7 +168,7 @@ class Asker:
         run = self._models.run(
             "online", listen, self._aside, self._caps, is_watched=self._is_watched
         )
-        searcher = await self._searcher.on_account(run.embedder)
+        searcher = self._searcher.on_account(run.embedder)
         scorer = EdgeScorer(
             self._store, self._ns, run.embedder, searcher=searcher, aside=self._aside
         )

@@ -17,7 +17,6 @@ from qrmem.ingest_state import IngestState
 from qrmem.inspect import low_yields
 from qrmem.llm.budget import Caps
 from qrmem.retrieval.fragments.gathering import is_turn
-from qrmem.retrieval.keeping import Keeper
 from qrmem.session import Models, Run, measured
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, has_grammar, outline
@@ -120,7 +119,6 @@ class Adder:
         try:
             await self._take_all(source, glob, follow_links)
             await self._build()
-            await Keeper(self._store, self._ns).renew(self._tally.read)
         except CapReached as exc:
             await self._stop(str(exc))
         finally:

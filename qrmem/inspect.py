@@ -44,7 +44,7 @@ async def status(session: "Session") -> MemoryStatus:
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
     states: Counter[str] = Counter(row.state for row in ledger)
-    merged = set((await store.catalog(info.name)).segment_ids)
+    merged = set(await store.indexed(info.name))
     failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
     # Stopped between reading and merging: all are "ok", and yet no search finds them.
     failing |= {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
-from qrmem.graphstore.protocol import Around, GraphStore
+from qrmem.graphstore.protocol import Around, Entry, GraphStore
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
 
@@ -39,6 +39,7 @@ class MemoryGraph:
     _found: dict[str, Around] = field(default_factory=dict)
     _segments: dict[str, Segment] = field(default_factory=dict)
     _titles: dict[str, str] = field(default_factory=dict)
+    _indexed: dict[str, Entry] = field(default_factory=dict)
 
     async def look(self, keys: Sequence[str], *, texts: bool = False) -> None:
         """Read all that a step may ask about entities, at once, unless it was read before.
@@ -66,13 +67,20 @@ class MemoryGraph:
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
         """Label segments S1, S2, … in their order, with the titles of their documents."""
-        columns = await self.searcher.columns()
-        passages = []
-        for n, segment in enumerate(segments, 1):
-            row = columns.row_of.get(segment.id) if columns else None
-            title = columns.title(row) if columns and row is not None else ""
-            passages.append(Passage(f"S{n}", segment, title))
-        return passages
+        found = await self._entries(segment.id for segment in segments)
+        return [
+            Passage(f"S{n}", segment, found[segment.id].title if segment.id in found else "")
+            for n, segment in enumerate(segments, 1)
+        ]
+
+    async def _entries(self, ids: Iterable[str]) -> Mapping[str, Entry]:
+        """Return what is indexed of segments, by id."""
+        wanted = list(dict.fromkeys(ids))
+        missing = [id for id in wanted if id not in self._indexed]
+        if missing:
+            found = await self.store.entries(self.ns, missing)
+            self._indexed.update({entry.id: entry for entry in found})
+        return {id: self._indexed[id] for id in wanted if id in self._indexed}
 
     async def entities_in(self, segment_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of each segment's entities."""
@@ -140,18 +148,12 @@ class MemoryGraph:
     async def _folded(self, edge: Relation) -> Relation:
         if not self.is_folded or len(edge.facts) < 2:
             return edge
-        columns = await self.searcher.columns()
-        assert columns is not None
-        of, rows = columns.catalog.document_ids, columns.row_of
-        places = {id: of[rows[id]] for id in edge.segments if id in rows}
+        found = await self._entries(edge.segments)
+        places = {id: entry.document_id for id, entry in found.items()}
         return await folded_by_reasoner(self.store, self.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
         if self.documents is None:
             return list(segment_ids)
-        columns = await self.searcher.columns()
-        if columns is None:
-            return []
-        of = columns.catalog.document_ids
-        rows = ((id, columns.row_of.get(id)) for id in segment_ids)
-        return [id for id, row in rows if row is not None and of[row] in self.documents]
+        found = await self._entries(segment_ids)
+        return [id for id in segment_ids if id in found and found[id].document_id in self.documents]

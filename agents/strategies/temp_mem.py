@@ -17,13 +17,15 @@ SMALLEST = 8
 
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Take segments from both ends of the text until the window is full."""
-    columns = await run.searcher.columns()
-    if columns is None:
+    store, ns, documents = run.searcher.store, run.searcher.ns, run.asking.documents
+    if documents is None:
+        ids = list(await store.indexed(ns))
+    else:
+        found = [one.id for one in await store.segments_of(ns, *sorted(documents))]
+        ids = [entry.id for entry in await store.entries(ns, found)]
+    if not ids:
         run.tell("start", reason="there is nothing to read")
         return began({})
-    allowed = columns.allowed(run.asking.documents, None)
-    rows = [int(row) for row in columns.ranks.argsort() if allowed[row]]
-    ids = [columns.catalog.segment_ids[row] for row in rows]
     most = run.room // SMALLEST + 1
     ends = ids if len(ids) <= 2 * most else [*ids[:most], *ids[-most:]]
     segments = await run.graph.segments(ends)

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
-from qrmem.graphstore.neo4j import changes, runs, vectors
+from qrmem.graphstore.neo4j import changes, runs, vectors, words
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
 from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
@@ -15,9 +15,6 @@ from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
-
-METADATA = "meta_"
-"""What the properties of a document that hold its metadata begin with."""
 
 
 async def namespaces(work: Work) -> list[str]:
@@ -77,6 +74,7 @@ async def put_documents(
     await work.each("documents.put", (_document_row(*given) for given in checked))
     rows = (_segment_row(id_, s) for id_, _, segments in checked for s in segments)
     await work.each("documents.put_segments", rows)
+    await words.entitle(work, ((id_, document) for id_, document, _ in checked))
     await work.each("documents.unchain", sorted(there))
     await work.each("documents.chain", _chained(checked))
     if there:
@@ -95,7 +93,7 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
         "characters": len(text),
         "digest": hashlib.sha256(text.encode()).hexdigest(),
         "text": None if is_covered else text,
-        **{f"{METADATA}{name}": value for name, value in document.metadata.items()},
+        **{f"{words.METADATA}{name}": value for name, value in document.metadata.items()},
     }
 
 
@@ -145,9 +143,9 @@ async def document(work: Work, document_id: str) -> Document | None:
 
 def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {
-        name.removeprefix(METADATA): value
+        name.removeprefix(words.METADATA): value
         for name, value in kept.items()
-        if name.startswith(METADATA)
+        if name.startswith(words.METADATA)
     }
 
 
@@ -208,6 +206,7 @@ async def delete_document(work: Work, document_id: str) -> None:
         return
     gone = {segment for (segment,) in await work.each("documents.segment_ids", [key])}
     await drop_segments(work, gone)
+    await words.untitle(work, [key])
     await work.run("documents.drop", key=key)
     await work.run("namespaces.raise_revision")
 
@@ -232,16 +231,16 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
     has_trails = await runs.has_trails(work)
     stated = await work.gathered("changes.stated", keys) if has_trails else []
     gone = await changes.clear(work, keys)
-    await vectors.drop(work, "segment", segments)
+    await vectors.drop(work, segments)
     await vectors.drop_relations(work)
     await runs.drop_cached(work, keys)
     await work.each("documents.drop_segments", keys)
     if has_trails:
-        words = {word for entity in gone for word in entity}
-        rows = [{"key": short(word), "full": word} for word in sorted(words)]
-        words -= {word for (word,) in await work.each("documents.living_words", rows)}
+        spoken = {word for entity in gone for word in entity}
+        rows = [{"key": short(word), "full": word} for word in sorted(spoken)]
+        spoken -= {word for (word,) in await work.each("documents.living_words", rows)}
         relations = {relation_key(head, tail) for _, _, head, tail in stated}
-        await runs.blank_trails(work, Removal(segments, relations, words))
+        await runs.blank_trails(work, Removal(segments, relations, spoken))
 
 
 async def clear_view(connection: Connection, ns: str) -> None:

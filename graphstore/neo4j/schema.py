@@ -27,8 +27,9 @@ LABELS = (
     "Entity",
     "Relation",
     "Question",
-    "Postings",
-    "Vectors",
+    "Title",
+    "Window",
+    "RelationVector",
     "Trail",
     "Step",
     "Call",
@@ -46,6 +47,9 @@ STATEMENTS = (
         for label in ("QrmemSchema", *LABELS)
     ),
     "CREATE INDEX qrmem_relates_segment IF NOT EXISTS FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
+    "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
+    " ON EACH [s.terms, s.title_terms, s.space]"
+    " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",
     "CREATE INDEX qrmem_entity_name IF NOT EXISTS FOR (e:Entity) ON (e.ns, e.name)",
     "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",
 )

@@ -2,25 +2,23 @@
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qrmem.graphstore import columns
 from qrmem.graphstore.neo4j import changes, documents, facts, runs, vectors, view, words
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.protocol import (
     Around,
-    Catalog,
     Change,
     EntityCount,
+    Entry,
     Kept,
-    NameColumns,
     NameRow,
     NamespaceInfo,
-    NumberedVectors,
-    Postings,
+    Titled,
     VectorKind,
     Vectors,
+    Vocabulary,
 )
 from qrmem.types import (
     CallRecord,
@@ -49,10 +47,6 @@ class Neo4jStore:
 
     @property
     def is_read_only(self) -> bool:
-        return False
-
-    @property
-    def keeps_index(self) -> bool:
         return False
 
     @property
@@ -185,9 +179,6 @@ class Neo4jStore:
     async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
         return await self._db.read(view.names_of, ns, entities)
 
-    async def name_columns(self, ns: str) -> NameColumns:
-        return await columns.name_columns(self, ns)
-
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         return await self._db.read(view.entities, ns, keys)
 
@@ -197,8 +188,10 @@ class Neo4jStore:
     async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         return await self._db.read(view.entities_in, ns, segment_ids)
 
-    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        return await self._db.read(view.segments_with, ns, keys)
+    async def segments_with(
+        self, ns: str, keys: Sequence[str], most: int | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        return await self._db.read(view.segments_with, ns, keys, most)
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return await self._db.read(view.facts, ns, keys)
@@ -219,15 +212,55 @@ class Neo4jStore:
 
     # --- search -------------------------------------------------------------------------------
 
-    async def catalog(self, ns: str) -> Catalog:
-        return await self._db.read(words.catalog, ns)
+    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
+        return await self._db.read(words.vocabulary, ns, terms)
 
-    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
-        return await self._db.read(words.postings, ns, terms)
+    async def matching(
+        self,
+        ns: str,
+        groups: Sequence[Sequence[str]],
+        limit: int,
+        documents: Collection[str] | None = None,
+    ) -> Sequence[str]:
+        return await self._db.read(words.matching, ns, groups, limit, documents)
+
+    async def nearest(
+        self,
+        ns: str,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        *,
+        documents: Collection[str] | None = None,
+        among: Sequence[str] | None = None,
+    ) -> Mapping[str, float]:
+        return await self._db.read(vectors.nearest, ns, vector, limit, documents, among)
+
+    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
+        return await self._db.read(words.entries, ns, segment_ids)
+
+    async def indexed(self, ns: str) -> Sequence[str]:
+        return await self._db.read(words.indexed, ns)
+
+    async def titled(
+        self, ns: str, names: Sequence[str], first: int = 3
+    ) -> Mapping[str, Sequence[Titled]]:
+        return await self._db.read(words.titled, ns, names, first)
+
+    async def named_in(
+        self, ns: str, segment_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return await self._db.read(words.named_in, ns, segment_ids)
+
+    async def shared_entities(
+        self, ns: str, segment_ids: Sequence[str], most: int
+    ) -> Mapping[str, tuple[Sequence[str], int]]:
+        return await self._db.read(words.shared_entities, ns, segment_ids, most)
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
     ) -> None:
+        if kind == "segment" and len(owners) and (length := int(matrix.shape[-1])):
+            await vectors.prepare(self._db, length)
         await self._db.write(vectors.put, ns, kind, owners, matrix)
 
     async def vectors(
@@ -235,17 +268,8 @@ class Neo4jStore:
     ) -> Vectors:
         return await self._db.read(vectors.read, ns, kind, owners)
 
-    async def numbered_vectors(self, ns: str) -> NumberedVectors:
-        return await columns.numbered_vectors(self, ns)
-
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._db.read(vectors.owners, ns, kind)
-
-    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
-        """Keep nothing: tens of megabytes in a property would cost more than they save."""
-
-    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
-        return None
 
     # --- what runs leave behind ---------------------------------------------------------------
 

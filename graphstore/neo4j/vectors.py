@@ -1,16 +1,16 @@
-"""Vectors, many to a node: float32 rows as bytes, and each row's owner.
+"""Vectors: a node for each window of a segment, under a vector index for its dimension.
 
-They are scored exactly, by the reader: the database's own vector index is approximate and not
-divided by namespace.
+Community's vector index is filtered by namespace only after its first k, so a namespace below
+`FEW` vectors is scored exactly, and a larger one by the index, asked for more until enough of its
+own come back.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import count
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.neo4j.connection import Row, Work
-from qrmem.graphstore.neo4j.keys import short
+from qrmem.graphstore.neo4j.connection import Connection, Work
+from qrmem.graphstore.neo4j.keys import joined, short
 from qrmem.graphstore.protocol import VectorKind, Vectors
 
 if TYPE_CHECKING:
@@ -19,14 +19,29 @@ if TYPE_CHECKING:
 
     _Matrix = NDArray[np.float32]
 
-BLOCK_ROWS = 256
-"""Rows of a node: some owners cost a few nodes, all of them are few reads."""
+FEW = 10_000
+"""Vectors of a namespace from which on the index is asked; fewer are all compared."""
+_ASKED = 10
+"""How many times what is wanted the index is asked for at first; it is approximate."""
+_MOST = 200_000
 
-MANY = 1_000
-"""Segments from which on the places of all are read at once."""
 
-MAX_SMALL = 16
-"""Nodes under half of `BLOCK_ROWS` from which on they are joined."""
+def index_name(dimension: int) -> str:
+    """Return the name of the index over vectors of one length."""
+    return f"qrmem_vectors_{dimension}"
+
+
+async def prepare(connection: Connection, dimension: int) -> None:
+    """Make the index over vectors of one length unless it is there."""
+    await connection.outside(
+        f"CREATE VECTOR INDEX {index_name(dimension)} IF NOT EXISTS FOR (w:Window)"
+        f" ON (w.{_property(dimension)}) OPTIONS {{indexConfig: {{`vector.dimensions`:"
+        f" {int(dimension)}, `vector.similarity_function`: 'cosine'}}}}"
+    )
+
+
+def _property(dimension: int) -> str:
+    return f"vector_{int(dimension)}"
 
 
 async def set_embedder(work: Work, embedder: str, dimension: int) -> None:
@@ -34,6 +49,12 @@ async def set_embedder(work: Work, embedder: str, dimension: int) -> None:
     await work.lock()
     await work.run("namespaces.set_embedder", embedder=embedder, dimension=dimension)
     await work.run("vectors.drop_all")
+    await drop_relations(work)
+
+
+async def _dimension(work: Work) -> int:
+    row = await work.row("namespaces.get")
+    return int(row[4]) if row else 0
 
 
 async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Matrix") -> None:
@@ -45,16 +66,19 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
         return
     rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
     await _check_dimension(work, rows.shape[1])
-    known = set(owners)
+    ready: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    for owner, row in zip(owners, rows.tolist(), strict=True):
+        n = seen[owner] = seen.get(owner, 0) + 1
+        if kind == "relation":
+            ready.append({"key": joined(owner, str(n)), "owner": owner, "vector": row})
+        else:
+            vector = {_property(rows.shape[1]): row}
+            key = joined(owner, str(n))
+            ready.append({"segment": short(owner), "key": key, "n": n, "vector": vector})
     if kind == "segment":
-        known = set(await _places(work, known))
-    await drop(work, kind, known)
-    by_owner: dict[str, list[int]] = {}
-    for at, owner in enumerate(owners):
-        if owner in known:
-            by_owner.setdefault(owner, []).append(at)
-    await _write(work, kind, by_owner, rows)
-    await _join_small(work, kind)
+        await drop(work, seen)
+    await work.each("vectors.put_relations" if kind == "relation" else "vectors.put", ready)
 
 
 async def _check_dimension(work: Work, dimension: int) -> None:
@@ -66,114 +90,85 @@ async def _check_dimension(work: Work, dimension: int) -> None:
         )
 
 
-async def _places(work: Work, ids: Collection[str]) -> dict[str, tuple[str, int]]:
-    """Return what segments are ordered by; those that are not there are left out."""
-    rows = await work.gathered("vectors.places", sorted(map(short, ids)))
-    return {id_: (document, index) for id_, document, index in rows}
-
-
-async def _all_places(work: Work) -> dict[str, tuple[str, int]]:
-    """Return what all segments are ordered by; for many, cheaper than asking for each."""
-    ids, documents, indexes = (await work.rows("vectors.all_places"))[0]
-    return dict(zip(ids, zip(documents, indexes, strict=True), strict=True))
-
-
-async def _write(
-    work: Work, kind: VectorKind, by_owner: Mapping[str, Sequence[int]], rows: "_Matrix"
-) -> None:
-    """Write nodes; the rows of one owner stay together."""
-    found = await work.row("vectors.last")
-    numbers = count(int(found[0]) + 1 if found else 1)
-    ready = (
-        [
-            f"{next(numbers):012d}",
-            [owner for owner in group for _ in by_owner[owner]],
-            rows[[at for owner in group for at in by_owner[owner]]].tobytes(),
-        ]
-        for group in _groups(by_owner)
-    )
-    await work.each("vectors.put", ready, kind=kind)
-
-
-def _groups(by_owner: Mapping[str, Sequence[int]]) -> Iterator[list[str]]:
-    group: list[str] = []
-    size = 0
-    for owner, rows in by_owner.items():
-        if group and size + len(rows) > BLOCK_ROWS:
-            yield group
-            group, size = [], 0
-        group.append(owner)
-        size += len(rows)
-    if group:
-        yield group
-
-
-async def _join_small(work: Work, kind: VectorKind) -> None:
-    small = await work.rows("vectors.small", kind=kind, rows=BLOCK_ROWS // 2)
-    if len(small) > MAX_SMALL:
-        await _rewrite(work, kind, small, without=())
-
-
-async def drop(work: Work, kind: VectorKind, owners: Collection[str]) -> None:
-    """Drop the rows of some owners."""
-    blocks = await work.rows("vectors.of_owners", kind=kind, owners=sorted(owners))
-    if blocks:
-        await _rewrite(work, kind, blocks, without=owners)
+async def drop(work: Work, segments: Collection[str]) -> None:
+    """Drop the vectors of some segments."""
+    await work.each("vectors.drop", sorted({short(id_) for id_ in segments}))
 
 
 async def drop_relations(work: Work) -> None:
     """Drop the vectors of all relations."""
-    await work.run("vectors.drop_kind", kind="relation")
+    await work.run("vectors.drop_relations")
 
 
-async def _rewrite(
-    work: Work, kind: VectorKind, blocks: Sequence[Row], *, without: Collection[str]
-) -> None:
-    """Write the rows of some nodes again, all but those of some owners."""
-    marks, matrix = _loaded(blocks)
-    gone, by_owner = set(without), dict[str, list[int]]()
-    for at, owner in enumerate(marks):
-        if owner not in gone:
-            by_owner.setdefault(owner, []).append(at)
-    await work.run("vectors.drop", keys=[key for key, _, _ in blocks])
-    await _write(work, kind, by_owner, matrix)
-
-
-def _loaded(blocks: Sequence[Row]) -> "tuple[list[str], _Matrix]":
-    import numpy as np
-
-    marks = [owner for _, owners, _ in blocks for owner in owners]
-    data = np.frombuffer(b"".join(data for _, _, data in blocks), np.float32)
-    return marks, data.reshape(len(marks), -1)
-
-
-async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None) -> Vectors:
+async def read(work: Work, kind: VectorKind, wanted: Sequence[str] | None) -> Vectors:
     """Return the rows of the given owners, or all, in the owners' order."""
     import numpy as np
 
-    if owners is None:
-        blocks = await work.rows("vectors.all", kind=kind)
-    else:
-        blocks = await work.rows("vectors.of_owners", kind=kind, owners=sorted(set(owners)))
-    info = await work.row("namespaces.get")
-    if not blocks:
-        return Vectors((), np.empty((0, info[4] if info else 0), dtype=np.float32))
-    marks, matrix = _loaded(blocks)
-    wanted = set(marks) if owners is None else set(owners) & set(marks)
-    ranks = {owner: at for at, owner in enumerate(await _ordered(work, kind, wanted))}
-    keys = np.array([ranks.get(owner, -1) for owner in marks], dtype=np.int64)
-    order = np.argsort(keys, kind="stable")[int((keys < 0).sum()) :]
-    return Vectors([marks[at] for at in order.tolist()], matrix[order])
-
-
-async def _ordered(work: Work, kind: VectorKind, owners: Collection[str]) -> list[str]:
+    dimension = await _dimension(work)
     if kind == "relation":
-        return sorted(owners)
-    known = await (_all_places(work) if len(owners) > MANY else _places(work, owners))
-    return sorted(known.keys() & set(owners), key=known.__getitem__)
+        if wanted is None:
+            rows = await work.rows("vectors.all_relations")
+        else:
+            keys = [joined(owner, "1") for owner in set(wanted)]
+            rows = await work.rows("vectors.relations", keys=keys)
+    else:
+        ids = await owners(work, kind) if wanted is None else wanted
+        keys = sorted({short(id_) for id_ in ids})
+        batches = await work.each("vectors.of_segments", keys, property=_property(dimension))
+        found = sorted((row for (batch,) in batches for row in batch), key=lambda row: row[:3])
+        rows = [row[3:] for row in found]
+    matrix = np.array([row for _, row in rows], dtype=np.float32)
+    return Vectors([owner for owner, _ in rows], matrix.reshape(len(rows), dimension))
 
 
 async def owners(work: Work, kind: VectorKind) -> list[str]:
     """Return who has vectors, in order."""
-    row = await work.row("vectors.owners", kind=kind)
-    return await _ordered(work, kind, row[0] if row else ())
+    if kind == "relation":
+        (found,) = await work.row("vectors.relation_owners") or ([],)
+        return sorted(set(found))
+    (rows,) = await work.row("vectors.owners") or ([],)
+    return [id_ for _, _, id_ in sorted(rows)]
+
+
+async def nearest(
+    work: Work,
+    vector: "_Matrix",
+    limit: int,
+    documents: Collection[str] | None,
+    among: Sequence[str] | None,
+) -> Mapping[str, float]:
+    """Return the cosines of the segments nearest to a vector, nearest first."""
+    asked = {"vector": [float(one) for one in vector], "property": _property(len(vector))}
+    if among is not None:
+        keys = sorted({short(id_) for id_ in among})
+        rows = [
+            row
+            for row in await work.each("vectors.nearest_among", keys, **asked)
+            if documents is None or row[2] in documents
+        ]
+        rows = sorted(rows, key=lambda row: (-row[1], row[0]))[:limit]
+    elif documents is not None:
+        rows = await work.rows(
+            "vectors.nearest_of_documents", documents=sorted(documents), limit=limit, **asked
+        )
+    elif (await work.row("vectors.has_many", most=FEW) or [False])[0]:
+        rows = await _by_index(work, asked["vector"], limit)
+    else:
+        rows = await work.rows("vectors.nearest", limit=limit, **asked)
+    return {id_: 2 * score - 1 for id_, score, *_ in rows}
+
+
+async def _by_index(work: Work, vector: Any, limit: int) -> list[list[Any]]:
+    """Ask the index for more and more, until enough of the namespace's own come back."""
+    k = _ASKED * limit
+    while True:
+        rows = await work.rows(
+            "vectors.nearest_by_index",
+            index=index_name(len(vector)),
+            k=k,
+            vector=vector,
+            limit=limit,
+        )
+        if len(rows) >= limit or k >= _MOST:
+            return rows
+        k *= 10

@@ -13,6 +13,9 @@ from qrmem.types import Entity, Fact, Question, Segment
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
+_ALL = 2**31
+
+
 async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[str, str]:
     """Return segment id to digest, in order."""
     rows = await work.each("view.merged", numbered(document_ids))
@@ -98,9 +101,13 @@ async def entities_in(work: Work, segment_ids: Sequence[str]) -> Mapping[str, Se
     return {id_: found[id_] for id_ in segment_ids if id_ in found}
 
 
-async def segments_with(work: Work, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return entity key to the ids of its segments, in order."""
-    rows = await work.gathered("view.segments_with", sorted({short(key) for key in keys}))
+async def segments_with(
+    work: Work, keys: Sequence[str], most: int | None = None
+) -> Mapping[str, Sequence[str]]:
+    """Return entity key to the ids of its segments, in order, unless there are more than `most`."""
+    wanted, limit = sorted({short(key) for key in keys}), _ALL if most is None else most
+    batches = await work.each("view.segments_with", wanted, limit=limit + 1)
+    rows = [row for (batch,) in batches for row in batch if len(row[1]) <= limit]
     found = {key: tuple(id_ for _, _, id_ in sorted(places)) for key, places in rows}
     return {key: found[key] for key in keys if key in found}
 

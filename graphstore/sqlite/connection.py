@@ -54,8 +54,8 @@ class Worker:
     """One connection on one thread of its own; the event loop never waits for the disk."""
 
     def __init__(self, path: Path, opening: Opening) -> None:
-        self._path = path.expanduser()
-        self.location = str(self._path)
+        self.path = path.expanduser()
+        self.location = str(self.path)
         self.is_read_only = False
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
@@ -93,15 +93,6 @@ class Worker:
         """Run work in one transaction; nothing of it is kept if it raises."""
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
 
-    async def write_at_once(
-        self,
-        work: Callable[Concatenate[sqlite3.Connection, P], None],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> None:
-        """Run work in one transaction; another program's lock is not waited for."""
-        await self._submit(self._at_once, work, args, kwargs)
-
     async def _submit(self, work: Callable[..., R], *args: Any) -> R:
         def run() -> R:
             with translated(self.location):
@@ -114,24 +105,12 @@ class Worker:
         return await future
 
     def _open(self) -> None:
-        self._db, self.is_read_only = connect(self._path, self._opening)
+        self._db, self.is_read_only = connect(self.path, self._opening)
 
     def _close(self) -> None:
         if self._db is not None:
             self._db.close()
         self._db = None
-
-    def _at_once(
-        self, work: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        db = self._db
-        if db is not None:
-            db.execute("PRAGMA busy_timeout = 0")
-        try:
-            self._transact("BEGIN IMMEDIATE", work, args, kwargs)
-        finally:
-            if db is not None:
-                db.execute(f"PRAGMA busy_timeout = {round(1000 * self._opening.timeout)}")
 
     def _transact(
         self, begin: str, work: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]

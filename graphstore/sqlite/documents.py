@@ -9,7 +9,7 @@ from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.sqlite import changes, removal
+from qrmem.graphstore.sqlite import changes, removal, words
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
     in_order,
@@ -91,6 +91,7 @@ def _put(
     old = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
     removal.drop_segments(db, number, {id_: num for id_, num in old.items() if id_ not in new})
     _put_segments(db, number, doc, segments)
+    words.entitle(db, number, doc, document.title, document.text)
     if is_known:
         changes.raise_revision(db, number)
 

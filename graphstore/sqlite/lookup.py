@@ -71,16 +71,6 @@ def key_range(norm: str) -> tuple[str, str]:
     return f"{norm}|", f"{norm}}}"  # "}" comes next after "|"
 
 
-def term_numbers(db: sqlite3.Connection, ns: int, terms: Iterable[str]) -> dict[str, int]:
-    """Return term to number; unknown terms are left out."""
-    return _numbers(db, "term", "text", ns, terms)
-
-
-def relation_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of the relations that have vectors, by key."""
-    return _numbers(db, "relation", "key", ns, keys)
-
-
 def _numbers(
     db: sqlite3.Connection, table: str, column: str, ns: int, texts: Iterable[str]
 ) -> dict[str, int]:

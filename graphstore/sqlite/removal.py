@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.graphstore.sqlite import changes, indexes, runs, vectors
+from qrmem.graphstore.sqlite import changes, runs, vectors, words
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
 
@@ -19,10 +19,10 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     touched = changes.Touched()
     changes.clear(db, ns, numbers, touched)
     gone = changes.settle(db, ns, touched)
-    vectors.drop(db, ns, "segment", numbers)
+    words.forget(db, ns)
+    vectors.drop(db, ns, numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached(db, ns, segments.keys())
-    indexes.drop(db, ns)
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
     if has_trails:
         names = {word for entity in gone for word in entity}
@@ -33,22 +33,20 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
 def delete_namespace(db: sqlite3.Connection, name: str) -> None:
     """Remove everything of a namespace; harmless if there is none."""
     ns = namespace_number(db, name)
-    for table in ("mention", "fact", "question", "merged", "forward"):
+    for table in ("mention", "fact", "question", "merged"):
         db.execute(
             f"DELETE FROM {table} WHERE segment IN (SELECT num FROM segment WHERE ns = ?)", (ns,)
         )
     db.execute("DELETE FROM form WHERE name IN (SELECT num FROM name WHERE ns = ?)", (ns,))
-    db.execute("DELETE FROM posting WHERE term IN (SELECT num FROM term WHERE ns = ?)", (ns,))
+    words.delete(db, ns)
     for table in (
         "name",
         "name_block",
         "stale",
         "entity",
-        "indexed",
-        "term",
-        "relation",
-        "vectors",
-        "vector_owner",
+        "title_form",
+        "segment_vector",
+        "relation_vector",
     ):
         db.execute(f"DELETE FROM {table} WHERE ns = ?", (ns,))
     db.execute("DELETE FROM namespace WHERE num = ?", (ns,))

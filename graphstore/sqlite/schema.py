@@ -7,9 +7,7 @@ followed by another. JSON columns may gain fields with defaults without a new ve
 not an interface: read a memory through qrmem, or export it.
 
 Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
-that are tied to a namespace through such an integer do not repeat the namespace. The numbers that
-postings speak of rise within a namespace and are never used twice (a segment that is indexed again
-gets a new one), so that the blocks of a term are in order by their first number.
+that are tied to a namespace through such an integer do not repeat the namespace.
 """
 
 import sqlite3
@@ -25,7 +23,10 @@ MIGRATIONS: Sequence[str] = (
     CREATE TABLE namespace (
         num INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tokenizer TEXT NOT NULL,
         segment_tokens INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL,
-        revision INTEGER NOT NULL DEFAULT 0, last_indexed INTEGER NOT NULL DEFAULT 0);
+        revision INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
+        terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '');
+    -- indexed, terms: how many segments the full-text index holds, and terms in all of them;
+    -- vectors: changes whenever vectors go, so that a copy of them is known to be stale
     -- text: NULL where the segments' texts, joined, give it
     CREATE TABLE document (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
@@ -84,30 +85,6 @@ MIGRATIONS: Sequence[str] = (
         PRIMARY KEY (segment, n)) WITHOUT ROWID;
     CREATE TABLE merged (segment INTEGER PRIMARY KEY, digest TEXT NOT NULL);
 
-    CREATE TABLE indexed (
-        ns INTEGER NOT NULL, number INTEGER NOT NULL, segment INTEGER NOT NULL UNIQUE,
-        length INTEGER NOT NULL, PRIMARY KEY (ns, number)) WITHOUT ROWID;
-    -- which terms a segment stands under: int32 term numbers
-    CREATE TABLE forward (segment INTEGER PRIMARY KEY, terms BLOB NOT NULL);
-    CREATE TABLE term (
-        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE (ns, text));
-    -- numbers: int32, ascending; counts: as many uint8, or int32 where one is above 255
-    CREATE TABLE posting (
-        term INTEGER NOT NULL, first INTEGER NOT NULL, numbers BLOB NOT NULL, counts BLOB NOT NULL,
-        PRIMARY KEY (term, first)) WITHOUT ROWID;
-
-    -- owners of relation vectors
-    CREATE TABLE relation (
-        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, UNIQUE (ns, key));
-    -- owners: int32 segment or relation numbers, one per row of data (float32)
-    CREATE TABLE vectors (
-        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, kind TEXT NOT NULL, rows INTEGER NOT NULL,
-        owners BLOB NOT NULL, data BLOB NOT NULL);
-    CREATE INDEX vectors_ns ON vectors (ns, kind, rows);
-    CREATE TABLE vector_owner (
-        ns INTEGER NOT NULL, kind TEXT NOT NULL, owner INTEGER NOT NULL, block INTEGER NOT NULL,
-        PRIMARY KEY (ns, kind, owner)) WITHOUT ROWID;
-
     CREATE TABLE trail (
         num INTEGER PRIMARY KEY AUTOINCREMENT,
         ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, id TEXT NOT NULL,
@@ -129,9 +106,21 @@ MIGRATIONS: Sequence[str] = (
     """,
     "ALTER TABLE namespace ADD COLUMN importing TEXT NOT NULL DEFAULT '';",
     """
-    CREATE TABLE search_index (
-        ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, part TEXT NOT NULL,
-        revision INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (ns, part));
+    -- beside these, each namespace has a full-text table of its own: see `words`
+    CREATE TABLE title_form (
+        ns INTEGER NOT NULL, form TEXT NOT NULL,
+        document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE, sure REAL NOT NULL,
+        PRIMARY KEY (ns, form, document)) WITHOUT ROWID;
+    CREATE INDEX title_form_document ON title_form (document);
+    -- one row for each window of a segment: float32 numbers
+    CREATE TABLE segment_vector (
+        num INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL, segment INTEGER NOT NULL,
+        data BLOB NOT NULL);
+    CREATE INDEX segment_vector_ns ON segment_vector (ns);
+    CREATE INDEX segment_vector_segment ON segment_vector (segment);
+    CREATE TABLE relation_vector (
+        num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL);
+    CREATE INDEX relation_vector_key ON relation_vector (ns, key);
     """,
 )
 

@@ -2,30 +2,27 @@
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from qrmem.graphstore.protocol import (
     Around,
-    Catalog,
     Change,
     EntityCount,
+    Entry,
     Kept,
-    NameColumns,
     NameRow,
     NamespaceInfo,
-    NumberedVectors,
-    Postings,
+    Titled,
     VectorKind,
     Vectors,
+    Vocabulary,
 )
 from qrmem.graphstore.sqlite import (
     changes,
-    columns,
     documents,
     facts,
-    indexes,
     removal,
     runs,
     vectors,
@@ -65,6 +62,7 @@ class SqliteStore:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._copies = vectors.Copies(worker.path, may_write=not worker.is_read_only)
 
     @classmethod
     async def open(cls, path: str | Path, opening: Opening | None = None) -> Self:
@@ -82,10 +80,6 @@ class SqliteStore:
     @property
     def is_read_only(self) -> bool:
         return self._worker.is_read_only
-
-    @property
-    def keeps_index(self) -> bool:
-        return not self.is_read_only
 
     @property
     def location(self) -> str:
@@ -123,9 +117,11 @@ class SqliteStore:
 
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
         await self._write(vectors.set_embedder, ns, embedder, dimension)
+        await self._worker.read(self._copies.forget)
 
     async def delete_namespace(self, ns: str) -> None:
         await self._write(removal.delete_namespace, ns)
+        await self._worker.read(self._copies.forget)
 
     # --- facts --------------------------------------------------------------------------------
 
@@ -133,11 +129,13 @@ class SqliteStore:
         self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
     ) -> None:
         await self._write(documents.put_documents, ns, [(document, segments)], anew=anew)
+        await self._worker.read(self._copies.forget)
 
     async def put_documents(
         self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
     ) -> None:
         await self._write(documents.put_documents, ns, written)
+        await self._worker.read(self._copies.forget)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._worker.read(documents.document, ns, document_id)
@@ -159,6 +157,7 @@ class SqliteStore:
 
     async def delete_document(self, ns: str, document_id: str) -> None:
         await self._write(documents.delete_document, ns, document_id)
+        await self._worker.read(self._copies.forget)
 
     async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
         return await self._worker.read(documents.segments, ns, ids)
@@ -228,9 +227,6 @@ class SqliteStore:
     async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
         return await self._worker.read(view.names_of, ns, entities)
 
-    async def name_columns(self, ns: str) -> NameColumns:
-        return await self._worker.read(columns.name_columns, ns)
-
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         return await self._worker.read(view.entities, ns, keys)
 
@@ -240,8 +236,10 @@ class SqliteStore:
     async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         return await self._worker.read(view.entities_in, ns, segment_ids)
 
-    async def segments_with(self, ns: str, keys: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        return await self._worker.read(view.segments_with, ns, keys)
+    async def segments_with(
+        self, ns: str, keys: Sequence[str], most: int | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        return await self._worker.read(view.segments_with, ns, keys, most)
 
     async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
         return await self._worker.read(view.facts, ns, keys)
@@ -262,11 +260,49 @@ class SqliteStore:
 
     # --- search -------------------------------------------------------------------------------
 
-    async def catalog(self, ns: str) -> Catalog:
-        return await self._worker.read(words.catalog, ns)
+    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
+        return await self._worker.read(words.vocabulary, ns, terms)
 
-    async def postings(self, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
-        return await self._worker.read(words.postings, ns, terms)
+    async def matching(
+        self,
+        ns: str,
+        groups: Sequence[Sequence[str]],
+        limit: int,
+        documents: Collection[str] | None = None,
+    ) -> Sequence[str]:
+        return await self._worker.read(words.matching, ns, groups, limit, documents)
+
+    async def nearest(
+        self,
+        ns: str,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        *,
+        documents: Collection[str] | None = None,
+        among: Sequence[str] | None = None,
+    ) -> Mapping[str, float]:
+        return await self._worker.read(self._copies.nearest, ns, vector, limit, documents, among)
+
+    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
+        return await self._worker.read(words.entries, ns, segment_ids)
+
+    async def indexed(self, ns: str) -> Sequence[str]:
+        return await self._worker.read(words.indexed, ns)
+
+    async def titled(
+        self, ns: str, names: Sequence[str], first: int = 3
+    ) -> Mapping[str, Sequence[Titled]]:
+        return await self._worker.read(words.titled, ns, names, first)
+
+    async def named_in(
+        self, ns: str, segment_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return await self._worker.read(words.named_in, ns, segment_ids)
+
+    async def shared_entities(
+        self, ns: str, segment_ids: Sequence[str], most: int
+    ) -> Mapping[str, tuple[Sequence[str], int]]:
+        return await self._worker.read(view.shared_entities, ns, segment_ids, most)
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
@@ -278,19 +314,8 @@ class SqliteStore:
     ) -> Vectors:
         return await self._worker.read(vectors.read, ns, kind, owners)
 
-    async def numbered_vectors(self, ns: str) -> NumberedVectors:
-        return await self._worker.read(columns.numbered_vectors, ns)
-
     async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
         return await self._worker.read(vectors.owners, ns, kind)
-
-    async def put_index(self, ns: str, revision: int, parts: Mapping[str, bytes]) -> None:
-        if self.is_read_only:
-            raise refused_write(self.location)
-        await self._worker.write_at_once(indexes.put, ns, revision, parts)
-
-    async def index(self, ns: str, revision: int, part: str) -> bytes | None:
-        return await self._worker.read(indexes.read, ns, revision, part)
 
     # --- what runs leave behind ---------------------------------------------------------------
 

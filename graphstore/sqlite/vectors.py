@@ -1,7 +1,15 @@
-"""Vectors, many to a blob: float32 rows and the number of each row's owner."""
+"""Vectors, one row for each; and a copy of a namespace's own in a file that is mapped into memory.
 
+The copy lies beside the database: records of a row's number, its segment's number and the vector,
+as they were added. Its name carries the namespace's mark, which changes whenever vectors go, so a
+copy is either of the present mark and at most behind, or of no use. What it lacks is appended.
+"""
+
+import secrets
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import EmbedderMismatch
@@ -9,9 +17,6 @@ from qrmem.graphstore.protocol import VectorKind, Vectors
 from qrmem.graphstore.sqlite.lookup import (
     execute_in,
     namespace_number,
-    next_number,
-    pick,
-    relation_numbers,
     required_namespace,
     rows_in,
     segment_numbers,
@@ -23,24 +28,9 @@ if TYPE_CHECKING:
 
     _Matrix = NDArray[np.float32]
 
-BLOCK_ROWS = 256
-"""Rows of a block: a few picked owners cost a few blocks, all of them are few reads."""
-
-MAX_SMALL = 16
-"""Blocks under half of `BLOCK_ROWS` from which on they are joined."""
-
-_OWNERS: Mapping[str, str] = {
-    "segment": "SELECT s.num, s.id FROM document d CROSS JOIN segment s ON s.document = d.num"
-    " CROSS JOIN vector_owner o ON o.ns = d.ns AND o.kind = 'segment' AND o.owner = s.num"
-    " WHERE d.ns = ? ORDER BY d.id, s.idx",
-    "relation": "SELECT num, key FROM relation WHERE ns = ? ORDER BY key",
-}
-_PICKED: Mapping[str, str] = {
-    "segment": "SELECT s.num, s.id FROM picked CROSS JOIN segment s USING (num)"
-    " CROSS JOIN vector_owner o ON o.ns = s.ns AND o.kind = 'segment' AND o.owner = s.num"
-    " CROSS JOIN document d ON d.num = s.document ORDER BY d.id, s.idx",
-    "relation": "SELECT num, key FROM picked CROSS JOIN relation USING (num) ORDER BY key",
-}
+LEAST = 2_000
+"""Vectors from which on there is a copy in a file; fewer are read from the database in a moment."""
+_BATCH = 1_000
 
 
 def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int) -> None:
@@ -50,15 +40,32 @@ def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int)
         "UPDATE namespace SET embedder = ?, dimension = ? WHERE num = ?",
         (embedder, dimension, number),
     )
-    for table in ("vectors", "vector_owner", "relation"):
-        db.execute(f"DELETE FROM {table} WHERE ns = ?", (number,))
+    delete(db, number)
+
+
+def delete(db: sqlite3.Connection, ns: int) -> None:
+    """Drop all vectors of a namespace."""
+    db.execute("DELETE FROM segment_vector WHERE ns = ?", (ns,))
+    drop_relations(db, ns)
+    _mark(db, ns)
 
 
 def drop_relations(db: sqlite3.Connection, ns: int) -> None:
     """Drop the vectors of all relations; they are made again when they are needed."""
-    for table in ("vectors", "vector_owner"):
-        db.execute(f"DELETE FROM {table} WHERE ns = ? AND kind = 'relation'", (ns,))
-    db.execute("DELETE FROM relation WHERE ns = ?", (ns,))
+    db.execute("DELETE FROM relation_vector WHERE ns = ?", (ns,))
+
+
+def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
+    """Drop the vectors of some segments."""
+    sql = "SELECT num FROM segment_vector WHERE segment IN ({})"
+    found = [num for (num,) in rows_in(db, sql, segments)]
+    if found:
+        execute_in(db, "DELETE FROM segment_vector WHERE num IN ({})", found)
+        _mark(db, ns)
+
+
+def _mark(db: sqlite3.Connection, ns: int) -> None:
+    db.execute("UPDATE namespace SET vectors = ? WHERE num = ?", (secrets.token_hex(8), ns))
 
 
 def put(
@@ -73,15 +80,24 @@ def put(
     rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
     _check_dimension(db, ns, rows.shape[1])
     if kind == "relation":
-        _add_relations(db, number, owners)
-    numbers = _owner_numbers(db, number, kind, owners)
-    drop(db, number, kind, set(numbers.values()))
-    by_owner: dict[int, list[int]] = {}
-    for row, owner in enumerate(owners):
-        if owner in numbers:
-            by_owner.setdefault(numbers[owner], []).append(row)
-    _write(db, number, kind, by_owner, rows)
-    _join_small(db, number, kind)
+        sql = "DELETE FROM relation_vector WHERE ns = ? AND key IN ({})"
+        execute_in(db, sql, set(owners), number)
+        known: Mapping[str, Any] = {owner: owner for owner in owners}
+        table = "relation_vector (ns, key, data)"
+    else:
+        known = segment_numbers(db, number, owners)
+        drop(db, number, set(known.values()))
+        table = "segment_vector (ns, segment, data)"
+        if not db.execute("SELECT vectors FROM namespace WHERE num = ?", (number,)).fetchone()[0]:
+            _mark(db, number)
+    db.executemany(
+        f"INSERT INTO {table} VALUES (?, ?, ?)",
+        (
+            (number, known[owner], row.tobytes())
+            for owner, row in zip(owners, rows, strict=True)
+            if owner in known
+        ),
+    )
 
 
 def _check_dimension(db: sqlite3.Connection, ns: str, dimension: int) -> None:
@@ -95,195 +111,198 @@ def _check_dimension(db: sqlite3.Connection, ns: str, dimension: int) -> None:
         )
 
 
-def _add_relations(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> None:
-    db.executemany(
-        "INSERT OR IGNORE INTO relation (ns, key) VALUES (?, ?)",
-        ((ns, key) for key in dict.fromkeys(keys)),
-    )
-
-
-def _owner_numbers(
-    db: sqlite3.Connection, ns: int, kind: VectorKind, owners: Iterable[str]
-) -> dict[str, int]:
-    find = segment_numbers if kind == "segment" else relation_numbers
-    return find(db, ns, owners)
-
-
-def _write(
-    db: sqlite3.Connection,
-    ns: int,
-    kind: VectorKind,
-    by_owner: Mapping[int, Sequence[int]],
-    rows: "_Matrix",
-) -> None:
-    """Write blocks; the rows of one owner stay together."""
-    import numpy as np
-
-    block = next_number(db, "vectors")
-    for group in _groups(by_owner):
-        picked = [row for owner in group for row in by_owner[owner]]
-        marks = np.repeat(
-            np.array(group, dtype=np.int32), [len(by_owner[owner]) for owner in group]
+def owners(db: sqlite3.Connection, ns: str, kind: VectorKind) -> list[str]:
+    """Return who has vectors, in order."""
+    number = namespace_number(db, ns)
+    if kind == "relation":
+        sql = "SELECT DISTINCT key FROM relation_vector WHERE ns = ? ORDER BY key"
+    else:
+        sql = (
+            "SELECT s.id FROM document d CROSS JOIN segment s ON s.document = d.num WHERE d.ns = ?"
+            " AND EXISTS (SELECT 1 FROM segment_vector v WHERE v.segment = s.num)"
+            " ORDER BY d.id, s.idx"
         )
-        db.execute(
-            "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?)",
-            (block, ns, kind, len(picked), marks.tobytes(), rows[picked].tobytes()),
-        )
-        db.executemany(
-            "INSERT INTO vector_owner VALUES (?, ?, ?, ?)",
-            ((ns, kind, owner, block) for owner in group),
-        )
-        block += 1
-
-
-def _groups(by_owner: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
-    group: list[int] = []
-    size = 0
-    for owner, rows in by_owner.items():
-        if group and size + len(rows) > BLOCK_ROWS:
-            yield group
-            group, size = [], 0
-        group.append(owner)
-        size += len(rows)
-    if group:
-        yield group
-
-
-def _join_small(db: sqlite3.Connection, ns: int, kind: VectorKind) -> None:
-    small = db.execute(
-        "SELECT num FROM vectors WHERE ns = ? AND kind = ? AND rows < ? ORDER BY num",
-        (ns, kind, BLOCK_ROWS // 2),
-    ).fetchall()
-    if len(small) > MAX_SMALL:
-        _rewrite(db, ns, kind, [num for (num,) in small], without=())
-
-
-def drop(db: sqlite3.Connection, ns: int, kind: VectorKind, owners: Collection[int]) -> None:
-    """Drop the rows of some owners."""
-    sql = "SELECT DISTINCT block FROM vector_owner WHERE ns = ? AND kind = ? AND owner IN ({})"
-    blocks = {block for (block,) in rows_in(db, sql, owners, ns, kind)}
-    if blocks:
-        _rewrite(db, ns, kind, sorted(blocks), without=owners)
-
-
-def _rewrite(
-    db: sqlite3.Connection,
-    ns: int,
-    kind: VectorKind,
-    blocks: Sequence[int],
-    *,
-    without: Collection[int],
-) -> None:
-    """Write the rows of some blocks again, all but those of some owners."""
-    import numpy as np
-
-    marks, parts = _load(db, blocks)
-    all_marks = np.concatenate(marks)
-    by_owner: dict[int, list[int]] = {}
-    gone = set(without)
-    for row, owner in enumerate(all_marks.tolist()):
-        if owner not in gone:
-            by_owner.setdefault(owner, []).append(row)
-    execute_in(db, "DELETE FROM vectors WHERE num IN ({})", blocks)
-    db.executemany(
-        "DELETE FROM vector_owner WHERE ns = ? AND kind = ? AND owner = ?",
-        ((ns, kind, owner) for owner in set(all_marks.tolist())),
-    )
-    _write(db, ns, kind, by_owner, np.concatenate(parts))
-
-
-def _load(
-    db: sqlite3.Connection, blocks: Collection[int]
-) -> "tuple[list[NDArray[np.int32]], list[_Matrix]]":
-    import numpy as np
-
-    marks, parts = [], []
-    sql = "SELECT num, rows, owners, data FROM vectors WHERE num IN ({})"
-    for _, rows, owners, data in sorted(rows_in(db, sql, blocks)):
-        marks.append(np.frombuffer(owners, np.int32))
-        parts.append(np.frombuffer(data, np.float32).reshape(rows, -1))
-    return marks, parts
-
-
-def _marks(db: sqlite3.Connection, blocks: Collection[int]) -> "list[NDArray[np.int32]]":
-    """Return the owners of the rows of some blocks, in order of the blocks."""
-    import numpy as np
-
-    found = rows_in(db, "SELECT num, owners FROM vectors WHERE num IN ({})", blocks)
-    return [np.frombuffer(owners, np.int32) for _, owners in sorted(found)]
+    return [id_ for (id_,) in db.execute(sql, (number,))]
 
 
 def read(
-    db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str] | None
+    db: sqlite3.Connection, ns: str, kind: VectorKind, wanted: Sequence[str] | None
 ) -> Vectors:
     """Return the rows of the given owners, or all, in the owners' order."""
     import numpy as np
 
     number = namespace_number(db, ns)
-    ordered = _ordered(db, number, kind, owners)
-    blocks = _blocks_of(db, number, kind, None if owners is None else [n for n, _ in ordered])
-    marks = _marks(db, blocks)
-    dimension = _dimension(db, number)
-    if not marks:
-        return Vectors((), np.empty((0, dimension), dtype=np.float32))
-    rank = np.full(max(int(part.max()) for part in marks) + 1, -1, dtype=np.int64)
-    rank[[num for num, _ in ordered]] = np.arange(len(ordered))
-    ranks = rank[np.concatenate(marks)]
-    place = _places(ranks)
-    matrix = np.empty((int((ranks >= 0).sum()), dimension), dtype=np.float32)
-    start = 0
-    for block in sorted(blocks):  # one after the other: all at once would take the space twice
-        (data,) = db.execute("SELECT data FROM vectors WHERE num = ?", (block,)).fetchone()
-        part = np.frombuffer(data, np.float32).reshape(-1, dimension)
-        target = place[start : start + len(part)]
-        kept = target >= 0
-        matrix[target[kept]] = part if kept.all() else part[kept]
-        start += len(part)
-    ids = [id_ for _, id_ in ordered]
-    return Vectors([ids[r] for r in np.sort(ranks[ranks >= 0]).tolist()], matrix)
+    if kind == "relation":
+        sql = "SELECT key, data FROM relation_vector WHERE ns = ?{} ORDER BY key, num"
+        column = "key"
+    else:
+        sql = (
+            "SELECT s.id, v.data FROM segment_vector v CROSS JOIN segment s ON s.num = v.segment"
+            " CROSS JOIN document d ON d.num = s.document WHERE v.ns = ?{}"
+            " ORDER BY d.id, s.idx, v.num"
+        )
+        column = "s.id"
+    if wanted is None:
+        rows = db.execute(sql.replace("{}", ""), (number,)).fetchall()
+    elif kind == "segment":
+        rows = _of_segments(db, number, wanted)
+    else:
+        found = rows_in(db, sql.replace("{}", f" AND {column} IN ({{}})"), set(wanted), number)
+        rows = sorted(found, key=lambda row: row[0])
+    row = db.execute("SELECT dimension FROM namespace WHERE num = ?", (number,)).fetchone()
+    data = np.frombuffer(b"".join(blob for _, blob in rows), np.float32)
+    return Vectors([owner for owner, _ in rows], data.reshape(len(rows), row[0] if row else 0))
 
 
-def _places(ranks: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """Return the target row of each row, -1 for rows that were not asked for."""
+def _of_segments(db: sqlite3.Connection, ns: int, ids: Sequence[str]) -> list[tuple[str, bytes]]:
+    sql = (
+        "SELECT d.id, s.idx, v.num, s.id, v.data FROM segment s"
+        " CROSS JOIN segment_vector v ON v.segment = s.num"
+        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ? AND s.id IN ({})"
+    )
+    return [(id_, data) for _, _, _, id_, data in sorted(rows_in(db, sql, set(ids), ns))]
+
+
+class Copies:
+    """The vectors of a file's namespaces as arrays, brought up to date when they are asked for."""
+
+    def __init__(self, path: Path, *, may_write: bool) -> None:
+        self._path = path
+        self._may_write = may_write
+        self._open: dict[int, tuple[str, NDArray[np.void]]] = {}
+
+    def nearest(
+        self,
+        db: sqlite3.Connection,
+        ns: str,
+        vector: "_Matrix",
+        limit: int,
+        documents: Collection[str] | None,
+        among: Sequence[str] | None,
+    ) -> dict[str, float]:
+        """Return the cosines of the segments nearest to a vector, nearest first."""
+        import numpy as np
+
+        number = namespace_number(db, ns)
+        rows = self._rows(db, number)
+        if not rows.size:
+            return {}
+        if documents is not None or among is not None:
+            rows = rows[np.isin(rows["segment"], _chosen(db, number, documents, among))]
+        cosines = rows["vector"] @ np.asarray(vector, dtype=np.float32)
+        order = np.argsort(-cosines, kind="stable")
+        segments, firsts = np.unique(rows["segment"][order], return_index=True)
+        best = np.argsort(firsts)[:limit]
+        numbers = segments[best].tolist()
+        ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", numbers))
+        found = cosines[order[firsts[best]]].tolist()
+        return {ids[n]: score for n, score in zip(numbers, found, strict=True) if n in ids}
+
+    def _rows(self, db: sqlite3.Connection, ns: int) -> "NDArray[np.void]":
+        """Return the vectors of a namespace as records."""
+        import numpy as np
+
+        row = db.execute("SELECT vectors, dimension FROM namespace WHERE num = ?", (ns,)).fetchone()
+        mark, dimension = row or ("", 0)
+        kind = np.dtype([("num", "<i8"), ("segment", "<i8"), ("vector", "<f4", (dimension,))])
+        if not mark:
+            return np.zeros(0, kind)
+        known, rows = self._open.get(ns, ("", np.zeros(0, kind)))
+        if known != mark:
+            rows = self._mapped(ns, mark, kind)
+        last = int(rows["num"].max(initial=0))
+        new = _after(db, ns, last, kind)
+        if new.size:
+            rows = self._grown(rows, new, mark, kind)
+        self._open[ns] = mark, rows
+        return rows
+
+    def _file(self, mark: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-vectors-{mark}")
+
+    def _mapped(self, ns: int, mark: str, kind: "np.dtype[np.void]") -> "NDArray[np.void]":
+        """Return the records of the copy that is there, or none."""
+        import numpy as np
+
+        file = self._file(mark)
+        size = file.stat().st_size if file.is_file() else 0
+        if not size:
+            return np.zeros(0, kind)
+        if size % kind.itemsize:  # whoever wrote it was interrupted
+            with suppress(OSError):
+                file.unlink()
+            return np.zeros(0, kind)
+        return np.memmap(file, kind, "r")
+
+    def _grown(
+        self,
+        rows: "NDArray[np.void]",
+        new: "NDArray[np.void]",
+        mark: str,
+        kind: "np.dtype[np.void]",
+    ) -> "NDArray[np.void]":
+        """Append to the copy, or in memory where there is none."""
+        import numpy as np
+
+        is_mapped = isinstance(rows, np.memmap)
+        if self._may_write and (is_mapped or rows.size + new.size >= LEAST):
+            file = self._file(mark)
+            try:
+                with file.open("ab") as out:
+                    if not is_mapped:
+                        out.write(rows.tobytes())
+                    out.write(new.tobytes())
+            except OSError:  # no room beside the database: the array stays in memory
+                return np.concatenate([rows, new])
+            return np.memmap(file, kind, "r")
+        return np.concatenate([rows, new])
+
+    def forget(self, db: sqlite3.Connection) -> None:
+        """Remove the copies that are of no use any more; they hold what was deleted."""
+        if not self._may_write:
+            return
+        marks = {mark for (mark,) in db.execute("SELECT vectors FROM namespace")}
+        start = f"{self._path.name}-vectors-"
+        for file in self._path.parent.glob(f"{start}*"):
+            if file.name.removeprefix(start) not in marks:
+                with suppress(OSError):  # on Windows another process may still read it
+                    file.unlink()
+        self._open.clear()
+
+
+def _after(
+    db: sqlite3.Connection, ns: int, last: int, kind: "np.dtype[np.void]"
+) -> "NDArray[np.void]":
+    """Return the records that were added after one."""
     import numpy as np
 
-    order = np.argsort(ranks, kind="stable")
-    skipped = int((ranks < 0).sum())
-    place = np.empty(len(ranks), dtype=np.int64)
-    place[order] = np.arange(len(ranks)) - skipped
-    place[ranks < 0] = -1
-    return place
+    sql = "SELECT num, segment, data FROM segment_vector WHERE ns = ? AND num > ? ORDER BY num"
+    cursor = db.execute(sql, (ns, last))
+    parts = [np.zeros(0, kind)]
+    while rows := cursor.fetchmany(_BATCH):
+        part = np.zeros(len(rows), kind)
+        part["num"], part["segment"] = [row[0] for row in rows], [row[1] for row in rows]
+        data = np.frombuffer(b"".join(row[2] for row in rows), np.float32)
+        part["vector"] = data.reshape(len(rows), -1)
+        parts.append(part)
+    return np.concatenate(parts)
 
 
-def _ordered(
-    db: sqlite3.Connection, ns: int, kind: VectorKind, owners: Sequence[str] | None
-) -> list[tuple[int, str]]:
-    """Return number and id of the owners that have vectors, in order."""
-    if owners is None:
-        return db.execute(_OWNERS[kind], (ns,)).fetchall()
-    pick(db, _owner_numbers(db, ns, kind, owners).values())
-    return db.execute(_PICKED[kind]).fetchall()
-
-
-def _blocks_of(
-    db: sqlite3.Connection, ns: int, kind: VectorKind, owners: Sequence[int] | None
-) -> set[int]:
-    if owners is None:
-        rows: Iterable[Any] = db.execute(
-            "SELECT num FROM vectors WHERE ns = ? AND kind = ?", (ns, kind)
+def _chosen(
+    db: sqlite3.Connection,
+    ns: int,
+    documents: Collection[str] | None,
+    among: Sequence[str] | None,
+) -> list[int]:
+    """Return the numbers of the segments that are looked at."""
+    numbers: set[int] | None = None
+    if documents is not None:
+        sql = (
+            "SELECT s.num FROM document d CROSS JOIN segment s ON s.document = d.num"
+            " WHERE d.ns = ? AND d.id IN ({})"
         )
-    else:
-        sql = "SELECT block FROM vector_owner WHERE ns = ? AND kind = ? AND owner IN ({})"
-        rows = rows_in(db, sql, owners, ns, kind)
-    return {block for (block,) in rows}
-
-
-def _dimension(db: sqlite3.Connection, ns: int) -> int:
-    row = db.execute("SELECT dimension FROM namespace WHERE num = ?", (ns,)).fetchone()
-    return row[0] if row else 0
-
-
-def owners(db: sqlite3.Connection, ns: str, kind: VectorKind) -> list[str]:
-    """Return who has vectors, in order."""
-    rows = db.execute(_OWNERS[kind], (namespace_number(db, ns),))
-    return [id_ for _, id_ in rows]
+        numbers = {num for (num,) in rows_in(db, sql, set(documents), ns)}
+    if among is not None:
+        picked = set(segment_numbers(db, ns, among).values())
+        numbers = picked if numbers is None else numbers & picked
+    return sorted(numbers or ())

@@ -176,15 +176,48 @@ def entities_in(
 
 
 def segments_with(
-    db: sqlite3.Connection, ns: str, keys: Sequence[str]
+    db: sqlite3.Connection, ns: str, keys: Sequence[str], most: int | None = None
 ) -> Mapping[str, Sequence[str]]:
-    """Return entity key to the ids of its segments, in order."""
+    """Return entity key to the ids of its segments, in order, unless there are more than `most`."""
     numbers = entity_numbers(db, namespace_number(db, ns), keys)
+    if most is not None:
+        numbers = {key: num for key, num in numbers.items() if _spread(db, num, most) <= most}
     pick(db, numbers.values())
     found: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     for num, segment in db.execute(f"SELECT picked.num, s.id {_OF_ENTITIES} ORDER BY d.id, s.idx"):
         found[num][segment] = None
     return {key: tuple(found[numbers[key]]) for key in keys if key in numbers}
+
+
+def shared_entities(
+    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str], most: int
+) -> dict[str, tuple[Sequence[str], int]]:
+    """Return the entities that two or more of some segments have, with those, and how many all."""
+    numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
+    ids = {num: id_ for id_, num in numbers.items()}
+    pick(db, ids)
+    rows = db.execute(
+        "SELECT n.entity, e.key, group_concat(DISTINCT m.segment) FROM picked"
+        " CROSS JOIN mention m ON m.segment = picked.num CROSS JOIN name n ON n.num = m.name"
+        " CROSS JOIN entity e ON e.num = n.entity"
+        " GROUP BY n.entity HAVING count(DISTINCT m.segment) >= 2"
+    ).fetchall()
+    found: dict[str, tuple[Sequence[str], int]] = {}
+    for entity, key, among in rows:
+        spread = _spread(db, entity, most)
+        if spread <= most:
+            found[key] = [ids[int(num)] for num in among.split(",")], spread
+    return found
+
+
+def _spread(db: sqlite3.Connection, entity: int, most: int) -> int:
+    """Return in how many segments an entity stands; no more than `most` and one are counted."""
+    rows = db.execute(
+        "SELECT DISTINCT m.segment FROM name n CROSS JOIN mention m ON m.name = n.num"
+        " WHERE n.entity = ? LIMIT ?",
+        (entity, most + 1),
+    )
+    return len(rows.fetchall())
 
 
 def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:

@@ -1,35 +1,47 @@
-"""The columns that BM25 reads: which segments are indexed, and where each term occurs."""
+"""Full-text search: one FTS5 table for each namespace, fed with terms, and the names of documents.
+
+A row of the table is a segment: the terms of its document's title, and those of its text. They come
+ready stemmed and folded, so the tokeniser only has to part them at spaces. The table keeps them: it
+drops a row by itself, and `entries` reads them back without stemming a text again.
+"""
 
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from qrmem.graphstore.protocol import Catalog, IndexRow, Postings
-from qrmem.graphstore.sqlite.lookup import (
-    execute_in,
-    namespace_number,
-    next_number,
-    pick,
-    rows_in,
-    term_numbers,
-)
+from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
+from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in, segment_numbers
+from qrmem.text.naming import forms_of
+from qrmem.text.words import terms
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+MOST_ROWS = 10_000
+"""Segments that a group of terms may match before its commonest terms are left out.
 
-    _Ints = NDArray[np.int32]
+The score of each match is computed, so this bounds what a question costs. Common terms hardly move
+the order, and the exact score of whatever is found counts them again.
+"""
 
-MAX_BLOCKS = 16
-"""Blocks of one term from which on the newer ones are joined."""
+_SECURE_DELETE = (3, 42)
+"""SQLite from which on FTS5 can overwrite what it deletes."""
 
-_SMALL = 255
-"""What fits a count of one byte."""
 
-_Block = tuple[int, int, bytes, bytes]
+def _create(db: sqlite3.Connection, ns: int) -> None:
+    """Make a namespace's table unless it is there; only what holds something has one."""
+    db.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS words_{ns} USING fts5(title, text, tokenize='ascii')"
+    )
+    db.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary_{ns} USING fts5vocab(words_{ns}, 'row')"
+    )
+    if sqlite3.sqlite_version_info >= _SECURE_DELETE:
+        db.execute(f"INSERT INTO words_{ns} (words_{ns}, rank) VALUES ('secure-delete', 1)")
+
+
+def delete(db: sqlite3.Connection, ns: int) -> None:
+    """Drop a namespace's table."""
+    db.execute(f"DROP TABLE IF EXISTS vocabulary_{ns}")
+    db.execute(f"DROP TABLE IF EXISTS words_{ns}")
 
 
 def add(db: sqlite3.Connection, ns: int, rows: Sequence[tuple[int, IndexRow]]) -> None:
@@ -37,220 +49,232 @@ def add(db: sqlite3.Connection, ns: int, rows: Sequence[tuple[int, IndexRow]]) -
     latest = dict(rows)
     if not latest:
         return
-    drop(db, ns, latest)
-    numbers = _new_numbers(db, ns, len(latest))
+    if namespace_has_words(db, ns):
+        drop(db, ns, latest)
+    else:
+        _create(db, ns)
+    sql = (
+        "SELECT s.num, d.title FROM segment s CROSS JOIN document d ON d.num = s.document"
+        " WHERE s.num IN ({})"
+    )
+    titles = dict(rows_in(db, sql, latest))
+    words = {title: terms(title) for title in set(titles.values())}
     db.executemany(
-        "INSERT INTO indexed VALUES (?, ?, ?, ?)",
+        f"INSERT INTO words_{ns} (rowid, title, text) VALUES (?, ?, ?)",
         (
-            (ns, n, segment, row.length)
-            for n, (segment, row) in zip(numbers, latest.items(), strict=True)
+            (num, " ".join(words[titles[num]]), " ".join(Counter(row.terms).elements()))
+            for num, row in sorted(latest.items())
         ),
     )
-    indexed = list(latest.values())
-    sizes = [len(row.terms) for row in indexed]
-    terms = _term_column(db, ns, indexed, sum(sizes))
-    db.executemany("INSERT INTO forward VALUES (?, ?)", _forward(latest, sizes, terms))
-    db.executemany(
-        "INSERT INTO posting VALUES (?, ?, ?, ?)", _blocks(numbers, indexed, sizes, terms)
-    )
-    _compact(db, set(terms.tolist()))
-
-
-def _new_numbers(db: sqlite3.Connection, ns: int, count: int) -> range:
-    (last,) = db.execute(
-        "UPDATE namespace SET last_indexed = last_indexed + ? WHERE num = ? RETURNING last_indexed",
-        (count, ns),
-    ).fetchall()[0]
-    return range(last - count + 1, last + 1)
-
-
-def _term_column(db: sqlite3.Connection, ns: int, rows: Sequence[IndexRow], total: int) -> "_Ints":
-    """Return the term numbers of all rows, one after the other; new terms get one."""
-    import numpy as np
-
-    seen: defaultdict[str, int] = defaultdict(count().__next__)
-    texts = chain.from_iterable(row.terms for row in rows)
-    column = np.fromiter(map(seen.__getitem__, texts), np.int32, total)
-    numbers = term_numbers(db, ns, seen)
-    first = next_number(db, "term")
-    new = {text: num for num, text in enumerate(sorted(seen.keys() - numbers.keys()), first)}
-    db.executemany("INSERT INTO term VALUES (?, ?, ?)", ((n, ns, text) for text, n in new.items()))
-    numbers |= new
-    return np.array([numbers[text] for text in seen], dtype=np.int32)[column]
-
-
-def _forward(
-    segments: Iterable[int], sizes: Sequence[int], terms: "_Ints"
-) -> Iterator[tuple[int, bytes]]:
-    start = 0
-    for segment, size in zip(segments, sizes, strict=True):
-        yield segment, terms[start : start + size].tobytes()
-        start += size
-
-
-def _blocks(
-    numbers: range, rows: Sequence[IndexRow], sizes: Sequence[int], term: "_Ints"
-) -> Iterator[_Block]:
-    """Yield one block for each term, its numbers ascending."""
-    import numpy as np
-
-    if not len(term):
-        return
-    all_counts = chain.from_iterable(row.terms.values() for row in rows)
-    counts = np.fromiter(all_counts, np.int32, len(term))
-    number = np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), sizes)
-    order = np.argsort(term, kind="stable")
-    term, counts, number = term[order], counts[order], number[order]
-    starts = np.flatnonzero(np.diff(term, prepend=-1))
-    # Cut bytes rather than arrays: most blocks are a few numbers, and there are many.
-    numbers_packed = number.tobytes()
-    counts_packed = np.minimum(counts, _SMALL).astype(np.uint8).tobytes()
-    columns = (term[starts], number[starts], np.maximum.reduceat(counts, starts), starts)
-    ends = [*starts[1:].tolist(), len(term)]
-    for num, first, most, start, end in zip(*(c.tolist() for c in columns), ends, strict=True):
-        packed = counts_packed[start:end] if most <= _SMALL else counts[start:end].tobytes()
-        yield num, first, numbers_packed[4 * start : 4 * end], packed
-
-
-def _block(term: int, numbers: "_Ints", counts: "_Ints") -> _Block:
-    import numpy as np
-
-    is_small = int(counts.max()) <= _SMALL
-    packed = counts.astype(np.uint8) if is_small else counts
-    return term, int(numbers[0]), numbers.tobytes(), packed.tobytes()
-
-
-def _unpacked(numbers: bytes, counts: bytes) -> "tuple[_Ints, NDArray[Any]]":
-    import numpy as np
-
-    found = np.frombuffer(numbers, np.int32)
-    kind = np.uint8 if len(counts) == len(found) else np.int32
-    return found, np.frombuffer(counts, kind)
-
-
-def _joined(
-    blocks: Sequence[tuple[bytes, bytes]], kind: Any
-) -> "tuple[NDArray[Any], NDArray[Any]]":
-    import numpy as np
-
-    pairs = [_unpacked(*block) for block in blocks]
-    numbers = np.concatenate([pair[0] for pair in pairs], dtype=kind)
-    return numbers, np.concatenate([pair[1] for pair in pairs], dtype=kind)
-
-
-def _compact(db: sqlite3.Connection, terms: Collection[int]) -> None:
-    """Join the newer blocks of terms that have many.
-
-    A block that is larger than all newer ones together is left alone, so that a long list is not
-    written again for every few segments.
-    """
-    pick(db, terms)
-    many = db.execute(
-        "SELECT term FROM picked CROSS JOIN posting ON term = num GROUP BY term"
-        f" HAVING count(*) > {MAX_BLOCKS}"
-    ).fetchall()
-    for (term,) in many:
-        blocks = _term_blocks(db, term)
-        start, size = len(blocks) - 1, len(blocks[-1][1])
-        while start and len(blocks[start - 1][1]) <= size:
-            start -= 1
-            size += len(blocks[start][1])
-        _replace(db, term, blocks[start:])
-
-
-def _term_blocks(db: sqlite3.Connection, term: int) -> list[tuple[int, bytes, bytes]]:
-    return db.execute(
-        "SELECT first, numbers, counts FROM posting WHERE term = ? ORDER BY first", (term,)
-    ).fetchall()
-
-
-def _replace(db: sqlite3.Connection, term: int, blocks: Sequence[tuple[int, bytes, bytes]]) -> None:
-    """Put one block in the place of several neighbours."""
-    import numpy as np
-
-    db.execute(
-        "DELETE FROM posting WHERE term = ? AND first BETWEEN ? AND ?",
-        (term, blocks[0][0], blocks[-1][0]),
-    )
-    numbers = b"".join(block[1] for block in blocks)
-    counts = b"".join(block[2] for block in blocks)
-    if 4 * len(counts) != len(numbers):  # counts of two sizes
-        _, joined = _joined([block[1:] for block in blocks], np.int32)
-        counts = joined.tobytes()
-    db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", (term, blocks[0][0], numbers, counts))
+    total = sum(sum(row.terms.values()) + len(words[titles[n]]) for n, row in latest.items())
+    _count(db, ns, len(latest), total)
 
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
-    """Take segments out of the index; terms that occur nowhere else vanish."""
-    import numpy as np
-
-    sql = "SELECT number FROM indexed WHERE segment IN ({})"
-    gone = np.array(sorted(n for (n,) in rows_in(db, sql, segments)), dtype=np.int32)
-    if not gone.size:
+    """Take segments out of the index."""
+    if not namespace_has_words(db, ns):
         return
-    forward = rows_in(db, "SELECT terms FROM forward WHERE segment IN ({})", segments)
-    terms = np.unique(np.frombuffer(b"".join(blob for (blob,) in forward), np.int32)).tolist()
-    is_gone = np.zeros(int(gone[-1]) + 1, dtype=bool)
-    is_gone[gone] = True
-    for term in terms:
-        _drop_numbers(db, term, is_gone)
-    empty = "NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = num)"
-    execute_in(db, f"DELETE FROM term WHERE num IN ({{}}) AND {empty}", terms)
-    execute_in(db, "DELETE FROM forward WHERE segment IN ({})", segments)
-    execute_in(db, "DELETE FROM indexed WHERE segment IN ({})", segments)
+    sql = f"SELECT rowid, title, text FROM words_{ns} WHERE rowid IN ({{}})"
+    found = list(rows_in(db, sql, segments))
+    db.executemany(f"DELETE FROM words_{ns} WHERE rowid = ?", ((num,) for num, _, _ in found))
+    total = sum(len(title.split()) + len(text.split()) for _, title, text in found)
+    _count(db, ns, -len(found), -total)
 
 
-def _drop_numbers(db: sqlite3.Connection, term: int, is_gone: "NDArray[np.bool_]") -> None:
-    import numpy as np
-
-    for first, *packed in _term_blocks(db, term):
-        if first >= len(is_gone):
-            return
-        numbers, counts = _unpacked(*packed)
-        kept = ~is_gone[np.minimum(numbers, len(is_gone) - 1)]
-        kept |= numbers >= len(is_gone)
-        if kept.all():
-            continue
-        db.execute("DELETE FROM posting WHERE term = ? AND first = ?", (term, first))
-        if kept.any():
-            block = _block(term, numbers[kept], counts[kept].astype(np.int32))
-            db.execute("INSERT INTO posting VALUES (?, ?, ?, ?)", block)
+def namespace_has_words(db: sqlite3.Connection, ns: int) -> bool:
+    """Return whether anything of a namespace is indexed."""
+    row = db.execute("SELECT indexed FROM namespace WHERE num = ?", (ns,)).fetchone()
+    return bool(row and row[0])
 
 
-def catalog(db: sqlite3.Connection, ns: str) -> Catalog:
-    """Return all indexed segments as columns."""
-    import numpy as np
+def _with_words(db: sqlite3.Connection, name: str) -> int:
+    """Return the number of a namespace of which something is indexed, or 0."""
+    number = namespace_number(db, name)
+    return number if namespace_has_words(db, number) else 0
 
-    number = namespace_number(db, ns)
-    row = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
-    documents = dict(db.execute("SELECT num, id FROM document WHERE ns = ?", (number,)))
-    # One row of JSON: SQLite packs a column twice as fast as Python takes its rows.
-    packed = db.execute(
-        "SELECT json_group_array(number), json_group_array(length), json_group_array(id),"
-        " json_group_array(document), json_group_array(idx) FROM (SELECT i.number, i.length, s.id,"
-        " s.document, s.idx FROM indexed i CROSS JOIN segment s ON s.num = i.segment"
-        " WHERE i.ns = ? ORDER BY i.number)",
-        (number,),
-    ).fetchone()
-    numbers, lengths, ids, docs, indexes = map(json.loads, packed)
-    return Catalog(
-        revision=row[0] if row else 0,
-        numbers=np.array(numbers, dtype=np.int64),
-        segment_ids=ids,
-        document_ids=[documents[doc] for doc in docs],
-        indexes=np.array(indexes, dtype=np.int64),
-        lengths=np.array(lengths, dtype=np.int64),
+
+def forget(db: sqlite3.Connection, ns: int) -> None:
+    """Overwrite what was dropped, where the table did not do it by itself."""
+    sql = "SELECT 1 FROM sqlite_master WHERE name = ?"
+    is_there = db.execute(sql, (f"words_{ns}",)).fetchone()
+    if is_there and sqlite3.sqlite_version_info < _SECURE_DELETE:
+        db.execute(f"INSERT INTO words_{ns} (words_{ns}) VALUES ('optimize')")
+
+
+def _count(db: sqlite3.Connection, ns: int, segments: int, total: int) -> None:
+    db.execute(
+        "UPDATE namespace SET indexed = indexed + ?, terms = terms + ? WHERE num = ?",
+        (segments, total, ns),
     )
 
 
-def postings(db: sqlite3.Connection, ns: str, terms: Sequence[str]) -> Mapping[str, Postings]:
-    """Return where each term occurs; terms that occur nowhere are left out."""
-    import numpy as np
+def entitle(db: sqlite3.Connection, ns: int, document: int, title: str, text: str) -> None:
+    """Write the names that a document goes by, and its title's terms where it is indexed."""
+    db.execute("DELETE FROM title_form WHERE document = ?", (document,))
+    db.executemany(
+        "INSERT INTO title_form VALUES (?, ?, ?, ?)",
+        ((ns, form, document, sure) for form, sure in forms_of(title, text).items()),
+    )
+    if not namespace_has_words(db, ns):
+        return
+    words = " ".join(terms(title))
+    segments = [n for (n,) in db.execute("SELECT num FROM segment WHERE document = ?", (document,))]
+    sql = f"SELECT rowid, title FROM words_{ns} WHERE rowid IN ({{}})"
+    stale = [(num, old) for num, old in rows_in(db, sql, segments) if old != words]
+    db.executemany(
+        f"UPDATE words_{ns} SET title = ? WHERE rowid = ?", ((words, num) for num, _ in stale)
+    )
+    _count(db, ns, 0, sum(len(words.split()) - len(old.split()) for _, old in stale))
 
-    numbers = term_numbers(db, namespace_number(db, ns), terms)
+
+def vocabulary(db: sqlite3.Connection, ns: str, wanted: Sequence[str]) -> Vocabulary:
+    """Return how many segments have each term."""
+    row = db.execute("SELECT num, indexed, terms FROM namespace WHERE name = ?", (ns,)).fetchone()
+    if row is None or not row[1]:
+        return Vocabulary(0, 0, {})
+    return Vocabulary(row[1], row[2], _frequencies(db, row[0], wanted))
+
+
+def _frequencies(db: sqlite3.Connection, ns: int, wanted: Iterable[str]) -> dict[str, int]:
+    sql = f"SELECT doc FROM vocabulary_{ns} WHERE term = ?"
+    rows = ((term, db.execute(sql, (term,)).fetchone()) for term in dict.fromkeys(wanted))
+    return {term: row[0] for term, row in rows if row}
+
+
+def matching(
+    db: sqlite3.Connection,
+    ns: str,
+    groups: Sequence[Sequence[str]],
+    limit: int,
+    documents: Collection[str] | None,
+) -> list[str]:
+    """Return the segments with a term of every group, best first by BM25."""
+    number = _with_words(db, ns)
+    if not number or not groups:
+        return []
+    found = _frequencies(db, number, (term for group in groups for term in group))
+    rarest = [_rarest(group, found) for group in groups]
+    if not all(rarest):
+        return []
+    query = " AND ".join(f"({' OR '.join(map(_quoted, group))})" for group in rarest)
+    sql = f"SELECT rowid FROM words_{number} WHERE words_{number} MATCH ?"
+    if documents is not None:
+        pick_documents(db, number, documents)
+        sql += " AND +rowid IN (SELECT num FROM picked)"
+    rows = db.execute(f"{sql} ORDER BY rank LIMIT ?", (query, limit)).fetchall()
+    ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", [n for (n,) in rows]))
+    return [ids[num] for (num,) in rows]
+
+
+def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
+    """Return the terms of a group that occur, without the commonest of them."""
+    kept: list[str] = []
+    total = 0
+    for term in sorted((t for t in dict.fromkeys(group) if t in found), key=found.__getitem__):
+        total += found[term]
+        if kept and total > MOST_ROWS:
+            break
+        kept.append(term)
+    return kept
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def pick_documents(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> None:
+    """Put the numbers of some documents' segments into the table `picked`."""
+    sql = (
+        "SELECT s.num FROM document d CROSS JOIN segment s ON s.document = d.num"
+        " WHERE d.ns = ? AND d.id IN ({})"
+    )
+    pick(db, [num for (num,) in rows_in(db, sql, documents, ns)])
+
+
+def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list[Entry]:
+    """Return what is indexed of segments, in the order of the ids."""
+    number = _with_words(db, ns)
+    if not number:
+        return []
+    sql = (
+        "SELECT s.id, d.id, s.idx, d.title, d.metadata, w.title, w.text"
+        f" FROM segment s CROSS JOIN words_{number} w ON w.rowid = s.num"
+        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ? AND s.id IN ({})"
+    )
+    found = {
+        id_: Entry(
+            id_,
+            document,
+            index,
+            title,
+            {} if metadata == "{}" else json.loads(metadata),
+            [*own.split(), *text.split()],
+        )
+        for id_, document, index, title, metadata, own, text in rows_in(
+            db, sql, set(segment_ids), number
+        )
+    }
+    return [found[id_] for id_ in segment_ids if id_ in found]
+
+
+def indexed(db: sqlite3.Connection, ns: str) -> list[str]:
+    """Return the ids of all indexed segments, in order."""
+    number = _with_words(db, ns)
+    if not number:
+        return []
+    rows = db.execute(
+        "SELECT s.id FROM document d CROSS JOIN segment s ON s.document = d.num"
+        f" CROSS JOIN words_{number} w ON w.rowid = s.num WHERE d.ns = ? ORDER BY d.id, s.idx",
+        (number,),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def titled(
+    db: sqlite3.Connection, ns: str, names: Sequence[str], first: int
+) -> dict[str, list[Titled]]:
+    """Return the documents that names are titles of."""
+    number = _with_words(db, ns)
+    firsts: dict[int, list[str]] = {}
     found = {}
-    for text in dict.fromkeys(terms):
-        if text in numbers:
-            blocks = [block[1:] for block in _term_blocks(db, numbers[text])]
-            found[text] = Postings(*_joined(blocks, np.int64))
+    for name in dict.fromkeys(names) if number else ():
+        rows = db.execute(
+            "SELECT d.num, d.id, t.sure FROM title_form t CROSS JOIN document d ON d.num ="
+            " t.document WHERE t.ns = ? AND t.form = ? LIMIT ?",
+            (number, name, MOST_TITLED + 1),
+        ).fetchall()
+        if len(rows) > MOST_TITLED:
+            continue
+        for document, _, _ in rows:
+            if document not in firsts:
+                firsts[document] = _first(db, number, document, first)
+        meant = [Titled(id_, sure, firsts[num]) for num, id_, sure in rows if firsts[num]]
+        if meant:
+            found[name] = sorted(meant, key=lambda one: (-one.sure, one.document_id))
+    return found
+
+
+def _first(db: sqlite3.Connection, ns: int, document: int, limit: int) -> list[str]:
+    rows = db.execute(
+        f"SELECT s.id FROM segment s CROSS JOIN words_{ns} w ON w.rowid = s.num"
+        " WHERE s.document = ? ORDER BY s.idx LIMIT ?",
+        (document, limit),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def named_in(
+    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the surface forms in some segments, with their entities."""
+    numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
+    ids = {num: id_ for id_, num in numbers.items()}
+    sql = (
+        "SELECT m.segment, m.forms, e.key FROM mention m CROSS JOIN name n ON n.num = m.name"
+        " CROSS JOIN entity e ON e.num = n.entity WHERE m.segment IN ({})"
+    )
+    found: dict[str, list[tuple[str, str]]] = {}
+    for num, forms, entity in rows_in(db, sql, ids):
+        pairs = found.setdefault(ids[num], [])
+        pairs += [(form, entity) for form, _ in json.loads(forms)]
     return found

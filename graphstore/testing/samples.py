@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NamespaceInfo,
 )
+from qrmem.text.naming import plain
 from qrmem.types import Document, Question, Scalar, Segment
 
 INFO = NamespaceInfo(name="", tokenizer="builtin-v1", segment_tokens=600, embedder="e", dimension=3)
@@ -106,7 +108,7 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
     """Return all that a memory holds but its revision, in values that compare.
 
     Args:
-        terms: whose postings to include; those of all words of the texts are.
+        terms: which to look up in the index, beside all words of the texts.
     """
     documents = [info.id for info in await store.documents(ns)]
     names = await store.names(ns)
@@ -136,57 +138,30 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
         "counts": dict(await store.counts(ns)),
         "states": dict(await store.states(ns)),
         "fact counts": dict(await store.fact_counts(ns)),
-        "index": await _index(store, ns, sorted(words.union(terms))),
-        "columns": await _columns(store, ns),
+        "index": await _index(store, ns, ids, sorted(words.union(terms))),
         "vectors": [await _vectors(store, ns, "segment"), await _vectors(store, ns, "relation")],
         "trails": list(await store.trails(ns)),
         "calls": list(await store.calls(ns)),
     }
 
 
-async def _index(store: GraphStore, ns: str, terms: Sequence[str]) -> dict[str, Any]:
-    """Return catalog and postings with segment ids in the place of the store's numbers."""
-    catalog = await store.catalog(ns)
-    assert sorted(set(catalog.numbers.tolist())) == catalog.numbers.tolist()
-    id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
-    columns = zip(
-        catalog.segment_ids,
-        catalog.document_ids,
-        catalog.indexes.tolist(),
-        catalog.lengths.tolist(),
-        strict=True,
-    )
-    found: dict[str, Any] = {"catalog": sorted(columns)}
-    for term, postings in (await store.postings(ns, terms)).items():
-        numbers = postings.numbers.tolist()
-        assert sorted(set(numbers)) == numbers
-        found[term] = sorted(
-            (id_of[n], count) for n, count in zip(numbers, postings.counts.tolist(), strict=True)
-        )
-    return found
-
-
-async def _columns(store: GraphStore, ns: str) -> dict[str, Any]:
-    """Return names, entities and vectors by segment; they are what is said of each by its id."""
-    catalog, names, found = (
-        await store.catalog(ns),
-        await store.names(ns),
-        await store.name_columns(ns),
-    )
-    places: dict[str, int] = {}
-    assert found.entity_of.tolist() == [places.setdefault(r.entity, len(places)) for r in names]
-    key_of = dict(enumerate(places))
-    pairs = list(zip(found.numbers.tolist(), found.entities.tolist(), strict=True))
-    assert pairs == sorted(set(pairs))
-    id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
-    inside: dict[str, list[str]] = {id_: [] for id_ in catalog.segment_ids}
-    for number, entity in pairs:
-        inside[id_of[number]].append(key_of[entity])
-    given = {id_: sorted(keys) for id_, keys in inside.items()}
-    assert given == {
-        id_: list(keys) for id_, keys in (await store.entities_in(ns, catalog.segment_ids)).items()
+async def _index(
+    store: GraphStore, ns: str, ids: Sequence[str], terms: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the search indexes say of segments, terms, titles and names."""
+    indexed = list(await store.indexed(ns))
+    known = await store.vocabulary(ns, terms)
+    entries = await store.entries(ns, ids)
+    assert sorted(entry.id for entry in entries) == sorted(indexed)
+    titles = sorted({plain(entry.title) for entry in entries})
+    return {
+        "indexed": indexed,
+        "vocabulary": (known.segments, known.terms, dict(sorted(known.frequencies.items()))),
+        "entries": [replace(entry, terms=sorted(entry.terms)) for entry in entries],
+        "matching": {term: sorted(await store.matching(ns, [[term]], 1000)) for term in terms},
+        "titled": dict(await store.titled(ns, titles)),
+        "named": {id_: sorted(pairs) for id_, pairs in (await store.named_in(ns, ids)).items()},
     }
-    return {"surfaces": list(found.surfaces), "entities": given}
 
 
 async def _vectors(store: GraphStore, ns: str, kind: Any) -> list[tuple[str, list[float]]]:

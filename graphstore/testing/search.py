@@ -1,49 +1,54 @@
-"""The contract on what search reads: catalog, postings, vectors."""
+"""The contract on what search reads: words, titles, names, vectors."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.protocol import Change, GraphStore, IndexRow
+from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore, IndexRow
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
 
 
 class SearchContract(Contract):
-    """Columns say what was indexed last, and vectors come back bit by bit."""
+    """What was indexed last is found, within the namespace; vectors come back bit by bit."""
 
-    async def test_catalog_and_postings_say_what_was_indexed(self, store: GraphStore) -> None:
-        _, (first, second) = given = text("d", "one two two ", "two three ")
+    async def test_words_of_text_and_title_are_found(self, store: GraphStore) -> None:
+        _, (first, second) = given = text("d", "one two two ", "two three ", title="Three")
         await add(store, "n", given)
-        catalog = await store.catalog("n")
-        info = await store.namespace("n")
-        assert info is not None
-        assert catalog.revision == info.revision
-        assert list(catalog.segment_ids) == [first.id, second.id]
-        assert list(catalog.document_ids) == ["d", "d"]
-        assert (catalog.indexes.tolist(), catalog.lengths.tolist()) == ([0, 1], [3, 2])
-        found = await store.postings("n", ["two", "nowhere", "three", "two"])
-        assert list(found) == ["two", "three"]
-        assert found["two"].numbers.tolist() == catalog.numbers.tolist()
-        assert found["two"].counts.tolist() == [2, 1]
-        assert found["three"].numbers.tolist() == catalog.numbers[1:].tolist()
+        known = await store.vocabulary("n", ["two", "nowhere", "three", "two"])
+        assert (known.segments, known.terms) == (2, 7)
+        assert known.frequencies == {"two": 2, "three": 2}
+        found = await store.entries("n", [second.id, "unknown", first.id])
+        assert [(e.id, e.document_id, e.index, e.title) for e in found] == [
+            (second.id, "d", 1, "Three"),
+            (first.id, "d", 0, "Three"),
+        ]
+        assert sorted(found[0].terms) == ["three", "three", "two"]
+        assert list(await store.indexed("n")) == [first.id, second.id]
 
-    async def test_a_segment_without_words_is_in_the_catalog(self, store: GraphStore) -> None:
+    async def test_matching_takes_a_term_of_every_group_best_first(self, store: GraphStore) -> None:
+        _, (a, b, c) = given = text("d", "whale whale sea ", "whale boat tree ", "boat ")
+        _, (other,) = more = text("e", "whale ")
+        await add(store, "n", given, more)
+        assert list(await store.matching("n", [["whale"]], 9))[-1] == b.id
+        assert set(await store.matching("n", [["whale"]], 9)) == {a.id, b.id, other.id}
+        assert list(await store.matching("n", [["whale", "sea"], ["boat", "x"]], 9)) == [b.id]
+        assert set(await store.matching("n", [["sea", "boat"]], 9)) == {a.id, b.id, c.id}
+        assert len(await store.matching("n", [["whale"]], 2)) == 2
+        assert list(await store.matching("n", [["whale"]], 9, ["e"])) == [other.id]
+        nothings: list[list[list[str]]] = [[], [[]], [["whale"], []], [["nowhere"]]]
+        for nothing in nothings:
+            assert list(await store.matching("n", nothing, 9)) == []
+
+    async def test_a_segment_without_words_is_indexed(self, store: GraphStore) -> None:
         _, (segment,) = given = text("d", "")
         await add(store, "n", given)
-        assert list((await store.catalog("n")).segment_ids) == [segment.id]
+        assert list(await store.indexed("n")) == [segment.id]
+        assert (await store.vocabulary("n", [])).segments == 1
         await apply(store, "n", Change(clear=[segment.id]))
-        assert list((await store.catalog("n")).segment_ids) == []
-
-    async def test_large_counts_are_kept(self, store: GraphStore) -> None:
-        document, segments = text("d", "a ", "b ", "c ")
-        await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
-        counts = (255, 256, 1 << 30)
-        rows = [IndexRow(s.id, 1 << 30, {"x": n}) for s, n in zip(segments, counts, strict=True)]
-        await apply(store, "n", Change(index=rows))
-        assert (await store.postings("n", ["x"]))["x"].counts.tolist() == list(counts)
-        assert (await store.catalog("n")).lengths.tolist() == [1 << 30] * 3
+        assert list(await store.indexed("n")) == []
 
     async def test_a_segment_indexed_again_is_found_by_its_new_words_alone(
         self, store: GraphStore
@@ -51,15 +56,9 @@ class SearchContract(Contract):
         _, (first, second) = given = text("d", "one two ", "two ")
         await add(store, "n", given)
         await apply(store, "n", Change(index=[IndexRow(first.id, 1, {"new": 1})]))
-        catalog = await store.catalog("n")
-        assert sorted(catalog.segment_ids) == sorted([first.id, second.id])
-        found = await store.postings("n", ["one", "two", "new"])
-        at = {term: postings.numbers.tolist() for term, postings in found.items()}
-        id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
-        assert {term: [id_of[n] for n in numbers] for term, numbers in at.items()} == {
-            "two": [second.id],
-            "new": [first.id],
-        }
+        found = {t: list(await store.matching("n", [[t]], 9)) for t in ("one", "two", "new")}
+        assert found == {"one": [], "two": [second.id], "new": [first.id]}
+        assert (await store.vocabulary("n", ["one"])).terms == 2
 
     async def test_many_small_changes_read_as_one(self, store: GraphStore) -> None:
         pieces = [f"all w{n} w{n % 7} " for n in range(60)]
@@ -75,15 +74,89 @@ class SearchContract(Contract):
         for ns in ("n", "m"):
             await store.put_document(ns, *text("d", *pieces[::2]))
         assert await contents(store, "n") == await contents(store, "m")
-        assert len((await store.postings("n", ["all"]))["all"].numbers) == 30
+        assert (await store.vocabulary("n", ["all"])).frequencies == {"all": 30}
 
-    async def test_an_empty_namespace_has_empty_columns(self, store: GraphStore) -> None:
+    async def test_an_empty_namespace_finds_nothing(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
-        catalog = await store.catalog("n")
-        assert (catalog.numbers.shape, list(catalog.segment_ids)) == ((0,), [])
-        assert await store.postings("n", ["x"]) == {}
+        for ns in ("n", "nowhere"):
+            known = await store.vocabulary(ns, ["x"])
+            assert (known.segments, known.terms, known.mean_length) == (0, 0, 1)
+            assert list(await store.matching(ns, [["x"]], 9)) == []
+            assert list(await store.entries(ns, ["x"])) == []
+            assert list(await store.indexed(ns)) == []
+            assert await store.titled(ns, ["x"]) == {}
+            assert await store.named_in(ns, ["x"]) == {}
+            assert await store.nearest(ns, np.ones(3, dtype=np.float32), 9) == {}
         found = await store.vectors("n", "segment")
         assert (list(found.owners), found.matrix.shape) == ([], (0, 3))
+
+    async def test_a_title_names_its_document_until_it_changes(self, store: GraphStore) -> None:
+        document, segments = given = text("d", "one ", "two ", title="Moby Dick (novel)")
+        await add(store, "n", given, text("e", "three ", title="Moby Dick"))
+        found = await store.titled("n", ["moby dick", "moby", "moby dick novel"], 1)
+        assert [(one.document_id, one.sure) for one in found["moby dick"]] == [
+            ("e", 1.0),
+            ("d", 0.8),
+        ]
+        assert list(found["moby dick"][1].segments) == [segments[0].id]
+        assert set(found) == {"moby dick", "moby dick novel"}
+        await store.put_document("n", replace(document, title="The Whale"), segments)
+        assert [
+            one.document_id for one in (await store.titled("n", ["moby dick"]))["moby dick"]
+        ] == ["e"]
+        assert list((await store.titled("n", ["whale"]))["whale"][0].segments) == [
+            segment.id for segment in segments
+        ]
+        assert set(await store.matching("n", [["whale"]], 9)) == {s.id for s in segments}
+        assert list(await store.matching("n", [["novel"]], 9)) == []
+        await store.delete_document("n", "e")
+        assert await store.titled("n", ["moby dick"]) == {}
+
+    async def test_a_title_of_too_many_documents_names_none(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        given = [text(f"d{n:02}", f"w{n} ", title="Notes") for n in range(MOST_TITLED + 1)]
+        await store.put_documents("n", given[:-1])
+        await apply(store, "n", change([s for _, own in given[:-1] for s in own]))
+        assert len((await store.titled("n", ["notes"]))["notes"]) == MOST_TITLED
+        await add(store, "n", given[-1])
+        assert await store.titled("n", ["notes"]) == {}
+
+    async def test_names_in_segments_and_where_they_stand(self, store: GraphStore) -> None:
+        _, (a, b, c) = given = text("d", "Ann met Bob ", "Ann left ", "Ann saw Bob ")
+        await add(store, "n", given)
+        named = await store.named_in("n", [a.id, b.id])
+        assert {id_: sorted(pairs) for id_, pairs in named.items()} == {
+            a.id: [("Ann", "Ann"), ("Bob", "Bob")],
+            b.id: [("Ann", "Ann")],
+        }
+        assert await store.segments_with("n", ["Ann", "Bob"], 2) == {"Bob": (a.id, c.id)}
+        shared = await store.shared_entities("n", [a.id, b.id, c.id], 3)
+        assert {key: (sorted(ids), n) for key, (ids, n) in shared.items()} == {
+            "Ann": (sorted([a.id, b.id, c.id]), 3),
+            "Bob": (sorted([a.id, c.id]), 2),
+        }
+        assert set(await store.shared_entities("n", [a.id, b.id, c.id], 2)) == {"Bob"}
+        assert await store.shared_entities("n", [b.id], 9) == {}
+
+    async def test_the_nearest_vectors(self, store: GraphStore) -> None:
+        _, (a, b) = first = text("d", "one ", "two ")
+        _, (c,) = second = text("e", "three ")
+        await add(store, "n", first, second)
+        await add(store, "m", first)
+        rows = np.array([[1, 0, 0], [0, 1, 0], [0, 0.6, 0.8], [0.6, 0.8, 0]], dtype=np.float32)
+        await store.put_vectors("n", "segment", [a.id, b.id, b.id, c.id], rows)
+        await store.put_vectors("m", "segment", [a.id], rows[1:2])
+        query = np.array([0, 1, 0], dtype=np.float32)
+        found = await store.nearest("n", query, 2)
+        assert list(found) == [b.id, c.id]
+        assert list(found.values()) == pytest.approx([1, 0.8], abs=1e-5)
+        assert list(await store.nearest("n", query, 9, documents=["e"])) == [c.id]
+        assert list(await store.nearest("n", query, 9, among=[c.id, a.id, "x"])) == [c.id, a.id]
+        await store.put_vectors("n", "segment", [a.id], rows[1:2])
+        assert next(iter(await store.nearest("n", query, 9))) in {a.id, b.id}
+        await store.delete_document("n", "d")
+        assert list(await store.nearest("n", query, 9)) == [c.id]
+        assert list(await store.nearest("m", query, 9)) == [a.id]
 
     async def test_vectors_come_back_bit_by_bit_in_order(self, store: GraphStore) -> None:
         _, (a0, a1) = first = text("a", "one ", "two ")
@@ -135,23 +208,6 @@ class SearchContract(Contract):
         assert found.matrix.tolist() == kept
         assert list(await store.owners("n", "segment")) == [s.id for s in segments[::2]]
 
-    async def test_vectors_by_number_are_those_by_owner(self, store: GraphStore) -> None:
-        _, (a0, a1) = first = text("a", "one ", "two ")
-        _, (b0,) = second = text("b", "three ")
-        await add(store, "n", second, first)
-        assert (await store.numbered_vectors("n")).matrix.shape == (0, 3)
-        rows = np.arange(12, dtype=np.float32).reshape(4, 3)
-        await store.put_vectors("n", "segment", [a0.id, a1.id, a1.id, b0.id], rows)
-        await apply(store, "n", Change(clear=[a0.id]))  # no longer indexed
-        found, catalog = await store.numbered_vectors("n"), await store.catalog("n")
-        id_of = dict(zip(catalog.numbers.tolist(), catalog.segment_ids, strict=True))
-        by_owner: dict[str, list[list[float]]] = {}
-        for number, row in zip(found.numbers.tolist(), found.matrix.tolist(), strict=True):
-            by_owner.setdefault(id_of[number], []).append(row)
-        assert by_owner == {a1.id: rows[1:3].tolist(), b0.id: rows[3:].tolist()}
-        assert (found.numbers[1:] != found.numbers[:-1]).sum() == 1
-        assert (await store.numbered_vectors("nowhere")).numbers.size == 0
-
     async def test_vectors_of_relations_go_when_a_segment_goes(self, store: GraphStore) -> None:
         await add(store, "n", text("a", "one "), text("b", "two "))
         rows = np.eye(3, dtype=np.float32)
@@ -187,23 +243,3 @@ class SearchContract(Contract):
         await store.put_vectors("n", "segment", [], np.empty((0, 2), dtype=np.float32))
         await store.put_vectors("n", "segment", [segment.id], row[:, :2])
         assert list(await store.owners("n", "segment")) == [segment.id]
-
-    async def test_an_index_is_of_its_revision_and_goes_with_a_segment_or_is_never_kept(
-        self, store: GraphStore
-    ) -> None:
-        await store.put_index("nowhere", 0, {"a": b"x"})
-        await add(store, "n", text("d", "one "))
-        await add(store, "m", text("d", "one "))
-        info = await store.namespace("n")
-        assert info is not None
-        await store.put_index("n", info.revision, {"a": b"\x00first", "b": b""})
-        kept = await store.index("n", info.revision, "a")
-        assert kept == (b"\x00first" if store.keeps_index else None)
-        await store.put_index("n", info.revision + 1, {"a": b"of nothing yet"})
-        assert await store.index("n", info.revision, "a") == kept
-        assert await store.index("n", info.revision + 1, "a") is None
-        assert await store.index("n", info.revision, "c") is None
-        assert await store.index("m", info.revision, "a") is None
-        await store.delete_document("n", "d")
-        assert await store.index("n", info.revision, "a") is None
-        assert await store.index("nowhere", 0, "a") is None

@@ -1,6 +1,6 @@
 """Scoring and ranking with no chat model: search, and the similarities that strategies need."""
 
-from qrmem.retrieval.dense import embed_segments
+from qrmem.retrieval.scoring import embed_segments
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.settings import SearchSettings
 from qrmem.retrieval.similarity import EdgeScorer

@@ -1,21 +1,19 @@
 """Identifiers in a question, and the fragments of source files that define them.
 
 A fragment that defines a name says it once, those that use it more often: by words alone the
-definition comes last. Which fragments have a name the graph knows; which of them define it their
-text says.
+definition comes last. Which fragments have its words the index says; which of them define it, their
+text.
 """
 
 import re
 from typing import TYPE_CHECKING
 
-from qrmem.retrieval.spotting import plain
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.text.words import STOP_WORDS
+from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:
-    from qrmem.graphstore.protocol import GraphStore
-    from qrmem.retrieval.columns import Columns
-    from qrmem.retrieval.graph import Graph
+    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.linking import Texts
 
 MOST = 400
 """Fragments with a name beyond which none is looked into: everybody defines it."""
@@ -91,31 +89,25 @@ def _ways(own: str, language: str) -> list[str]:
     return ways
 
 
-async def find(
-    store: "GraphStore", ns: str, columns: "Columns", graph: "Graph", question: str
-) -> dict[int, str]:
-    """Return the rows of the fragments that define what the question names, with the name."""
-    found: dict[int, str] = {}
+async def find(near: "Neighborhood", question: str, texts: "Texts") -> dict[str, str]:
+    """Return the ids of the fragments that define what the question names, with the name.
+
+    They are taken into the neighborhood.
+    """
+    found: dict[str, str] = {}
     for name in identifiers(question):
-        languages = _mentioning(columns, graph, name)
-        if len(languages) > MOST:
+        groups = [[term] for term in dict.fromkeys(terms(name))]
+        limit = MOST + 1
+        ids = await near.store.matching(near.ns, groups, limit, near.question.documents)
+        languages = {
+            entry.id: str(entry.metadata[CODE_KEY])
+            for entry in await near.store.entries(near.ns, ids)
+            if entry.metadata.get(CODE_KEY)
+        }
+        if not languages or len(ids) > MOST:
             continue
-        ids = [columns.catalog.segment_ids[row] for row in languages]
-        for segment in await store.segments(ns, ids) if ids else ():
-            row = columns.row_of[segment.id]
-            if defines(segment.text, name, languages[row]):
-                found.setdefault(row, name)
-    return found
-
-
-def _mentioning(columns: "Columns", graph: "Graph", name: str) -> dict[int, str]:
-    """Return the rows of source code that have a name, with their languages."""
-    number = graph.table.number(plain(name))
-    entities = graph.entities_of_name[number].tolist() if number >= 0 else []
-    rows = {row for entity in entities for row in graph.mentioned[entity].tolist()}
-    found: dict[int, str] = {}
-    for row in sorted(rows):
-        language = columns.documents[int(columns.document_of[row])].metadata.get(CODE_KEY)
-        if language:
-            found[row] = str(language)
+        for segment, _ in (await texts.read(languages)).values():
+            if defines(segment.text, name, languages[segment.id]):
+                found.setdefault(segment.id, name)
+    await near.add(found)
     return found

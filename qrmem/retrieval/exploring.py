@@ -1,154 +1,186 @@
 """From the segments that a question finds by itself, over what they name, to the candidates."""
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.retrieval import fusion, links, pagerank, residual
-from qrmem.retrieval.features import Evidence
-from qrmem.retrieval.links import Reached
-from qrmem.retrieval.reading import Sentence, read
+from qrmem.retrieval import linking, pagerank, scoring
+from qrmem.text.words import terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import GraphStore
-    from qrmem.retrieval.columns import Columns
-    from qrmem.retrieval.direct import Direct
-    from qrmem.retrieval.graph import Graph
-    from qrmem.retrieval.settings import SearchSettings
+    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.linking import Links, Names, Sentence, Texts
 
-_KEPT = 20_000
-"""Segments whose reading is kept between searches."""
-_SHARED, _FAR, _FAR_SHARED, _RESIDUAL = 60, 60, 30, 40
-"""Candidates by shared names, by a second hop, by shared names after it, by the second query."""
-
-
-class Memory:
-    """A namespace as one search after another sees it; reads a segment's text once.
-
-    Attributes:
-        columns: its segments.
-        graph: its names and mentions.
-    """
-
-    def __init__(self, store: "GraphStore", ns: str, columns: "Columns", graph: "Graph") -> None:
-        self.store = store
-        self.ns = ns
-        self.columns = columns
-        self.graph = graph
-        self._read: OrderedDict[int, Sequence[Sentence]] = OrderedDict()
-        self._parts: dict[int, str] = {}
-
-    async def readings(self, rows: Iterable[int]) -> dict[int, Sequence[Sentence]]:
-        """Return the sentences of some segments; those deleted meanwhile have none."""
-        wanted = [int(row) for row in rows]
-        missing = [row for row in wanted if row not in self._read]
-        if missing:
-            ids = [self.columns.catalog.segment_ids[row] for row in missing]
-            for segment in await self.store.segments(self.ns, ids):
-                row = self.columns.row_of[segment.id]
-                self._read[row] = read(segment.text, self.graph)
-                self._parts[row] = segment.part
-        found = {row: self._read.get(row, ()) for row in wanted}
-        while len(self._read) > _KEPT:
-            self._parts.pop(self._read.popitem(last=False)[0], None)
-        return found
-
-    def part(self, row: int) -> str:
-        """Return the part of its document (a chapter) that a segment is of, if it was read."""
-        return self._parts.get(row, "")
+_SHARED, _FAR, _FAR_SHARED = 60, 60, 30
+"""Candidates by shared names, by a second hop, by shared names after it."""
+_ASKED = 15
+"""Candidates by each follow-up query."""
+_ASKED_FOR = 24
+"""Terms of names in a follow-up query."""
+_PLAIN_NAME = 0.3
+"""What a name counts in a sentence that has nothing of the question."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Hop:
-    """Links out of some segments, and the best one to each target."""
+class Evidence:
+    """Everything that was found out for one question.
 
-    links: links.Links
-    reached: Reached
+    Attributes:
+        near: the segments that were looked at.
+        rows: `(c,)` ascending, the candidates among them.
+        seeds: the segments that links were followed from, best first.
+        first: the links out of the seeds, the best one to each target.
+        second: the links out of these targets.
+        uncovered: `(n,)`, what the follow-up queries find: terms of the question that a seed lacks,
+            together with names that it gives.
+        asked_by: `(n,)`, the seed whose names they are; -1 where `uncovered` is 0.
+        walk: `(c,)`, PageRank.
+    """
+
+    near: "Neighborhood"
+    rows: "NDArray[np.int64]"
+    seeds: "NDArray[np.int64]"
+    first: "Links"
+    second: "Links"
+    uncovered: "NDArray[np.float64]"
+    asked_by: "NDArray[np.int64]"
+    walk: "NDArray[np.float64]"
 
 
-async def explore(
-    memory: Memory,
-    direct: "Direct",
-    allowed: "NDArray[np.bool_]",
-    settings: "SearchSettings",
-) -> Evidence:
+async def explore(near: "Neighborhood", texts: "Texts") -> Evidence:
     """Follow what the best segments name, for two hops, and gather the candidates."""
-    columns, graph = memory.columns, memory.graph
-    ordered = _positive(direct.scores, columns.ranks, settings.direct)
+    settings = near.settings
+    ordered = near.best(near.direct, settings.direct)
     seeds = ordered[: settings.seeds]
-    weight = {int(row): float(direct.scores[row]) for row in seeds}
-    covered = dict(zip(weight, direct.profiles(seeds), strict=True))
-    first = await _hop(memory, direct, allowed, weight, covered)
+    names = await linking.names_in(near, texts, _ids(near, seeds))
+    out = await linking.follow(near, names)
+    weight = dict(zip(seeds.tolist(), near.direct[seeds].tolist(), strict=True))
+    covered = dict(zip(seeds.tolist(), near.profiles[seeds], strict=True))
+    first = linking.weigh(near, out, weight, covered)
 
-    onward = _onward(first.reached, weight, settings.onward)
-    top = float(first.reached.scores.max(initial=0.0)) or 1.0
-    profiles = direct.profiles(onward.links.targets)
-    sources = onward.links.sources.tolist()
-    weight_2 = dict(zip(onward.links.targets.tolist(), (onward.scores / top).tolist(), strict=True))
-    covered_2 = {
-        row: np.maximum(covered[source], profile)
-        for row, source, profile in zip(weight_2, sources, profiles, strict=True)
+    onward = _onward(first, seeds, settings.onward)
+    further = await linking.names_in(near, texts, _ids(near, onward.targets))
+    out_2 = await linking.follow(near, further)
+    top = float(first.scores.max(initial=0.0)) or 1.0
+    weight = dict(zip(onward.targets.tolist(), (onward.scores / top).tolist(), strict=True))
+    covered = {
+        row: np.maximum(covered[source], near.profiles[row])
+        for row, source in zip(onward.targets.tolist(), onward.sources.tolist(), strict=True)
     }
-    second = await _hop(memory, direct, allowed, weight_2, covered_2)
+    second = linking.weigh(near, out_2, weight, covered)
 
-    asked = await memory.readings(seeds[: settings.asked_again])
-    again = await residual.find(
-        memory.store, memory.ns, columns, graph, direct, asked, allowed, k1=settings.k1
+    uncovered, asked_by = await _ask_again(near, names, seeds[: settings.asked_again])
+    rows = _candidates(near, ordered, first, second, uncovered)
+    links = _joined(out, out_2)
+    walk = await pagerank.rank(near, rows, links)
+    return Evidence(near, rows, seeds, first, second, uncovered, asked_by, walk)
+
+
+def _ids(near: "Neighborhood", rows: "NDArray[np.int64]") -> list[str]:
+    return [near.entries[row].id for row in rows.tolist()]
+
+
+def _joined(one: "Links", other: "Links") -> "Links":
+    fields = one.__dataclass_fields__
+    return type(one)(*(np.concatenate([getattr(one, f), getattr(other, f)]) for f in fields))
+
+
+def _onward(first: "Links", seeds: "NDArray[np.int64]", limit: int) -> "Links":
+    """Return the best links to new segments, one to each."""
+    new = first.chosen(~np.isin(first.targets, seeds))
+    ordered = new.best(len(new))
+    _, places = np.unique(ordered.targets, return_index=True)
+    return ordered.chosen(np.sort(places)[:limit])
+
+
+async def _ask_again(
+    near: "Neighborhood", names: "Names", seeds: "NDArray[np.int64]"
+) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
+    """Ask from each seed for what it lacks of the question, together with the names that it gives.
+
+    A segment that names no page may still say enough: its names, and the words of the question that
+    it lacks, are a new query.
+    """
+    bags = {row: _bag(near, names.read.get(near.entries[row].id, ())) for row in seeds.tolist()}
+    wanted = dict.fromkeys(sorted({term for bag in bags.values() for term in bag}), 1.0)
+    if not wanted:
+        return np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
+    known = await near.store.vocabulary(near.ns, list(wanted))
+    rarity = scoring.weighted(wanted, known)
+    bags = {row: _rarest(bag, rarity) for row, bag in bags.items()}
+    found: dict[int, list[str]] = {}
+    for row, bag in bags.items():
+        lacking = 1 - np.minimum(near.profiles[row], 1)
+        missing = [term for term, left in zip(near.question.weights, lacking, strict=True) if left]
+        groups = [missing, list(bag)]
+        found[row] = list(
+            await near.store.matching(near.ns, groups, _ASKED, near.question.documents)
+        )
+    await near.add(id_ for ids in found.values() for id_ in ids)
+    result, sources = np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
+    for row, ids in found.items():
+        rows = near.rows(id_ for id_ in ids if id_ != near.entries[row].id)
+        weights = {term: count * rarity[term] for term, count in bags[row].items()}
+        scores = near.direct[row] * _together(near, row, rows, weights)
+        better = rows[scores > result[rows]]
+        result[better], sources[better] = scores[scores > result[rows]], row
+    return result, sources
+
+
+def _rarest(bag: Mapping[str, float], rarity: Mapping[str, float]) -> dict[str, float]:
+    """Return the terms that count most in a follow-up query."""
+    ordered = sorted(bag, key=lambda term: (-bag[term] * rarity[term], term))
+    return {term: bag[term] for term in ordered[:_ASKED_FOR]}
+
+
+def _together(
+    near: "Neighborhood",
+    seed: int,
+    rows: "NDArray[np.int64]",
+    weights: Mapping[str, float],
+) -> "NDArray[np.float64]":
+    """Return the geometric mean of the terms that a seed lacks and of the names that it gives."""
+    bags = (near.entries[row].terms for row in rows.tolist())
+    length = near.question.vocabulary.mean_length
+    counts = scoring.saturated(bags, list(weights), length, near.settings.k1, near.settings.b)
+    lacking = (1 - np.minimum(near.profiles[seed], 1)) * near.weights
+    by_names = scoring.normalised(counts @ np.array(list(weights.values())))
+    result: NDArray[np.float64] = np.sqrt(
+        by_names * scoring.normalised(near.profiles[rows] @ lacking)
     )
-    rows = _candidates(ordered, direct, first.reached, second.reached, again)
-    walk = pagerank.rank(graph, rows, direct.scores[rows], first.links.then(second.links))
-    return Evidence(rows, direct, seeds, first.reached, second.reached, again, walk)
+    return result
 
 
-async def _hop(
-    memory: Memory,
-    direct: "Direct",
-    allowed: "NDArray[np.bool_]",
-    weight: "dict[int, float]",
-    covered: "dict[int, NDArray[np.float64]]",
-) -> _Hop:
-    readings = await memory.readings(weight)
-    out = links.follow(memory.columns, memory.graph, direct, readings, allowed)
-    return _Hop(out, links.weigh(direct, out, weight, covered))
-
-
-def _onward(reached: Reached, seeds: "dict[int, float]", limit: int) -> Reached:
-    """Return the best new segments, each once."""
-    new = reached.only(~np.isin(reached.links.targets, list(seeds)))
-    ordered = new.best(len(new.links))
-    _, first = np.unique(ordered.links.targets, return_index=True)
-    places = np.sort(first)[:limit]
-    return Reached(ordered.links.chosen(places), ordered.scores[places])
+def _bag(near: "Neighborhood", cut: "Sequence[Sentence]") -> dict[str, float]:
+    """Return the words of the names in a segment, weighed by the sentences that they stand in."""
+    bag: dict[str, float] = {}
+    for sentence in cut:
+        weight = _PLAIN_NAME + near.question.share(sentence.terms)
+        for name in sentence.names:
+            for term in terms(name):
+                if term not in near.question.weights:
+                    bag[term] = max(bag.get(term, 0.0), weight)
+    return bag
 
 
 def _candidates(
+    near: "Neighborhood",
     ordered: "NDArray[np.int64]",
-    direct: "Direct",
-    first: Reached,
-    second: Reached,
-    again: residual.Residual,
+    first: "Links",
+    second: "Links",
+    uncovered: "NDArray[np.float64]",
 ) -> "NDArray[np.int64]":
     parts = [
         ordered,
-        np.flatnonzero(direct.named),
-        first.links.targets[first.links.entitled],
-        first.only(~first.links.entitled).best(_SHARED).links.targets,
-        second.only(second.links.entitled).best(_FAR).links.targets,
-        second.only(~second.links.entitled).best(_FAR_SHARED).links.targets,
-        _positive(again.scores, np.arange(again.scores.size), _RESIDUAL),
-        np.flatnonzero(again.titles),
+        np.flatnonzero(near.named),
+        first.targets[first.entitled],
+        first.chosen(~first.entitled).best(_SHARED).targets,
+        second.chosen(second.entitled).best(_FAR).targets,
+        second.chosen(~second.entitled).best(_FAR_SHARED).targets,
+        np.flatnonzero(uncovered),
     ]
     return np.unique(np.concatenate(parts))
-
-
-def _positive(
-    scores: "NDArray[np.float64]", ranks: "NDArray[np.int64]", limit: int
-) -> "NDArray[np.int64]":
-    """Return the rows of the highest scores, best first, without those that are 0."""
-    rows = [row for row in fusion.best(scores, ranks, limit) if scores[row] > 0]
-    return np.array(rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Personalised PageRank over the candidates of one question, title links and shared names."""
+"""Personalised PageRank over the candidates of one question: title links and shared names."""
 
 from typing import TYPE_CHECKING
 
@@ -7,8 +7,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.graph import Graph
-    from qrmem.retrieval.links import Links
+    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.linking import Links
 
 _RESTART = 0.5
 _ROUNDS = 12
@@ -19,32 +19,34 @@ _TITLE_LINK = 3.0
 _COMMON = 40
 """Segments with a name beyond which it joins nothing."""
 
+Edges = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
+"""Heads, tails and weights."""
 
-def rank(
-    graph: "Graph",
-    rows: "NDArray[np.int64]",
-    start: "NDArray[np.float64]",
-    links: "Links",
+
+async def rank(
+    near: "Neighborhood", rows: "NDArray[np.int64]", links: "Links"
 ) -> "NDArray[np.float64]":
     """Return how likely a walk from the best segments stands on each candidate.
 
     Args:
-        graph: the namespace's names.
+        near: the segments.
         rows: `(c,)` ascending, the candidates.
-        start: `(c,)`, their direct scores.
         links: links among segments; those with an end outside the candidates don't count.
 
     Returns:
         `(c,)`, at least 0.
     """
-    heads, tails, weights, size = _edges(graph, rows, links)
+    ours, names, weights, size = await _shared_names(near, rows)
+    sources, targets, worth = _titles(rows, links)
+    heads = np.concatenate([ours, names, sources, targets])
+    tails = np.concatenate([names, ours, targets, sources])
+    shares = np.concatenate([weights, weights, worth, worth])
     restart = np.zeros(size)
-    restart[: rows.size] = start**_SHARPEN
+    restart[: rows.size] = near.direct[rows] ** _SHARPEN
     restart /= restart.sum() or 1.0
     if not heads.size:
         return restart[: rows.size]
-    out = np.bincount(heads, weights, minlength=size)
-    shares = weights / out[heads]
+    shares = shares / np.bincount(heads, shares, minlength=size)[heads]
     walk = restart
     for _ in range(_ROUNDS):
         moved = np.bincount(tails, walk[heads] * shares, minlength=size)
@@ -52,34 +54,34 @@ def rank(
     return walk[: rows.size]
 
 
-def _edges(
-    graph: "Graph", rows: "NDArray[np.int64]", links: "Links"
-) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]":
-    """Return edges in both directions; nodes are the candidates, then the names that they share."""
-    ours, names, weights, size = _shared_names(graph, rows)
+def _titles(rows: "NDArray[np.int64]", links: "Links") -> Edges:
+    """Return the edges between candidates that a title makes."""
     kept = links.chosen(
         links.entitled & np.isin(links.sources, rows) & np.isin(links.targets, rows)
     )
-    sources = np.searchsorted(rows, kept.sources)
-    targets = np.searchsorted(rows, kept.targets)
-    worth = _TITLE_LINK * kept.worth
     return (
-        np.concatenate([ours, names, sources, targets]),
-        np.concatenate([names, ours, targets, sources]),
-        np.concatenate([weights, weights, worth, worth]),
-        size,
+        np.searchsorted(rows, kept.sources),
+        np.searchsorted(rows, kept.targets),
+        _TITLE_LINK * kept.worth,
     )
 
 
-def _shared_names(
-    graph: "Graph", rows: "NDArray[np.int64]"
-) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]":
-    entities, sizes = graph.mentions.gathered(rows)
-    ours = np.repeat(np.arange(rows.size), sizes)
-    spread = graph.mentioned.sizes_of(entities)
-    inside = (spread >= 2) & (spread <= _COMMON)
-    ours, entities, spread = ours[inside], entities[inside], spread[inside]
-    _, number, count = np.unique(entities, return_inverse=True, return_counts=True)
-    shared = count[number] >= 2
-    weights = 1 / np.log2(1 + spread[shared])
-    return ours[shared], rows.size + number[shared], weights, rows.size + count.size
+async def _shared_names(near: "Neighborhood", rows: "NDArray[np.int64]") -> tuple[*Edges, int]:
+    """Return edges from candidates to the names they share, and the number of all nodes.
+
+    Nodes are the candidates, then the names.
+    """
+    place_of = {near.entries[row].id: place for place, row in enumerate(rows.tolist())}
+    shared = await near.store.shared_entities(near.ns, list(place_of), _COMMON)
+    edges = sorted(
+        (place_of[id_], number, 1 / np.log2(1 + spread))
+        for number, (_, (ids, spread)) in enumerate(sorted(shared.items()), rows.size)
+        for id_ in ids
+    )
+    ours, names, weights = zip(*edges, strict=True) if edges else ((),) * 3
+    return (
+        np.array(ours, dtype=np.int64),
+        np.array(names, dtype=np.int64),
+        np.array(weights, dtype=np.float64),
+        rows.size + len(shared),
+    )

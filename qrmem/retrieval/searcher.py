@@ -1,7 +1,6 @@
 """Ranked segments for a question, with no chat model."""
 
-import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,27 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import EmbedderMismatch, UsageError
-from qrmem.retrieval import definitions, fusion
-from qrmem.retrieval import direct as direct_of
-from qrmem.retrieval.exploring import Memory, explore
-from qrmem.retrieval.features import Evidence, combined
-from qrmem.retrieval.keeping import Keeper
-from qrmem.retrieval.reasons import reason
+from qrmem.retrieval import definitions, scoring
+from qrmem.retrieval.candidates import Neighborhood, understood
+from qrmem.retrieval.explanation import reason
+from qrmem.retrieval.exploring import Evidence, explore
+from qrmem.retrieval.linking import Texts
+from qrmem.retrieval.ranking import WITH_EMBEDDER, WITHOUT_EMBEDDER, ranked
 from qrmem.retrieval.settings import SearchSettings
-from qrmem.retrieval.weights import WITH_EMBEDDER, WITHOUT_EMBEDDER
 from qrmem.types import Hit, Scalar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-    from qrmem.retrieval.columns import Columns
-    from qrmem.retrieval.direct import Direct
     from qrmem.types import Embedder
-
-
-_TIE = 1e-4
-"""Scores that are shown with four digits and differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +29,24 @@ class Findings:
     """All that a search found out before it made its list.
 
     Attributes:
-        direct: what the question says about each segment by itself.
+        near: the segments that were looked at, `n` of them.
         evidence: what following names added; `None` where that is switched off.
         scores: `(n,)`, what the segments are ranked by.
-        defined: rows of source code that define what the question names, with the name.
+        defined: ids of segments of source code that define what the question names, with the name.
     """
 
-    direct: "Direct"
+    near: Neighborhood
     evidence: Evidence | None
     scores: "NDArray[np.float64]"
-    defined: "Mapping[int, str]"
+    defined: Mapping[str, str]
+
+    def best(self, k: int) -> list[int]:
+        """Return the rows of the k best segments, best first."""
+        return [int(row) for row in self.near.best(self.scores, k)]
 
 
 class Searcher:
-    """Searches one namespace; keeps its columns until the namespace's revision changes."""
+    """Searches one namespace. Nothing but the sentences of segments is kept between searches."""
 
     def __init__(
         self,
@@ -63,12 +59,7 @@ class Searcher:
         self._ns = ns
         self._embedder = embedder
         self._settings = settings or SearchSettings()
-        self._columns: Columns | None = None
-        self._memory: Memory | None = None
-        self._keeper = Keeper(store, ns)
-        self._loading = asyncio.Lock()
-        self._loaded: tuple[int, str] = (-1, "")
-        self._is_settled = False
+        self._texts = Texts(store, ns)
 
     @property
     def store(self) -> "GraphStore":
@@ -90,20 +81,14 @@ class Searcher:
         """How it weighs its parts."""
         return self._settings
 
-    async def on_account(self, embedder: "Embedder | None") -> "Searcher":
-        """Return a searcher for one run: it stays with the memory as it is now.
-
-        It asks the store no more how the memory stands.
+    def on_account(self, embedder: "Embedder | None") -> "Searcher":
+        """Return a searcher for one run.
 
         Args:
             embedder: the namespace's own, its use counted on the account of the run.
         """
-        memory = await self._open()
         other = copy(self)
-        other._is_settled = True
         other._embedder = embedder if self._embedder is not None else None
-        if memory is None:
-            other._columns = other._memory = None
         return other
 
     async def search(
@@ -133,12 +118,8 @@ class Searcher:
             raise UsageError("the question is empty")
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
-        found = await self.findings(question, documents=documents, where=where)
-        if found is None or self._memory is None:
-            return []
-        ranks = self._memory.columns.ranks
-        rows = [row for row in fusion.best(found.scores, ranks, k) if found.scores[row] > 0]
-        return await self._hits(self._memory, rows, found)
+        found = await self.findings(question, documents=documents, where=where, at_least=k)
+        return [] if found is None else await self._hits(found.best(k), found)
 
     async def findings(
         self,
@@ -146,89 +127,67 @@ class Searcher:
         *,
         documents: Collection[str] | None = None,
         where: Mapping[str, Scalar] | None = None,
+        at_least: int = 0,
     ) -> Findings | None:
-        """Return what a search finds out about every segment, or `None` if there is none."""
-        memory = await self._open()
-        if memory is None or not memory.columns.size:
+        """Return what a search finds out, or `None` if there is no such namespace.
+
+        Args:
+            question: in any language.
+            documents: search these documents only.
+            where: search documents with this metadata only.
+            at_least: hits that are wanted; as many candidates are taken.
+        """
+        info = await self._store.namespace(self._ns)
+        if info is None:
             return None
-        allowed = memory.columns.allowed(documents, where)
-        direct = await direct_of.score(
+        self._check(info)
+        settings = self._settings
+        near = Neighborhood(
             self._store,
             self._ns,
-            memory.columns,
-            memory.graph,
-            question,
-            embedder=self._embedder,
-            allowed=allowed,
-            settings=self._settings,
+            await understood(
+                self._store,
+                self._ns,
+                question,
+                vector=await self.vector(question, info),
+                documents=await self._within(documents, where),
+                settings=settings,
+            ),
+            settings,
+            at_least,
         )
-        defined = await self._defined(memory, question, allowed)
-        if not self._settings.graph:
-            return Findings(direct, None, _put_first(direct.scores, defined), defined)
-        evidence = await explore(memory, direct, allowed, self._settings)
-        scores = _put_first(self._ranked(direct, evidence), defined)
-        return Findings(direct, evidence, scores, defined)
+        await near.start()
+        defined = await definitions.find(near, question, self._texts)
+        evidence = await explore(near, self._texts) if settings.graph and near.size else None
+        scores = near.direct
+        if evidence is not None:
+            weights = settings.features
+            if weights is None:
+                weights = WITH_EMBEDDER if near.dense.any() else WITHOUT_EMBEDDER
+            scores = ranked(evidence, weights)
+        return Findings(near, evidence, _put_first(scores, near.rows(defined)), defined)
 
-    async def _defined(
-        self, memory: Memory, question: str, allowed: "NDArray[np.bool_]"
-    ) -> dict[int, str]:
-        found = await definitions.find(
-            self._store, self._ns, memory.columns, memory.graph, question
+    async def _within(
+        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
+    ) -> Collection[str] | None:
+        """Return the ids of the only documents to look at, `None` for all."""
+        if not where:
+            return None if documents is None else frozenset(documents)
+        return frozenset(
+            info.id
+            for info in await self._store.documents(self._ns)
+            if (documents is None or info.id in documents)
+            and all(info.metadata.get(name) == value for name, value in where.items())
         )
-        return {row: name for row, name in found.items() if allowed[row]}
 
-    def _ranked(self, direct: "Direct", evidence: Evidence) -> "NDArray[np.float64]":
-        """Put the candidates before all others, which keep the order of their direct scores."""
-        weights = self._settings.features
-        if weights is None:
-            weights = WITH_EMBEDDER if direct.is_dense else WITHOUT_EMBEDDER
-        if not evidence.rows.size or not weights:
-            return direct.scores
-        sums = combined(evidence, weights)
-        # Half the slope of a logistic curve, so that far lower sums still differ after rounding.
-        likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
-        scores = direct.scores * float(likely.min()) * 0.99
-        scores[evidence.rows] = likely
-        return _led(scores, direct, evidence.rows)
-
-    async def columns(self) -> "Columns | None":
-        """Return the columns of the present revision, or `None` if there is no namespace."""
-        if self._is_settled:
-            return self._columns
-        async with self._loading:
-            info = await self._store.namespace(self._ns)
-            return None if info is None else await self._current(info)
-
-    async def _open(self) -> Memory | None:
-        if self._is_settled:
-            return self._memory
-        async with self._loading:
-            info = await self._store.namespace(self._ns)
-            if info is None:
-                return None
-            columns = await self._current(info)
-            if self._memory is None or self._memory.columns is not columns:
-                graph = await self._keeper.graph(columns)
-                self._memory = Memory(self._store, self._ns, columns, graph)
-            return self._memory
-
-    async def _current(self, info: "NamespaceInfo") -> "Columns":
-        """Return the columns; read again if the revision moved or vectors were still missing."""
-        self._check(info)
-        seen = (info.revision, info.embedder)
-        known = self._columns
-        if known is None or self._loaded != seen or await self._has_new_vectors(info, known):
-            bare = await self._keeper.columns(info.revision)
-            known = self._columns = await bare.with_vectors(self._store, self._ns, info)
-            self._loaded = seen
-        return known
-
-    async def _has_new_vectors(self, info: "NamespaceInfo", known: "Columns") -> bool:
-        """Return whether vectors came since; they don't move the revision."""
-        if not info.dimension or known.embedded == known.size:
-            return False
-        owners = await self._store.owners(self._ns, "segment")
-        return len(known.row_of.keys() & set(owners)) != known.embedded
+    async def vector(
+        self, text: str, info: "NamespaceInfo | None" = None
+    ) -> "NDArray[np.float32] | None":
+        """Return a query's vector, `None` where the memory has none."""
+        info = info or await self._store.namespace(self._ns)
+        if self._embedder is None or info is None or not info.dimension:
+            return None
+        return await scoring.embed_query(self._embedder, text, info.dimension)
 
     def _check(self, info: "NamespaceInfo") -> None:
         """Refuse another model; its dimension is checked when there is a vector of it."""
@@ -238,58 +197,88 @@ class Searcher:
                 "`qrmem reembed` changes it"
             )
 
-    async def _hits(self, memory: Memory, rows: list[int], found: Findings) -> list[Hit]:
-        known = memory.columns.catalog.segment_ids
-        ids = [known[row] for row in rows]
-        segments = {found.id: found for found in await self._store.segments(self._ns, ids)}
+    async def ranking(
+        self,
+        question: str,
+        by: str,
+        k: int,
+        documents: Collection[str] | None = None,
+    ) -> dict[str, float]:
+        """Return the k best segments by one score alone, best first.
+
+        Args:
+            question: in any language.
+            by: "bm25" or "cosine".
+            k: upper bound on their number.
+            documents: ids of the only documents to look at; `None`: all.
+        """
+        if by == "cosine":
+            vector = await self.vector(question)
+            if vector is None:
+                return {}
+            return dict(await self._store.nearest(self._ns, vector, k, documents=documents))
+        settings = self._settings
+        asked = await understood(
+            self._store, self._ns, question, vector=None, documents=documents, settings=settings
+        )
+        near = Neighborhood(self._store, self._ns, asked, settings, k)
+        await near.start()
+        scores = near.bm25
+        return {near.entries[row].id: float(scores[row]) for row in near.best(scores, k).tolist()}
+
+    async def score(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine of some segments, or BM25 without an embedder.
+
+        Segments that the memory doesn't hold are left out.
+        """
+        ids = list(dict.fromkeys(segment_ids))
+        vector = await self.vector(query)
+        if vector is not None:
+            near = await self._store.nearest(self._ns, vector, len(ids), among=ids)
+            known = [entry.id for entry in await self._store.entries(self._ns, ids)]
+            return {id_: near.get(id_, 0.0) for id_ in known}
+        wanted = scoring.query_terms(query, self._settings.max_terms)
+        vocabulary = await self._store.vocabulary(self._ns, list(wanted))
+        weights = scoring.weighted(wanted, vocabulary)
+        entries = await self._store.entries(self._ns, ids)
+        counts = scoring.saturated(
+            (entry.terms for entry in entries),
+            list(weights),
+            vocabulary.mean_length,
+            self._settings.k1,
+            self._settings.b,
+        )
+        scores = counts @ np.array(list(weights.values()))
+        return {entry.id: float(one) for entry, one in zip(entries, scores, strict=True)}
+
+    async def _hits(self, rows: list[int], found: Findings) -> list[Hit]:
+        near = found.near
+        ids = [near.entries[row].id for row in rows]
+        segments = {segment.id: segment for segment in await self._store.segments(self._ns, ids)}
         hits = []
-        for row, name in zip(rows, ids, strict=True):
-            if name not in segments:  # deleted since the columns were read
+        for row, id_ in zip(rows, ids, strict=True):
+            if id_ not in segments:  # deleted since
                 continue
-            told, over = await reason(memory, found.evidence, found.direct, row)
+            told, over = await reason(near, found.evidence, self._texts, row)
+            name = found.defined.get(id_)
             hit = Hit(
-                document_id=segments[name].document_id,
-                title=memory.columns.title(row),
-                segment_id=name,
-                text=segments[name].text,
+                document_id=segments[id_].document_id,
+                title=near.entries[row].title,
+                segment_id=id_,
+                text=segments[id_].text,
                 score=round(float(found.scores[row]), 4),
-                via=_defining(found, row) + told,
-                part=segments[name].part,
-                over=tuple(known[source] for source in over),
+                via=(f'defines "{name}"; ' if name else "") + told,
+                part=segments[id_].part,
+                over=tuple(near.entries[source].id for source in over),
             )
             hits.append(hit)
         return hits
 
 
-def _led(
-    scores: "NDArray[np.float64]", direct: "Direct", rows: "NDArray[np.int64]"
-) -> "NDArray[np.float64]":
-    """Let nothing lead that has no word of the question, where something has one.
-
-    A link is only as good as where it starts. In a small memory everything is linked with
-    everything, and what was fitted on large ones would let a neighbour lead.
-    """
-    own = (direct.lexical[rows] > 0) | (direct.named[rows] > 0)
-    if own.any() and not own.all():
-        ahead = rows[own][np.argmax(scores[rows[own]])]
-        if scores[rows[~own]].max() > scores[ahead] - _TIE:
-            top = scores[rows].max()
-            scores *= 1 - 2 * _TIE
-            scores[ahead] = top
-    return scores
-
-
-def _put_first(
-    scores: "NDArray[np.float64]", defined: "Mapping[int, str]"
-) -> "NDArray[np.float64]":
+def _put_first(scores: "NDArray[np.float64]", rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
     """Put what defines a name of the question before everything else; among them, as before."""
-    if not defined:
+    if not rows.size:
         return scores
     result = scores / 2
-    rows = list(defined)
     result[rows] += 0.5
-    return fusion.normalised(result)
-
-
-def _defining(found: Findings, row: int) -> str:
-    return f'defines "{found.defined[row]}"; ' if row in found.defined else ""
+    return scoring.normalised(result)

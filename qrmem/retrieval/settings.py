@@ -20,6 +20,7 @@ class SearchSettings:
         seeds: segments that the graph is walked from.
         onward: segments that a second hop starts from.
         asked_again: seeds from which what is lacking is asked for again.
+        candidates: segments that the index gives by words, and as many by meaning.
         direct: segments that are candidates by their direct score.
         max_terms: distinct words of a question that are looked up; a longer one is cut there.
         features: weights of the features; `None` takes those fitted for memories with or
@@ -35,6 +36,7 @@ class SearchSettings:
     seeds: int = 12
     onward: int = 10
     asked_again: int = 8
+    candidates: int = 100
     direct: int = 40
     max_terms: int = 256
     features: Mapping[str, float] | None = None
@@ -43,6 +45,6 @@ class SearchSettings:
         for name in ("k1", "b", "lexical", "dense", "names"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative")
-        for name in ("seeds", "onward", "asked_again", "direct", "max_terms"):
+        for name in ("seeds", "onward", "asked_again", "candidates", "direct", "max_terms"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1")

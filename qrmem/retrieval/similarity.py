@@ -4,15 +4,13 @@ With an embedder it is the cosine; without one, BM25 over the question's maximum
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qrmem.graphstore.aside import Aside
-from qrmem.retrieval import bm25, dense, fusion, lexical
-from qrmem.retrieval.bm25 import Occurrences
+from qrmem.retrieval import scoring
 from qrmem.retrieval.searcher import Searcher
 from qrmem.text.words import terms
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore
-    from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.settings import SearchSettings
     from qrmem.types import Embedder
 
@@ -58,8 +55,6 @@ class EdgeScorer:
         self._embedder = embedder
         self._searcher = searcher or Searcher(store, ns, embedder, settings)
         self._aside = aside or Aside(store)
-        self._places: dict[str, Occurrences | None] = {}
-        self._places_in: Columns | None = None
 
     @property
     def is_dense(self) -> bool:
@@ -89,41 +84,15 @@ class EdgeScorer:
         Returns:
             Segment id to score: cosine in [-1, 1], or BM25 over the maximum among those given.
         """
-        columns = await self._searcher.columns()
-        if columns is None:
-            return {}
-        ids = [name for name in dict.fromkeys(segment_ids) if name in columns.row_of]
-        rows = np.array([columns.row_of[name] for name in ids], dtype=np.int64)
-        scores = (await self._segments(query, columns))[rows]
+        found = await self._searcher.score(query, segment_ids)
+        scores = np.array(list(found.values()))
         if self._embedder is None:
-            scores = fusion.normalised(scores)
-        return {name: round(float(score), 4) for name, score in zip(ids, scores, strict=True)}
-
-    async def _segments(self, query: str, columns: "Columns") -> "NDArray[np.float64]":
-        if self._embedder is not None and columns.matrix_rows.size:
-            vector = await dense.embed_query(self._embedder, query, columns.matrix.shape[1])
-            return dense.cosines(columns.matrix, columns.matrix_rows, vector, columns.size)
-        settings = self._searcher.settings
-        wanted = lexical.query_terms(query, settings.max_terms)
-        found = await self._occurrences(columns, wanted)
-        return lexical.scores(columns, settings, wanted, found)
-
-    async def _occurrences(
-        self, columns: "Columns", wanted: Mapping[str, float]
-    ) -> dict[str, Occurrences]:
-        """Return where terms occur; the store is asked for those that are new."""
-        if columns is not self._places_in:
-            self._places, self._places_in = {}, columns
-        new = {term: count for term, count in wanted.items() if term not in self._places}
-        if new:
-            found = await lexical.find(self._store, self._ns, columns, new)
-            self._places |= {term: found.get(term) for term in new}
-        places = {term: self._places[term] for term in wanted}
-        return {term: place for term, place in places.items() if place is not None}
+            scores = scoring.normalised(scores)
+        return {id_: round(float(score), 4) for id_, score in zip(found, scores, strict=True)}
 
     async def _near(self, query: str, vectors: "NDArray[np.float32]") -> list[float]:
         assert self._embedder is not None
-        vector = await dense.embed_query(self._embedder, query, vectors.shape[1])
+        vector = await scoring.embed_query(self._embedder, query, vectors.shape[1])
         return [round(float(score), 4) for score in vectors @ vector]
 
     async def _edge_vectors(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -135,7 +104,7 @@ class EdgeScorer:
         missing = [owner for owner in owners if owner not in row_of]
         matrix = known.matrix
         if missing:
-            made = await dense.embed_texts(self._embedder, [owners[owner] for owner in missing])
+            made = await scoring.embed_texts(self._embedder, [owners[owner] for owner in missing])
             await self._aside.write(
                 lambda: self._store.put_vectors(self._ns, "relation", missing, made)
             )
@@ -145,27 +114,10 @@ class EdgeScorer:
 
     async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
         """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
-        wanted = lexical.query_terms(query, self._searcher.settings.max_terms)
-        columns = await self._searcher.columns()
-        if columns is None:
-            return dict.fromkeys(edges, 0.0)
-        in_memory = await self._occurrences(columns, wanted)
-        weighted = bm25.weights(wanted, in_memory, columns.size)
-        found, lengths = _indexed(list(edges.values()), wanted)
-        scores = fusion.normalised(bm25.scores(weighted, found, bm25.norms(lengths)))
+        wanted = scoring.query_terms(query, self._searcher.settings.max_terms)
+        weights = scoring.weighted(wanted, await self._store.vocabulary(self._ns, list(wanted)))
+        bags = [terms(text) for text in edges.values()]
+        length = max(sum(map(len, bags)) / len(bags), 1.0)
+        counts = scoring.saturated(bags, list(weights), length)
+        scores = scoring.normalised(counts @ np.array(list(weights.values())))
         return {key: round(float(score), 4) for key, score in zip(edges, scores, strict=True)}
-
-
-def _indexed(
-    texts: Sequence[str], wanted: Mapping[str, float]
-) -> "tuple[dict[str, Occurrences], NDArray[np.int64]]":
-    """Return where the wanted terms occur in some texts, and the texts' lengths."""
-    pairs: dict[str, list[tuple[int, int]]] = {}
-    lengths = np.zeros(len(texts), dtype=np.int64)
-    for row, text in enumerate(texts):
-        counts = Counter(terms(text))
-        lengths[row] = counts.total()
-        for term in counts.keys() & wanted.keys():
-            pairs.setdefault(term, []).append((row, counts[term]))
-    columns = {term: np.array(found, dtype=np.int64) for term, found in pairs.items()}
-    return {term: Occurrences(pair[:, 0], pair[:, 1]) for term, pair in columns.items()}, lengths

@@ -115,7 +115,7 @@ async def test_searches_rank_as_in_a_file(neo4j: Server, tmp_path: Path) -> None
         searcher = Searcher(store, "n")
         plain = [await searcher.search(question) for question in _questions()]
         await store.set_embedder("n", embedder.name, embedder.dimension)
-        ids = list((await store.catalog("n")).segment_ids)
+        ids = list(await store.indexed("n"))
         assert await embed_segments(store, "n", embedder, ids) == len(ids)
         searcher = Searcher(store, "n", embedder)
         found.append(plain + [await searcher.search(question) for question in _questions()])

@@ -114,7 +114,7 @@ def relation(
     infos = [DocumentInfo(path, path, {"code": "python"}, 0, 0, {}) for path in given]
     ids = [str(n) for n in range(of.size)]
     empty = np.zeros((of.size, 0), dtype=np.float32)
-    fragments = Fragments(np.arange(of.size), ids, infos, of, of, places, empty)
+    fragments = Fragments(ids, infos, of, of, places, empty)
     return Code.over(fragments, graph.strengths())
 
 

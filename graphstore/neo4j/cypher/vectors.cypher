@@ -1,62 +1,73 @@
 // :: put
 UNWIND $rows AS row
-CREATE (:Vectors {ns: $ns, key: row[0], kind: $kind, owners: row[1], data: row[2]})
-
-// :: last
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL RETURN v.key ORDER BY v.key DESC LIMIT 1
-
-// :: all
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL AND v.kind = $kind
-RETURN v.key, v.owners, v.data ORDER BY v.key
-
-// :: of_owners
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL AND v.kind = $kind
-  AND any(owner IN v.owners WHERE owner IN $owners)
-RETURN v.key, v.owners, v.data ORDER BY v.key
-
-// :: small
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL AND v.kind = $kind
-  AND size(v.owners) < $rows
-RETURN v.key, v.owners, v.data ORDER BY v.key
-
-// :: owners
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL AND v.kind = $kind
-UNWIND v.owners AS owner
-RETURN collect(DISTINCT owner)
+MATCH (s:Segment {ns: $ns, key: row.segment})
+CREATE (s)-[:WINDOW]->(w:Window {ns: $ns, key: row.key, n: row.n})
+SET w += row.vector
 
 // :: drop
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IN $keys DELETE v
-
-// :: drop_kind
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL AND v.kind = $kind DELETE v
+UNWIND $rows AS key
+MATCH (:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+DETACH DELETE w
 
 // :: drop_all
-MATCH (v:Vectors)
-  USING INDEX SEEK v:Vectors(ns, key)
-WHERE v.ns = $ns AND v.key IS NOT NULL DELETE v
+MATCH (w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+DETACH DELETE w
 
-// :: places
+// :: of_segments
 UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})
-  USING INDEX SEEK s:Segment(ns, key)
-RETURN collect([coalesce(s.full, s.key), s.document, s.index])
+MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+RETURN collect([s.document, s.index, w.n, coalesce(s.full, s.key), w[$property]])
 
-// :: all_places
-MATCH (s:Segment)
-  USING INDEX SEEK s:Segment(ns, key)
-WHERE s.ns = $ns AND s.key IS NOT NULL
-RETURN collect(coalesce(s.full, s.key)), collect(s.document), collect(s.index)
+// :: owners
+MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND EXISTS { (s)-[:WINDOW]->() }
+RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
+
+// :: has_many
+MATCH (w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+WITH w LIMIT $most
+RETURN count(w) = $most
+
+// :: nearest
+MATCH (s:Segment)-[:WINDOW]->(w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+WITH s, max(vector.similarity.cosine(w[$property], $vector)) AS score
+ORDER BY score DESC, s.document, s.index LIMIT $limit
+RETURN coalesce(s.full, s.key), score
+
+// :: nearest_of_documents
+MATCH (s:Segment)-[:WINDOW]->(w:Window) WHERE s.ns = $ns AND s.document IN $documents
+WITH s, max(vector.similarity.cosine(w[$property], $vector)) AS score
+ORDER BY score DESC, s.document, s.index LIMIT $limit
+RETURN coalesce(s.full, s.key), score
+
+// :: nearest_among
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+WITH s, max(vector.similarity.cosine(w[$property], $vector)) AS score
+RETURN coalesce(s.full, s.key), score, s.document
+
+// :: nearest_by_index
+CALL db.index.vector.queryNodes($index, $k, $vector) YIELD node AS w, score
+WHERE w.ns = $ns
+MATCH (s:Segment)-[:WINDOW]->(w)
+RETURN coalesce(s.full, s.key), max(score) AS score ORDER BY score DESC LIMIT $limit
+
+// :: put_relations
+UNWIND $rows AS row
+MERGE (v:RelationVector {ns: $ns, key: row.key})
+SET v.owner = row.owner, v.vector = row.vector
+
+// :: relations
+MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IN $keys
+RETURN v.owner, v.vector ORDER BY v.owner
+
+// :: all_relations
+MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
+RETURN v.owner, v.vector ORDER BY v.owner
+
+// :: relation_owners
+MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
+RETURN collect(v.owner)
+
+// :: drop_relations
+MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
+DELETE v

@@ -75,7 +75,7 @@ UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
-  WITH DISTINCT s
+  WITH DISTINCT s LIMIT $limit
   RETURN collect([s.document, s.index, coalesce(s.full, s.key)]) AS segments
 }
 RETURN collect([coalesce(e.full, e.key), segments])

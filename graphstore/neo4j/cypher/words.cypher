@@ -1,61 +1,95 @@
-// :: number
-UNWIND $rows AS row
-MATCH (s:Segment {ns: $ns, key: row[0]})
-  USING INDEX SEEK s:Segment(ns, key)
-SET s.number = row[1], s.length = row[2]
-
-// :: unnumber
-UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})
-  USING INDEX SEEK s:Segment(ns, key)
-WHERE s.number IS NOT NULL
-WITH s, s.number AS number
-REMOVE s.number, s.length
-RETURN number
-
 // :: put
 UNWIND $rows AS row
-CREATE (:Postings {ns: $ns, key: row[0], run: row[1], first: row[2], last: row[3], terms: row[4],
-  sizes: row[5], numbers: row[6], counts: row[7], rows: row[8]})
+MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: row.key})
+SET s.terms = row.terms, s.length = row.length, s.space = $space
+RETURN row.key, d.title
 
-// :: find
-MATCH (p:Postings)
-  USING INDEX SEEK p:Postings(ns, key)
-WHERE p.ns = $ns AND p.key IS NOT NULL
-  AND any(mark IN $marks WHERE p.first <= mark <= p.last)
-RETURN p.terms, p.sizes, p.numbers, p.counts ORDER BY p.run
+// :: entitle
+UNWIND $rows AS row
+MATCH (s:Segment {ns: $ns, key: row.key})
+SET s.title_terms = row.title_terms, s.length = s.length + row.length
 
-// :: dropped
+// :: drop
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT NULL
+WITH s, s.length AS length
+REMOVE s.terms, s.title_terms, s.length, s.space
+RETURN length
+
+// :: count
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-  USING INDEX SEEK n:Namespace(ns, key)
-RETURN n.dropped
+SET n.indexed = coalesce(n.indexed, 0) + $segments, n.terms = coalesce(n.terms, 0) + $terms
 
-// :: set_dropped
+// :: totals
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-  USING INDEX SEEK n:Namespace(ns, key)
-SET n.dropped = $dropped
+RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0)
 
-// :: runs
-MATCH (p:Postings)
-  USING INDEX SEEK p:Postings(ns, key)
-WHERE p.ns = $ns AND p.key IS NOT NULL
-RETURN p.run AS run, sum(p.rows) ORDER BY run
+// :: indexed_titles
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
+RETURN s.key, d.title, coalesce(s.title_terms, '')
 
-// :: run
-MATCH (p:Postings)
-  USING INDEX SEEK p:Postings(ns, key)
-WHERE p.ns = $ns AND p.key IS NOT NULL AND p.run IN $runs
-RETURN p.terms, p.sizes, p.numbers, p.counts ORDER BY p.run
+// :: untitle
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})<-[means:MEANS]-(t:Title)
+DELETE means
+WITH DISTINCT t WHERE NOT EXISTS { (t)-[:MEANS]->() }
+DELETE t
 
-// :: drop_runs
-MATCH (p:Postings)
-  USING INDEX SEEK p:Postings(ns, key)
-WHERE p.ns = $ns AND p.key IS NOT NULL AND p.run IN $runs
-DELETE p
+// :: title
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row.document})
+MERGE (t:Title {ns: $ns, key: row.form})
+CREATE (t)-[:MEANS {sure: row.sure}]->(d)
 
-// :: catalog
-MATCH (s:Segment)
-  USING INDEX SEEK s:Segment(ns, key)
-WHERE s.ns = $ns AND s.key IS NOT NULL AND s.number IS NOT NULL
-RETURN collect([s.number, s.length, s.index]), collect(coalesce(s.full, s.key)),
-  collect(s.document)
+// :: titled
+UNWIND $rows AS form
+MATCH (t:Title {ns: $ns, key: form}) WHERE COUNT { (t)-[:MEANS]->() } <= $most
+MATCH (t)-[means:MEANS]->(d:Document)
+CALL (d) {
+  MATCH (d)-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
+  WITH s ORDER BY s.index LIMIT $first
+  RETURN collect(coalesce(s.full, s.key)) AS segments
+}
+RETURN form, coalesce(d.full, d.key), means.sure, segments
+
+// :: frequencies
+UNWIND $rows AS row
+CALL db.index.fulltext.queryNodes('qrmem_terms', row.query) YIELD node
+RETURN row.term, count(*)
+
+// :: matching
+CALL db.index.fulltext.queryNodes('qrmem_terms', $asked, {limit: $limit}) YIELD node, score
+RETURN coalesce(node.full, node.key), score, node.document, node.index
+
+// :: matching_in
+CALL db.index.fulltext.queryNodes('qrmem_terms', $asked) YIELD node, score
+WHERE node.document IN $documents
+RETURN coalesce(node.full, node.key), score, node.document, node.index ORDER BY score DESC LIMIT $limit
+
+// :: entries
+UNWIND $rows AS key
+MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT NULL
+RETURN collect([coalesce(s.full, s.key), s.document, s.index, d.title,
+  [name IN keys(d) WHERE name STARTS WITH $metadata | [name, d[name]]],
+  coalesce(s.title_terms, '') + ' ' + s.terms])
+
+// :: indexed
+MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND s.terms IS NOT NULL
+RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
+
+// :: named_in
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(e:Entity)
+RETURN coalesce(s.full, s.key), collect([m.forms, coalesce(e.full, e.key)])
+
+// :: shared
+MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys
+WITH e, collect(DISTINCT coalesce(s.full, s.key)) AS among WHERE size(among) > 1
+CALL (e) {
+  MATCH (e)<-[:MENTIONS]-(s:Segment)
+  WITH DISTINCT s LIMIT $most + 1
+  RETURN count(s) AS spread
+}
+WITH e, among, spread WHERE spread <= $most
+RETURN coalesce(e.full, e.key), among, spread

@@ -9,15 +9,13 @@ from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting
-from qrmem.retrieval import dense, fusion, lexical
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.text.longbench import words
 from qrmem.types import Segment
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 DEPTH = 50
@@ -100,22 +98,9 @@ async def ranking(
     memory: OpenMemory, question: str, ranker: Literal["bm25", "dense"], k: int
 ) -> list[str]:
     """Return the ids of the k best segments by BM25 or cosine alone, best first."""
-    columns = await memory.searcher.columns()
-    if columns is None or not columns.size:
-        return []
-    scores: NDArray[np.float64]
-    if ranker == "dense":
-        embedder = memory.tools.embedder
-        assert embedder is not None
-        vector = await dense.embed_query(embedder, question, columns.matrix.shape[1])
-        scores = dense.cosines(columns.matrix, columns.matrix_rows, vector, columns.size)
-    else:
-        settings = memory.searcher.settings
-        wanted = lexical.query_terms(question, settings.max_terms)
-        found = await lexical.find(memory.store, memory.ns, columns, wanted)
-        scores = lexical.scores(columns, settings, wanted, found)
-    rows = fusion.best(scores, columns.ranks, min(k, columns.size))
-    return [columns.catalog.segment_ids[row] for row in rows]
+    return list(
+        await memory.searcher.ranking(question, "bm25" if ranker == "bm25" else "cosine", k)
+    )
 
 
 def _query(item: Item) -> str:

@@ -12,9 +12,10 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.columns import Columns, Described
+    from qrmem.graphstore.protocol import Entry
     from qrmem.retrieval.fragments.settings import FragmentSettings
-    from qrmem.types import Scalar, Segment
+    from qrmem.retrieval.searcher import Searcher
+    from qrmem.types import DocumentInfo, Scalar, Segment
 
 CHAT_KEY = "chat"
 """Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""
@@ -26,7 +27,6 @@ class Fragments:
     """All fragments that a question may find, in order.
 
     Attributes:
-        rows: `(n,)`, where the columns of the namespace have them.
         ids: of their segments.
         documents: what is known of the documents that they are of.
         document_of: `(n,)`, each fragment's place in `documents`, ascending.
@@ -38,9 +38,8 @@ class Fragments:
         segments: the segments themselves; empty unless a relation of one's own is to see them.
     """
 
-    rows: "NDArray[np.int64]"
     ids: Sequence[str]
-    documents: "Sequence[Described]"
+    documents: "Sequence[DocumentInfo]"
     document_of: "NDArray[np.int64]"
     sequences: "NDArray[np.int64]"
     places: "NDArray[np.int64]"
@@ -53,24 +52,32 @@ class Fragments:
         return len(self.ids)
 
 
-def gather(columns: "Columns", allowed: "NDArray[np.bool_]") -> Fragments:
+async def gather(searcher: "Searcher", documents: frozenset[str] | None) -> Fragments:
     """Return the fragments of a namespace, in order of sequence and place."""
-    sequence_of, turn_of = _sequences(columns.documents)
-    rows = np.flatnonzero(allowed)
-    document_of = columns.document_of[rows]
-    index = columns.catalog.indexes[rows]
+    store, ns = searcher.store, searcher.ns
+    ids = await store.indexed(ns)
+    entries = [
+        entry
+        for entry in await store.entries(ns, ids)
+        if documents is None or entry.document_id in documents
+    ]
+    present = {entry.document_id for entry in entries}
+    infos = [info for info in await store.documents(ns) if info.id in present]
+    numbers = {info.id: number for number, info in enumerate(infos)}
+    sequence_of, turn_of = _sequences(infos)
+    document_of = np.array([numbers[entry.document_id] for entry in entries], dtype=np.int64)
+    index = np.array([entry.index for entry in entries], dtype=np.int64)
     places = np.where(turn_of[document_of] >= 0, turn_of[document_of], index)
     sequences = sequence_of[document_of]
     order = np.lexsort((index, document_of, places, sequences))
-    rows = rows[order]
+    ordered = [entries[row] for row in order.tolist()]
     return Fragments(
-        rows=rows,
-        ids=[columns.catalog.segment_ids[row] for row in rows.tolist()],
-        documents=columns.documents,
+        ids=[entry.id for entry in ordered],
+        documents=infos,
         document_of=document_of[order],
         sequences=sequences[order],
         places=places[order],
-        vectors=_directions(columns)[rows],
+        vectors=await _directions(searcher, ordered),
     )
 
 
@@ -79,7 +86,7 @@ def is_turn(metadata: Mapping[str, "Scalar"]) -> bool:
     return CHAT_KEY in metadata and isinstance(metadata.get(TURN_KEY), int)
 
 
-def _sequences(documents: "Sequence[Described]") -> "tuple[NDArray[np.int64], ...]":
+def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
     """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
     numbers: dict[tuple[str, str], int] = {}
     sequence_of, turn_of = [], []
@@ -91,10 +98,12 @@ def _sequences(documents: "Sequence[Described]") -> "tuple[NDArray[np.int64], ..
     return np.array(sequence_of, dtype=np.int64), np.array(turn_of, dtype=np.int64)
 
 
-def _directions(columns: "Columns") -> "NDArray[np.float32]":
+async def _directions(searcher: "Searcher", entries: "Sequence[Entry]") -> "NDArray[np.float32]":
     """Return one vector of unit length per segment: the direction of its windows together."""
-    result = np.zeros((columns.size, columns.matrix.shape[1]), dtype=np.float32)
-    np.add.at(result, columns.matrix_rows, columns.matrix)
+    row_of = {entry.id: row for row, entry in enumerate(entries)}
+    found = await searcher.store.vectors(searcher.ns, "segment", list(row_of))
+    result = np.zeros((len(entries), found.matrix.shape[1]), dtype=np.float32)
+    np.add.at(result, [row_of[owner] for owner in found.owners], found.matrix)
     length = np.linalg.norm(result, axis=1, keepdims=True)
     np.divide(result, length, out=result, where=length > 0)
     return result

@@ -7,12 +7,11 @@ import numpy as np
 
 from qrmem.errors import UsageError
 from qrmem.llm.tokenizers import open_pieces
-from qrmem.retrieval import dense, lexical
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.columns import Columns
+    from qrmem.retrieval.fragments.gathering import Fragments
     from qrmem.retrieval.fragments.settings import FragmentSettings
     from qrmem.retrieval.searcher import Searcher
 
@@ -22,45 +21,42 @@ _BATCH = 2_000
 
 
 async def scores(
-    searcher: "Searcher",
-    columns: "Columns",
-    question: str,
-    settings: "FragmentSettings",
+    searcher: "Searcher", fragments: "Fragments", question: str, settings: "FragmentSettings"
 ) -> "Vector":
-    """Return the independent score of every segment of a namespace.
+    """Return the independent score of every fragment.
 
     Raises:
         UsageError: cosines are wanted, and the memory has no vectors.
     """
-    kind, embedder = settings.score, searcher.embedder
-    has_vectors = embedder is not None and bool(columns.matrix_rows.size)
+    kind = settings.score
+    has_vectors = searcher.embedder is not None and bool(fragments.vectors.any())
     if kind == "cosine" and not has_vectors:
         raise UsageError("score 'cosine' needs an embedder; `qrmem reembed` adds vectors")
-    if kind == "search":
-        found = await searcher.findings(question)
-        return np.zeros(columns.size) if found is None else found.scores
     if kind == "jaccard":
-        return await _jaccards(searcher, columns, question, open_pieces(settings.pieces))
-    if kind == "bm25" or embedder is None or not has_vectors:
-        wanted = lexical.query_terms(question, searcher.settings.max_terms)
-        found_terms = await lexical.find(searcher.store, searcher.ns, columns, wanted)
-        return lexical.scores(columns, searcher.settings, wanted, found_terms)
-    query = await dense.embed_query(embedder, question, columns.matrix.shape[1])
-    return dense.cosines(columns.matrix, columns.matrix_rows, query, columns.size)
+        return await _jaccards(searcher, fragments, question, open_pieces(settings.pieces))
+    size, documents = fragments.size, {info.id for info in fragments.documents}
+    if kind == "search":
+        found = await searcher.findings(question, documents=documents, at_least=size)
+        near = found.near.entries if found else ()
+        known = {entry.id: found.scores[row] for row, entry in enumerate(near)} if found else {}
+    else:
+        by = "bm25" if kind == "bm25" or not has_vectors else "cosine"
+        known = await searcher.ranking(question, by, size, documents)
+    return np.array([known.get(id_, 0.0) for id_ in fragments.ids], dtype=np.float64)
 
 
 async def _jaccards(
     searcher: "Searcher",
-    columns: "Columns",
+    fragments: "Fragments",
     question: str,
     pieces: Callable[[str], frozenset[str] | frozenset[int]],
 ) -> "Vector":
-    ids, asked = columns.catalog.segment_ids, pieces(question)
-    result = np.zeros(columns.size)
+    ids, asked = fragments.ids, pieces(question)
+    found: dict[str, float] = {}
     for start in range(0, len(ids), _BATCH):
         for segment in await searcher.store.segments(searcher.ns, ids[start : start + _BATCH]):
-            result[columns.row_of[segment.id]] = jaccard(asked, pieces(segment.text))
-    return result
+            found[segment.id] = jaccard(asked, pieces(segment.text))
+    return np.array([found.get(id_, 0.0) for id_ in ids], dtype=np.float64)
 
 
 def jaccard(one: Set[object], other: Set[object]) -> float:

@@ -15,7 +15,6 @@ from qrmem.retrieval.fragments.relating import related
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.columns import Columns
     from qrmem.retrieval.fragments.gathering import Fragments
     from qrmem.retrieval.fragments.relations import Relation
     from qrmem.retrieval.fragments.settings import FragmentSettings
@@ -65,7 +64,7 @@ class FragmentScorer:
         """Take a namespace's searcher, and what is known of its source files."""
         self._searcher = searcher
         self._index = index or CodeIndex(searcher.store, searcher.ns)
-        self._gathered: tuple[Columns, frozenset[str] | None, Fragments] | None = None
+        self._gathered: tuple[tuple[object, ...], Fragments] | None = None
         self._related: tuple[Fragments, tuple[object, ...], Relation] | None = None
 
     async def assess(
@@ -88,13 +87,11 @@ class FragmentScorer:
             UsageError: a relation or score has no name here, or needs vectors that are not there.
             MissingError: the code relation needs the extra `code`.
         """
-        columns = await self._searcher.columns()
-        if columns is None or not columns.size:
+        fragments = await self._gather(None if documents is None else frozenset(documents))
+        if fragments is None or not fragments.size:
             return None
-        fragments = self._gather(columns, None if documents is None else frozenset(documents))
         chosen = settings or gathering.preset(fragments)
-        every = await independent.scores(self._searcher, columns, question, chosen)
-        alone = every[fragments.rows]
+        alone = await independent.scores(self._searcher, fragments, question, chosen)
         relation = await self._relation(fragments, chosen)
         seen = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
         around = scoring.environment(relation, alone, with_self=chosen.with_self, counts=seen)
@@ -102,15 +99,20 @@ class FragmentScorer:
         scores = np.where(seen > 0, scores, -np.inf)
         return Assessed(fragments, chosen, alone, around, scores)
 
-    def _gather(self, columns: "Columns", documents: frozenset[str] | None) -> "Fragments":
+    async def _gather(self, documents: frozenset[str] | None) -> "Fragments | None":
+        """Return the fragments; gathered again when the memory changed or vectors were missing."""
+        info = await self._searcher.store.namespace(self._searcher.ns)
+        if info is None:
+            return None
+        wanted = (info.revision, info.embedder, documents)
         known = self._gathered
-        if known is None or known[0] is not columns or known[1] != documents:
-            found = gathering.gather(columns, columns.allowed(documents, None))
+        if known is None or known[0] != wanted or (info.dimension and not _are_whole(known[1])):
+            found = await gathering.gather(self._searcher, documents)
             embedder = self._searcher.embedder
             if embedder is not None and embedder.name.startswith(BY_PRODUCT):
                 found = replace(found, vectors=directions(found.vectors))
-            self._gathered = known = columns, documents, found
-        return known[2]
+            self._gathered = known = wanted, found
+        return known[1]
 
     async def _relation(self, fragments: "Fragments", settings: "FragmentSettings") -> "Relation":
         wanted = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
@@ -119,3 +121,8 @@ class FragmentScorer:
             made = await related(self._searcher, fragments, settings, self._index)
             self._related = known = fragments, wanted, made
         return known[2]
+
+
+def _are_whole(fragments: "Fragments") -> bool:
+    """Return whether each fragment has a vector."""
+    return bool(fragments.vectors.any(axis=1).all())

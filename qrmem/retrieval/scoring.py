@@ -1,42 +1,67 @@
-"""Cosine over stored vectors: a segment's score is the maximum over its windows."""
+"""BM25 and cosines: how near texts are to a query, computed exactly (BM25: k1 1.5, b 0.75)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from qrmem.errors import EmbedderMismatch, ModelUnavailable
+from qrmem.text.words import terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from qrmem.graphstore.protocol import Vocabulary
     from qrmem.types import Embedder, Segment
 
 
-def cosines(
-    matrix: "NDArray[np.float32]",
-    rows: "NDArray[np.int64]",
-    query: "NDArray[np.float32]",
-    size: int,
+def query_terms(text: str, limit: int) -> dict[str, float]:
+    """Return a query's terms and how often each occurs: at most `limit`, the first ones."""
+    return {term: float(count) for term, count in list(Counter(terms(text)).items())[:limit]}
+
+
+def weighted(query: Mapping[str, float], vocabulary: "Vocabulary") -> dict[str, float]:
+    """Return each term's weight in a query: how often it stands there times its rarity.
+
+    A term that occurs nowhere is as rare as can be: it may still occur in another text.
+    """
+    total = vocabulary.segments
+    found = vocabulary.frequencies
+    return {
+        term: count * float(np.log1p((total - (n := found.get(term, 0)) + 0.5) / (n + 0.5)))
+        for term, count in query.items()
+    }
+
+
+def saturated(
+    bags: Iterable[Sequence[str]],
+    wanted: Sequence[str],
+    mean_length: float,
+    k1: float = 1.5,
+    b: float = 0.75,
 ) -> "NDArray[np.float64]":
-    """Score segments against a query vector.
+    """Return `(n, t)`: BM25's saturated counts of terms in texts, each in [0, k1 + 1].
 
     Args:
-        matrix: `(m, dimension)`, unit rows, a segment's windows next to each other.
-        rows: `(m,)`, the segment that each row belongs to.
-        query: `(dimension,)`, unit length.
-        size: number of segments.
-
-    Returns:
-        `(size,)` in [-1, 1]; 0 for a segment without a vector.
+        bags: each text's terms, repeats kept.
+        wanted: `t` terms.
+        mean_length: terms of a text in the collection.
+        k1: saturation of a term's count.
+        b: how much length is held against a text, 0 to 1.
     """
-    result = np.zeros(size)
-    if not rows.size:
-        return result
-    similarity = matrix @ query
-    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
-    result[rows[first]] = np.maximum.reduceat(similarity, first)
+    rows = [[len(bag), *(bag.count(term) for term in wanted)] for bag in bags]
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(wanted) + 1)
+    norms = k1 * (1 - b + b * table[:, :1] / mean_length)
+    counts = table[:, 1:]
+    result: NDArray[np.float64] = (k1 + 1) * counts / (counts + norms)
     return result
+
+
+def normalised(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Divide by the question's maximum; what is not positive becomes 0."""
+    top = float(scores.max(initial=0.0))
+    return np.maximum(scores, 0.0) / top if top > 0 else np.zeros_like(scores)
 
 
 async def embed_query(embedder: "Embedder", text: str, dimension: int) -> "NDArray[np.float32]":

@@ -1,0 +1,120 @@
+"""The in-memory store's search: looks at every segment, every time; the oracle of the others."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qrmem.graphstore.memory_space import Space
+from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
+from qrmem.text.naming import forms_of
+from qrmem.text.words import terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_K1, _B = 1.2, 0.75
+
+
+def entries(space: Space) -> Mapping[str, Entry]:
+    """Return what is indexed of each segment, in order; worked out once a revision."""
+    if space.entries is None or space.entries[0] != space.info.revision:
+        space.entries = space.info.revision, _entries(space)
+    return space.entries[1]
+
+
+def _entries(space: Space) -> dict[str, Entry]:
+    found = {}
+    for id_ in space.in_order(space.rows.index):
+        segment, row = space.segments[id_], space.rows.index[id_]
+        document = space.documents[segment.document_id]
+        words = [*terms(document.title), *Counter(row.terms).elements()]
+        found[id_] = Entry(
+            id_, segment.document_id, segment.index, document.title, document.metadata, words
+        )
+    return found
+
+
+def vocabulary(space: Space, wanted: Sequence[str]) -> Vocabulary:
+    """Return how many segments have each term."""
+    bags = [entry.terms for entry in entries(space).values()]
+    frequencies = {term: sum(term in bag for bag in bags) for term in wanted}
+    known = {term: count for term, count in frequencies.items() if count}
+    return Vocabulary(len(bags), sum(map(len, bags)), known)
+
+
+def matching(
+    space: Space,
+    groups: Sequence[Sequence[str]],
+    limit: int,
+    documents: Collection[str] | None,
+) -> list[str]:
+    """Return the segments with a term of every group, best first by BM25."""
+    wanted = list(dict.fromkeys(term for group in groups for term in group))
+    known = vocabulary(space, wanted)
+    scores: dict[str, float] = {}
+    for entry in entries(space).values():
+        if documents is not None and entry.document_id not in documents:
+            continue
+        counts = Counter(entry.terms)
+        if groups and all(any(counts[term] for term in group) for group in groups):
+            scores[entry.id] = _bm25(counts, wanted, known)
+    return sorted(scores, key=lambda id_: (-round(scores[id_], 9), space.place(id_)))[:limit]
+
+
+def _bm25(counts: Counter[str], wanted: Sequence[str], known: Vocabulary) -> float:
+    norm = _K1 * (1 - _B + _B * counts.total() / known.mean_length)
+    return sum(
+        math.log1p((known.segments - known.frequencies[term] + 0.5) / (known.frequencies[term] + 1))
+        * counts[term]
+        * (_K1 + 1)
+        / (counts[term] + norm)
+        for term in wanted
+        if counts[term]
+    )
+
+
+def nearest(
+    space: Space,
+    vector: "NDArray[np.float32]",
+    limit: int,
+    documents: Collection[str] | None,
+    among: Sequence[str] | None,
+) -> dict[str, float]:
+    """Return the cosines of the segments nearest to a vector, nearest first."""
+    scores = {}
+    for kind, id_ in space.vectors:
+        if kind != "segment" or (among is not None and id_ not in among):
+            continue
+        if documents is None or space.segments[id_].document_id in documents:
+            scores[id_] = float((space.vectors[kind, id_] @ vector).max())
+    chosen = sorted(scores, key=lambda id_: (-round(scores[id_], 6), space.place(id_)))[:limit]
+    return {id_: scores[id_] for id_ in chosen}
+
+
+def titled(space: Space, names: Sequence[str], first: int) -> dict[str, list[Titled]]:
+    """Return the documents that names are titles of."""
+    wanted = set(names)
+    found: defaultdict[str, list[Titled]] = defaultdict(list)
+    for id_, document in sorted(space.documents.items()):
+        segments = [place for place in space.of_document[id_] if place in space.rows.index]
+        if segments:
+            for form, sure in forms_of(document.title, document.text).items():
+                if form in wanted:
+                    found[form].append(Titled(id_, sure, segments[:first]))
+    return {
+        form: sorted(meant, key=lambda one: -one.sure)
+        for form, meant in found.items()
+        if len(meant) <= MOST_TITLED
+    }
+
+
+def named_in(space: Space, segment_ids: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the surface forms in some segments, with their entities."""
+    forms: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in segment_ids}
+    for row in sorted(space.rows.mentions.values(), key=lambda row: (row.segment_id, row.name)):
+        if row.segment_id in forms:
+            entity = space.rows.names[row.name]
+            forms[row.segment_id] += [(form, entity) for form, _ in row.forms]
+    return {id_: found for id_, found in forms.items() if found}

@@ -1,0 +1,238 @@
+"""The segments that one question looks at, and what it says about each by itself."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval import scoring
+from qrmem.text.naming import longest_names, possible_names, words_of
+from qrmem.text.scripts import UNSPACED
+from qrmem.text.words import STOP_WORDS, terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.graphstore.protocol import Entry, GraphStore, Titled, Vocabulary
+    from qrmem.retrieval.settings import SearchSettings
+
+_MARKS = ".,;:!?\"'()[]{}«»“”‘’"
+_APART = re.compile(r"(?:->|[\s()\[\]{}<>=;:\"])+")
+"""What stands between words, in code too."""
+_LETTER = re.compile(f"[{UNSPACED}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as a search sees it.
+
+    Attributes:
+        weights: its terms, each as rare as the namespace says.
+        spelled: how it writes them.
+        vocabulary: of the namespace, for its terms.
+        vector: `(dimension,)` of its meaning; `None` without an embedder.
+        documents: ids of the only documents that may be found; `None`: all.
+        titled: the names it gives that are titles of documents.
+        names: all that may be a name in it, lower-cased.
+    """
+
+    weights: Mapping[str, float]
+    spelled: Mapping[str, str]
+    vocabulary: "Vocabulary"
+    vector: "NDArray[np.float32] | None"
+    documents: Collection[str] | None
+    titled: "Mapping[str, Sequence[Titled]]"
+    names: frozenset[str]
+
+    @property
+    def total(self) -> float:
+        """The sum of its terms' weights."""
+        return sum(self.weights.values())
+
+    def share(self, found: frozenset[str]) -> float:
+        """Return how much of the question some terms cover, by weight."""
+        covered = sum(weight for term, weight in self.weights.items() if term in found)
+        return covered / self.total if covered else 0.0
+
+
+async def understood(
+    store: "GraphStore",
+    ns: str,
+    text: str,
+    *,
+    vector: "NDArray[np.float32] | None",
+    documents: Collection[str] | None,
+    settings: "SearchSettings",
+) -> Question:
+    """Look up a question's terms and the names that it gives."""
+    wanted = scoring.query_terms(text, settings.max_terms)
+    vocabulary = await store.vocabulary(ns, list(wanted))
+    words = words_of(text)
+    places = list(possible_names(words, needs_capital=False, skip=STOP_WORDS))
+    names = frozenset(words.joined(*place) for place in places)
+    known = await store.titled(ns, sorted(names))
+    given = longest_names(words, places, known)
+    return Question(
+        weights=scoring.weighted(wanted, vocabulary),
+        spelled=_spelled(text, wanted),
+        vocabulary=vocabulary,
+        vector=vector,
+        documents=documents,
+        titled={name: known[name] for name in given},
+        names=names,
+    )
+
+
+def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for word in _APART.split(question):
+        for term in terms(word):
+            if term in wanted:
+                own = term if _LETTER.match(term) else word.strip(_MARKS)
+                result.setdefault(term, own)
+    return result
+
+
+class Neighborhood:
+    """Segments numbered as they are found, with exact scores for a question.
+
+    Attributes:
+        entries: what is indexed of each, `n` of them.
+        row_of: segment id to its place in `entries`.
+        profiles: `(n, t)`, BM25's saturated counts of the question's terms.
+        dense: `(n,)` in [0, 1], cosine over its maximum; all 0 without an embedder.
+        named: `(n,)` in [0, 1], how surely the question names the segment's document.
+    """
+
+    def __init__(
+        self,
+        store: "GraphStore",
+        ns: str,
+        question: Question,
+        settings: "SearchSettings",
+        at_least: int = 0,
+    ) -> None:
+        self._limit = max(settings.candidates, at_least)
+        self.store = store
+        self.ns = ns
+        self.question = question
+        self.settings = settings
+        self.entries: list[Entry] = []
+        self.row_of: dict[str, int] = {}
+        self.profiles = np.zeros((0, len(question.weights)))
+        self.dense: NDArray[np.float64] = np.zeros(0)
+        self.named: NDArray[np.float64] = np.zeros(0)
+        self._cosines: NDArray[np.float64] = np.zeros(0)
+        self._named_documents = _named_documents(question)
+
+    async def start(self) -> None:
+        """Take the best segments by words and by meaning, and what the question names."""
+        question, limit = self.question, self._limit
+        ids = list(
+            await self.store.matching(self.ns, [list(question.weights)], limit, question.documents)
+        )
+        if question.vector is not None:
+            ids += await self.store.nearest(
+                self.ns, question.vector, limit, documents=question.documents
+            )
+        for meant in question.titled.values():
+            ids += [id_ for one in meant for id_ in one.segments]
+        await self.add(ids)
+
+    async def add(self, ids: Iterable[str]) -> None:
+        """Take segments in; those that are known, or may not be found, are passed over."""
+        new = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.row_of]
+        found = await self.store.entries(self.ns, new) if new else ()
+        allowed = self.question.documents
+        fresh = [e for e in found if allowed is None or e.document_id in allowed]
+        if not fresh:
+            return
+        fresh.sort(key=lambda entry: (entry.document_id, entry.index))  # whatever the store's order
+        self.row_of |= {entry.id: row for row, entry in enumerate(fresh, len(self.entries))}
+        self.entries += fresh
+        self.profiles = np.concatenate([self.profiles, self._profiles(fresh)])
+        named = [self._named_documents.get(entry.id, 0.0) for entry in fresh]
+        self.named = np.concatenate([self.named, named])
+        await self._measure(fresh)
+
+    def _profiles(self, entries: "Sequence[Entry]") -> "NDArray[np.float64]":
+        settings = self.settings
+        length = self.question.vocabulary.mean_length
+        bags = (entry.terms for entry in entries)
+        wanted = list(self.question.weights)
+        return scoring.saturated(bags, wanted, length, settings.k1, settings.b)
+
+    async def _measure(self, entries: "Sequence[Entry]") -> None:
+        vector, cosines = self.question.vector, np.zeros(len(entries))
+        if vector is not None:
+            ids = [entry.id for entry in entries]
+            near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
+            cosines = np.array([near.get(id_, 0.0) for id_ in ids])
+        self._cosines = np.concatenate([self._cosines, cosines])
+        self.dense = scoring.normalised(self._cosines)
+
+    @property
+    def size(self) -> int:
+        """Number of segments."""
+        return len(self.entries)
+
+    @property
+    def weights(self) -> "NDArray[np.float64]":
+        """`(t,)`: the weights of the question's terms."""
+        return np.array(list(self.question.weights.values()))
+
+    @property
+    def bm25(self) -> "NDArray[np.float64]":
+        """`(n,)`: BM25 of each segment."""
+        result: NDArray[np.float64] = self.profiles @ self.weights
+        return result
+
+    @property
+    def lexical(self) -> "NDArray[np.float64]":
+        """`(n,)` in [0, 1]: BM25 over its maximum."""
+        return scoring.normalised(self.bm25)
+
+    @property
+    def direct(self) -> "NDArray[np.float64]":
+        """`(n,)` in [0, 1]: words, meaning and titles together."""
+        weigh = self.settings
+        return scoring.normalised(
+            weigh.lexical * self.lexical + weigh.dense * self.dense + weigh.names * self.named
+        )
+
+    def rows(self, ids: Iterable[str]) -> "NDArray[np.int64]":
+        """Return the rows of segments, without those that are not here."""
+        found = [self.row_of[id_] for id_ in ids if id_ in self.row_of]
+        return np.array(found, dtype=np.int64)
+
+    def best(self, scores: "NDArray[np.float64]", k: int) -> "NDArray[np.int64]":
+        """Return the rows of the k highest positive scores, best first.
+
+        Scores compare after rounding to 1e-4, so that the order doesn't depend on the machine's
+        arithmetic; ties by (document id, index).
+        """
+        rounded = np.round(scores, 4)
+        rows = np.flatnonzero(rounded > 0)
+        if k < rows.size:
+            edge = np.partition(rounded[rows], rows.size - k)[rows.size - k]
+            rows = rows[rounded[rows] >= edge]
+        ordered = sorted(rows.tolist(), key=lambda row: (-rounded[row], *self.place(row)))
+        return np.array(ordered[:k], dtype=np.int64)
+
+    def place(self, row: int) -> tuple[str, int]:
+        """Return what equal scores are ordered by."""
+        return self.entries[row].document_id, self.entries[row].index
+
+
+def _named_documents(question: Question) -> dict[str, float]:
+    """Return the segments of the documents that a question names, with how surely it does."""
+    found: dict[str, float] = {}
+    for meant in question.titled.values():
+        for one in meant:
+            sure = one.sure / math.sqrt(len(meant))
+            for id_ in one.segments:
+                found[id_] = max(found.get(id_, 0.0), sure)
+    return found

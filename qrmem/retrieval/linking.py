@@ -1,0 +1,279 @@
+"""Entity linking: a sentence of a found segment names something, and that leads elsewhere."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.text.naming import Words, longest_names, plain, possible_names, words_of
+from qrmem.text.sentences import sentences
+from qrmem.text.words import STOP_WORDS, terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.graphstore.protocol import GraphStore, Titled
+    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.types import Segment
+
+HOMONYMS = 4
+"""Documents of one title that it leads to."""
+RARE = 20
+"""Segments that a name may stand in and still link them; a commoner one says too little."""
+_AS_IT_IS = 0.25
+"""What a link is worth whose sentence, or whose target, has nothing of the question."""
+_KEPT = 10_000
+"""Segments whose sentences are kept between searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a segment.
+
+    Attributes:
+        terms: its words as BM25 counts them.
+        words: its words as names are compared.
+        places: where a name may stand in it.
+        names: the names that stand in it, once they were looked up.
+    """
+
+    text: str
+    terms: frozenset[str]
+    words: Words
+    places: Sequence[tuple[int, int]]
+    names: tuple[str, ...] = ()
+
+
+class Texts:
+    """The segments of a namespace, each read once and cut into sentences once."""
+
+    def __init__(self, store: "GraphStore", ns: str) -> None:
+        self._store = store
+        self._ns = ns
+        self._read: OrderedDict[str, tuple[Segment, Sequence[Sentence]]] = OrderedDict()
+
+    async def read(self, ids: Iterable[str]) -> "Mapping[str, tuple[Segment, Sequence[Sentence]]]":
+        """Return segments with their sentences; those deleted meanwhile are left out."""
+        wanted = list(dict.fromkeys(ids))
+        missing = [id_ for id_ in wanted if id_ not in self._read]
+        for segment in await self._store.segments(self._ns, missing) if missing else ():
+            cut = [segment.text[start:end].strip() for start, end in sentences(segment.text)]
+            self._read[segment.id] = segment, [_sentence(text) for text in cut]
+        found = {id_: self._read[id_] for id_ in wanted if id_ in self._read}
+        while len(self._read) > _KEPT:
+            self._read.popitem(last=False)
+        return found
+
+
+def _sentence(text: str) -> Sentence:
+    words = words_of(text)
+    places = list(possible_names(words, needs_capital=True, skip=STOP_WORDS))
+    return Sentence(text, frozenset(terms(text)), words, places)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names in some segments lead to.
+
+    Attributes:
+        read: segment id to its sentences, with the names in each.
+        titled: names that are titles, with their documents.
+        entities: names of entities, with the keys of these.
+        places: entity key to the ids of its segments, for rare ones.
+    """
+
+    read: Mapping[str, Sequence[Sentence]]
+    titled: "Mapping[str, Sequence[Titled]]"
+    entities: Mapping[str, Sequence[str]]
+    places: Mapping[str, Sequence[str]]
+
+    def targets(self, name: str) -> list[tuple[str, float, bool]]:
+        """Return the segments that a name leads to, how surely, and whether it is their title."""
+        meant = self.titled.get(name, ())
+        found = [
+            (id_, one.sure / math.sqrt(len(meant)), True)
+            for one in meant[:HOMONYMS]
+            for id_ in one.segments
+        ]
+        for key in self.entities.get(name, ()):
+            ids = self.places.get(key, ())
+            if len(ids) >= 2:
+                found += [(id_, 1 / math.log2(1 + len(ids)), False) for id_ in ids]
+        return found
+
+
+async def names_in(near: "Neighborhood", texts: Texts, ids: Sequence[str]) -> Names:
+    """Read segments, find the names in them, and look up what these lead to.
+
+    Names that the question gives itself lead nowhere new and are left out. Titles and entities are
+    looked for apart: one may stand inside the other.
+    """
+    read = {id_: cut for id_, (_, cut) in (await texts.read(ids)).items()}
+    forms = {
+        sentence.words.joined(*place)
+        for cut in read.values()
+        for sentence in cut
+        for place in sentence.places
+    } - near.question.names
+    titled = await near.store.titled(near.ns, sorted(forms))
+    entities: dict[str, dict[str, None]] = {}
+    own: dict[str, set[str]] = {}
+    for id_, pairs in (await near.store.named_in(near.ns, list(read))).items():
+        for form, key in pairs:
+            name = plain(form)
+            if name and name not in near.question.names:
+                entities.setdefault(name, {})[key] = None
+                own.setdefault(id_, set()).add(name)
+    keys = sorted({key for found in entities.values() for key in found})
+    places = await near.store.segments_with(near.ns, keys, RARE)
+    return Names(
+        {
+            id_: [_with_names(sentence, titled, own.get(id_, set())) for sentence in cut]
+            for id_, cut in read.items()
+        },
+        titled,
+        {name: list(found) for name, found in entities.items()},
+        places,
+    )
+
+
+def _with_names(sentence: Sentence, titled: "Mapping[str, object]", entities: set[str]) -> Sentence:
+    found = dict.fromkeys(
+        name
+        for known in (titled.keys(), entities)
+        for name in longest_names(sentence.words, sentence.places, known)
+    )
+    return replace(sentence, names=tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links as columns, all of one length.
+
+    Attributes:
+        sources: rows of the segments that were read.
+        targets: rows of the segments that they lead to.
+        names: the names that lead there.
+        sentences: which sentence of the source has the name.
+        worth: the sentence's share of the question, times how surely the name leads there.
+        entitled: whether the name is the target's title, not only in its text.
+        scores: what following it is worth; see `weigh`.
+    """
+
+    sources: "NDArray[np.int64]"
+    targets: "NDArray[np.int64]"
+    names: "NDArray[np.str_]"
+    sentences: "NDArray[np.int64]"
+    worth: "NDArray[np.float64]"
+    entitled: "NDArray[np.bool_]"
+    scores: "NDArray[np.float64]"
+
+    def __len__(self) -> int:
+        return int(self.sources.size)
+
+    def chosen(self, places: "NDArray[np.int64] | NDArray[np.bool_]") -> "Links":
+        """Return some of the links."""
+        return Links(
+            *(
+                getattr(self, name)[places]
+                for name in (
+                    "sources",
+                    "targets",
+                    "names",
+                    "sentences",
+                    "worth",
+                    "entitled",
+                    "scores",
+                )
+            )
+        )
+
+    def best(self, limit: int) -> "Links":
+        """Return those with the highest scores, best first; ties by row."""
+        return self.chosen(np.lexsort((self.targets, -np.round(self.scores, 6)))[:limit])
+
+    def scores_of(self, rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
+        """Return the best score of a link to each of some rows, 0 where none leads."""
+        found = dict(sorted(zip(self.targets.tolist(), self.scores.tolist(), strict=True)))
+        return np.array([found.get(row, 0.0) for row in rows.tolist()])
+
+
+async def follow(near: "Neighborhood", names: Names) -> Links:
+    """Return the links out of segments that were read, with their targets taken in.
+
+    Links within a document by its own title are left out.
+    """
+    question = near.question
+    found = []
+    for id_, cut in names.read.items():
+        for number, sentence in enumerate(cut):
+            worth = _AS_IT_IS + question.share(sentence.terms)
+            for name in sentence.names:
+                found += [
+                    (id_, target, name, number, worth * sure, entitled)
+                    for target, sure, entitled in names.targets(name)
+                    if target != id_
+                ]
+    await near.add(target for _, target, *_ in found)
+    rows = [
+        (source, target, *rest)
+        for source_id, target_id, *rest in found
+        if (target := near.row_of.get(target_id)) is not None
+        and (source := near.row_of.get(source_id)) is not None
+        and not (rest[3] and _same_document(near, source, target))
+    ]
+    sources, targets, words, numbers, worths, titles = (
+        zip(*rows, strict=True) if rows else ((),) * 6
+    )
+    return Links(
+        np.array(sources, dtype=np.int64),
+        np.array(targets, dtype=np.int64),
+        np.array(words, dtype=np.str_),
+        np.array(numbers, dtype=np.int64),
+        np.array(worths, dtype=np.float64),
+        np.array(titles, dtype=bool),
+        np.zeros(len(rows)),
+    )
+
+
+def _same_document(near: "Neighborhood", one: int, other: int) -> bool:
+    return near.entries[one].document_id == near.entries[other].document_id
+
+
+def weigh(
+    near: "Neighborhood",
+    links: Links,
+    weight: Mapping[int, float],
+    covered: "Mapping[int, NDArray[np.float64]]",
+) -> Links:
+    """Score links and keep the best one to each target, apart for titles and for names in texts.
+
+    A link is worth its source, times its sentence, times what its target has of the question's
+    words that the way there lacks.
+
+    Args:
+        near: the segments.
+        links: all links out of the sources.
+        weight: row of a source to its worth.
+        covered: row of a source to the question's terms that the way to it covers, `(t,)`.
+    """
+    if not len(links):
+        return links
+    sources, by_source = np.unique(links.sources, return_inverse=True)
+    targets, by_target = np.unique(links.targets, return_inverse=True)
+    missing = 1 - np.minimum([covered[int(row)] for row in sources], 1)
+    top = float(near.bm25.max(initial=0.0)) or 1.0
+    rest = (near.profiles[targets] * near.weights) @ missing.T / top
+    needed = _AS_IT_IS + rest[by_target, by_source] + 0.5 * near.dense[links.targets]
+    start = np.array([weight[int(row)] for row in sources])[by_source]
+    scored = replace(links, scores=start * links.worth * needed)
+    order = np.lexsort((links.sources, -scored.scores, links.targets, links.entitled))
+    ordered = scored.chosen(order)
+    first = np.ones(order.size, dtype=bool)
+    first[1:] = (ordered.targets[1:] != ordered.targets[:-1]) | (
+        ordered.entitled[1:] != ordered.entitled[:-1]
+    )
+    return ordered.chosen(first)

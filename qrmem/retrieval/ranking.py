@@ -1,0 +1,125 @@
+"""What is known of each candidate, as numbers in [0, 1] that mean the same in every memory."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qrmem.retrieval.scoring import normalised
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from qrmem.retrieval.exploring import Evidence
+
+
+def by_rank(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return 1 / sqrt(place) with places from 1; 0 where the score is 0, ties share a place."""
+    rounded = np.round(scores, 9)
+    places = 1 + scores.size - np.searchsorted(np.sort(rounded), rounded, side="right")
+    return np.where(scores > 0, 1 / np.sqrt(places), 0.0)
+
+
+def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]":
+    """Return logarithms from 0 (at most the floor) to 1 (the maximum)."""
+    result: NDArray[np.float64] = 1 - np.log((values + floor) / (1 + floor)) / np.log(
+        floor / (1 + floor)
+    )
+    return result
+
+
+def _novelty(found: "Evidence") -> "NDArray[np.float64]":
+    """Return how much of the question a candidate adds to one of the five best seeds."""
+    near, seeds = found.near, found.seeds[:5]
+    if not seeds.size or not near.question.total:
+        return np.zeros(found.rows.size)
+    have = np.minimum(near.profiles[found.rows], 1)
+    known = np.minimum(near.profiles[seeds], 1)
+    added = np.maximum(have[None] - known[:, None], 0) @ near.weights / near.question.total
+    best: NDArray[np.float64] = (added * near.direct[seeds][:, None]).max(axis=0)
+    return best
+
+
+def _linked(found: "Evidence", *, entitled: bool) -> "NDArray[np.float64]":
+    scores = [
+        hop.chosen(hop.entitled == entitled).scores_of(found.rows)
+        for hop in (found.first, found.second)
+    ]
+    return np.maximum(*scores)
+
+
+FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
+    "walk": lambda f: _logged(normalised(f.walk), 1e-4),
+    "novelty": _novelty,
+    "named": lambda f: f.near.named[f.rows],
+    "title links": lambda f: by_rank(_linked(f, entitled=True)),
+    "shared names": lambda f: normalised(f.first.chosen(~f.first.entitled).scores_of(f.rows)),
+    "follow-up": lambda f: by_rank(f.uncovered[f.rows]),
+    "meaning": lambda f: _logged(f.near.dense[f.rows], 0.05),
+}
+"""Name to what it measures; each gives `(c,)` with values in [0, 1]."""
+
+WITH_EMBEDDER: Mapping[str, float] = {
+    "walk": 8.033,
+    "novelty": 4.944,
+    "named": 2.497,
+    "title links": 1.105,
+    "shared names": 1.026,
+    "follow-up": 2.024,
+    "meaning": 2.0,
+}
+"""Weights for a memory with vectors; fitted by `tools/fit_search.py`, none below 0."""
+
+WITHOUT_EMBEDDER: Mapping[str, float] = {
+    "walk": 8.033,
+    "novelty": 4.944,
+    "named": 2.497,
+    "title links": 1.105,
+    "shared names": 1.026,
+    "follow-up": 2.024,
+}
+"""Weights for a memory without."""
+
+_TIE = 1e-4
+"""Scores that are shown with four digits and differ by less are equal."""
+
+
+def combined(found: "Evidence", weights: Mapping[str, float]) -> "NDArray[np.float64]":
+    """Return the weighted sum of the features that have a weight."""
+    result = np.zeros(found.rows.size)
+    for name, weight in weights.items():
+        result += weight * FEATURES[name](found)
+    return result
+
+
+def ranked(found: "Evidence", weights: Mapping[str, float]) -> "NDArray[np.float64]":
+    """Return `(n,)`: a score in [0, 1] for every segment that was looked at.
+
+    Candidates come before all others, which keep the order of their direct scores.
+    """
+    near = found.near
+    if not found.rows.size or not weights:
+        return near.direct
+    sums = combined(found, weights)
+    # Half the slope of a logistic curve, so that far lower sums still differ after rounding.
+    likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
+    scores = near.direct * float(likely.min()) * 0.99
+    scores[found.rows] = likely
+    return _led(scores, found)
+
+
+def _led(scores: "NDArray[np.float64]", found: "Evidence") -> "NDArray[np.float64]":
+    """Let nothing lead that has no word of the question, where something has one.
+
+    A link is only as good as where it starts. In a small memory everything is linked with
+    everything, and what was fitted on large ones would let a neighbour lead.
+    """
+    near, rows = found.near, found.rows
+    own = (near.bm25[rows] > 0) | (near.named[rows] > 0)
+    if own.any() and not own.all():
+        ahead = rows[own][np.argmax(scores[rows[own]])]
+        if scores[rows[~own]].max() > scores[ahead] - _TIE:
+            top = scores[rows].max()
+            scores *= 1 - 2 * _TIE
+            scores[ahead] = top
+    return scores
