@@ -398,9 +398,9 @@ class Memory:
 
         Args:
             strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
-                (FragRel) or `temp-mem` (the whole text, its middle left out). `None`: with a chat
-                model, all that may be read is read in order where it fits the window; else
-                `reflection`.
+                (FragRel), `temp-mem` (the whole text, its middle left out) or `passages` (one
+                search, read once). `None`: with a chat model, all that may be read is read in order
+                where it fits the window, else `reflection`; without one `passages`.
             window: L in tokens, a hard bound on every call (Q21).
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.agents.search.memory_graph import MemoryGraph
 from qrmem.agents.search.state import Asking, SearchState, plain_usage, summed
 from qrmem.agents.state import silent
+from qrmem.answering.passages import absent_names
 from qrmem.graph import expansion
 from qrmem.graph.budget import Packed, Weighed, pack
 from qrmem.graphstore.aside import Aside
@@ -18,6 +19,7 @@ from qrmem.types import (
     EntityTagger,
     Event,
     Listener,
+    Passage,
     Reasoner,
     Relation,
     ScoredSegment,
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer
+
+NAME_HITS = 5
+"""Hits of a search for a name that are looked through for it."""
 
 BELOW = 1e6
 """What puts a score below all others of a ranking."""
@@ -157,6 +162,17 @@ class Search:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
         return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
+
+    # --- without a chat model ---------------------------------------------------------------------
+
+    async def absent_names(self, passages: Sequence[Passage]) -> list[str]:
+        """Return the names of the question that stand nowhere in what the question may look at."""
+        question = self.context.question
+        texts = [f"{passage.title} {passage.segment.text}" for passage in passages]
+        for name in absent_names(question, texts):
+            hits = await self.searcher.search(name, k=NAME_HITS, documents=self.asking.documents)
+            texts += [f"{hit.title} {hit.text}" for hit in hits]
+        return absent_names(question, texts)
 
     # --- the walk ---------------------------------------------------------------------------------
 

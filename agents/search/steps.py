@@ -92,13 +92,16 @@ async def read(run: Search, state: SearchState) -> SearchState:
         "hits": hits,
     }
     if verdict.is_answerable:
-        update["status"] = "answered"
+        update["status"] = verdict.status
     return update
 
 
 async def conclude(run: Search, state: SearchState) -> SearchState:
-    """End a search that answered nothing: abstain, or force an answer from what was read (Q22)."""
-    if run.asking.on_exhausted == "abstain":
+    """End a search that answered nothing: abstain, or force an answer from what was read (Q22).
+
+    Without a chat model the closest passages are shown, or an option is chosen.
+    """
+    if run.asking.on_exhausted == "abstain" and not run.reasoner.is_local:
         return {"status": "unanswerable"}
     verdict, packed, update = await _judged(run, state, force=True)
     scores = {**state["important"], **state["added"]}
@@ -110,7 +113,10 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
         reason=verdict.reason,
         tokens=verdict.tokens,
     )
-    update["status"] = "forced" if verdict.is_answerable else "unanswerable"
+    update["status"] = "unanswerable"
+    if verdict.is_answerable:
+        update["status"] = "passages" if verdict.status == "passages" else "forced"
+    update["reason"] = verdict.reason
     return update
 
 
@@ -124,7 +130,12 @@ async def _judged(
         best_last = sorted(packed.read, key=lambda weighed: weighed.score)
         packed = replace(packed, read=tuple(best_last[:: -1 if order == "score" else 1]))
     passages = await run.graph.passages([weighed.segment for weighed in packed.read])
+    scores = state["important"]
+    passages = [replace(p, score=scores.get(p.segment.id, 0.0)) for p in passages]
     verdict = await run.reasoner.judge(run.context, passages, force=force)
+    if verdict.status == "passages" and (absent := await run.absent_names(passages)):
+        reason = f"not found in what was searched: {', '.join(absent)}"
+        verdict = Verdict(is_answerable=False, reason=reason, tokens=verdict.tokens)
     if not verdict.is_readable:
         message = "the model's verdict cannot be read; it counts as unanswerable (qrmem doctor)"
         run.listener(Event("warning", {"message": message}))

@@ -11,6 +11,7 @@ from qrmem.agents.strategies import (
     entity_trial,
     fragment,
     graph_expansion,
+    passages,
     reflection,
     temp_mem,
     whole,
@@ -26,10 +27,11 @@ STRATEGIES: Mapping[str, Strategy] = {
     "entity-trial": entity_trial.STRATEGY,
     "fragment": fragment.STRATEGY,
     "temp-mem": temp_mem.STRATEGY,
+    "passages": passages.STRATEGY,
 }
 """What a user may name."""
-DEFAULT = "reflection"
-"""What is followed where none is named, and not everything fits the window."""
+DEFAULT, WITHOUT_MODEL = "reflection", "passages"
+"""What is followed where none is named, and not everything is read."""
 
 
 def require_strategy(name: str) -> None:
@@ -65,7 +67,7 @@ async def run_strategy(
         ModelUnavailable: the model does not answer.
         CapReached: the run would cost more than it may.
     """
-    name = run.asking.strategy or (whole.NAME if await whole.fits(run) else DEFAULT)
+    name = run.asking.strategy or await _default(run)
     if name == whole.NAME:
         strategy = whole.STRATEGY
     else:
@@ -75,6 +77,15 @@ async def run_strategy(
     async with aclosing(items) as found:
         async for item in found:
             yield item
+
+
+async def _default(run: Search) -> str:
+    """Return what is followed where no strategy is named; some options need a walk."""
+    asking = run.asking
+    if await whole.fits(run):
+        return whole.NAME
+    walks = asking.start == "entities" or asking.orientation == "local" or asking.share_orientation
+    return WITHOUT_MODEL if run.reasoner.is_local and not walks else DEFAULT
 
 
 async def outcome_of(run: Search) -> Outcome:

@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qrmem.answering.content import content
 from qrmem.answering.evidence import Clue, Evidence
-from qrmem.extraction.named_sentences import flat
-from qrmem.types import AskContext, Quote, Verdict
+from qrmem.answering.query import content, query
+from qrmem.types import AskContext, Passage, Quote, Verdict
 
 ENOUGH = 0.25
 """Coverage of question and option by one sentence, multiplied, from which an option is stated."""
@@ -42,11 +41,14 @@ class Support:
     stated: float
 
 
-def choose(context: AskContext, evidence: Evidence, *, force: bool, tokens: int) -> Verdict:
+def choose(
+    context: AskContext, passages: Sequence[Passage], *, force: bool, tokens: int
+) -> Verdict:
     """Return the best supported option; without enough support, what is missing.
 
     Where an answer is forced and no option has any support, the first is a guess, and said to be.
     """
+    evidence = Evidence(query(context.question), passages)
     supports = _supports(context.choices, evidence)
     sign = -1 if _EXCEPTION.search(context.question) else 1
     best = max(range(len(supports)), key=lambda i: (sign * round(supports[i].value, 9), -i))
@@ -55,25 +57,27 @@ def choose(context: AskContext, evidence: Evidence, *, force: bool, tokens: int)
         return _exception(context, supports, best, tokens)
     if force and support.clue is None:
         reason = f"a guess: {_doubt(context, evidence, best, support)}"
-        return Verdict(True, context.choices[best], best, reason, tokens=tokens)
+        return _chosen(context, best, reason, (), tokens)
     if support.clue is None or not (force or support.stated >= ENOUGH):
         return Verdict(False, reason=_doubt(context, evidence, best, support), tokens=tokens)
-    return Verdict(
-        True,
-        answer=context.choices[best],
-        choice=best,
-        reason=f"what supports this option best: {flat(support.clue.text)}",
-        quotes=(Quote(support.clue.passage.label, support.clue.text),),
-        tokens=tokens,
-    )
+    reason = f"what supports this option best: {' '.join(support.clue.line.text.split())}"
+    return _chosen(context, best, reason, (support.clue,), tokens)
 
 
 def _exception(context: AskContext, supports: Sequence[Support], best: int, tokens: int) -> Verdict:
     """The option that least speaks for, where the question asks for the exception."""
     others = [s.clue for i, s in enumerate(supports) if i != best and s.clue]
-    quotes = dict.fromkeys(Quote(clue.passage.label, clue.text) for clue in others)
     reason = "the question asks for the exception, and this option has the least support"
-    return Verdict(True, context.choices[best], best, reason, tuple(quotes), tokens)
+    return _chosen(context, best, reason, others, tokens)
+
+
+def _chosen(
+    context: AskContext, best: int, reason: str, clues: Sequence[Clue], tokens: int
+) -> Verdict:
+    """Return a choice: always a forced one, as nobody who understands the text has made it."""
+    quotes = dict.fromkeys(Quote(clue.passage.label, clue.line.text) for clue in clues)
+    answer = context.choices[best]
+    return Verdict(True, answer, best, reason, tuple(quotes), tokens, status="forced")
 
 
 def _supports(choices: Sequence[str], evidence: Evidence) -> list[Support]:

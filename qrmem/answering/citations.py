@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rapidfuzz import fuzz
 
@@ -30,11 +31,9 @@ def locate(quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Citatio
     """
     found: dict[tuple[str, int, int], Citation] = {}
     for quote in quotes:
-        for part in _parts(quote.text):
-            citation = _first(part, quote.label, passages)
-            if citation is not None:
-                key = (citation.segment_id, citation.start, citation.end)
-                found.setdefault(key, citation)
+        for citation in _located(quote, passages):
+            key = (citation.segment_id, citation.start, citation.end)
+            found.setdefault(key, citation)
     return list(found.values())
 
 
@@ -57,6 +56,17 @@ def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage])
     wanted = set(terms(words))
     shared = [len(wanted & set(terms(passage.segment.text))) for passage in passages]
     return [passages[shared.index(max(shared))]]
+
+
+def _located(quote: Quote, passages: Sequence[Passage]) -> Iterator[Citation]:
+    named = [passage for passage in passages if passage.label == quote.label]
+    if named and (span := _verbatim(quote.text, named[0].segment.text)):
+        yield replace(_citation(named[0], *span), matches=quote.matches)
+        return
+    for part in _parts(quote.text):
+        citation = _first(part, quote.label, passages)
+        if citation is not None:
+            yield citation
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -5,24 +5,72 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from qrmem.answering.content import content
 from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.rules_tagger import tagged
+from qrmem.text.words import terms
+
+_IRREGULAR = """
+arise arose arisen; bear bore borne; beat beaten; become became; begin began begun; bend bent;
+bind bound; bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring
+brought; build built; burn burnt; buy bought; catch caught; choose chose chosen; cling clung; come
+came; creep crept; deal dealt; dig dug; draw drew drawn; dream dreamt; drink drank drunk; drive
+drove driven; eat ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; flee
+fled; fly flew flown; forbid forbade forbidden; forget forgot forgotten; forgive forgave forgiven;
+freeze froze frozen; get got gotten; give gave given; go went gone; grow grew grown; hang hung;
+hear heard; hide hid hidden; hold held; keep kept; know knew known; lay laid; lead led; lean
+leant; leap leapt; learn learnt; leave left; lend lent; light lit; lose lost; make made; mean
+meant; meet met; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran; see saw
+seen; seek sought; sell sold; send sent; shake shook shaken; shine shone; shoot shot; show shown;
+shrink shrank; sing sang sung; sink sank sunk; sit sat; slay slew slain; sleep slept; slide slid;
+speak spoke spoken; spend spent; spin spun; stand stood; steal stole stolen; stick stuck; sting
+stung; strike struck stricken; strive strove; swear swore sworn; sweep swept; swim swam swum;
+swing swung; take took taken; teach taught; tear tore torn; tell told; think thought; throw threw
+thrown; understand understood; wake woke woken; wear wore worn; weave wove woven; weep wept; win
+won; wind wound; write wrote written; die died death dead; marry married marriage; weigh weight;
+foot feet; man men; woman women; child children; wife wives; life lives; knife knives; tooth
+teeth; mouse mice; goose geese; long length; high height; wide width; deep depth; strong strength;
+born birth; try trial; arrive arrival; survive survival; refuse refusal; decide decision; invade
+invasion; divide division; destroy destruction; describe description; receive reception; believe
+belief; lose loss; sell sale; speak speech; sing song; succeed success; fail failure; depart
+departure; prove proof; grow growth; defend defence defense; advise advice; enter entrance;
+explain explanation; choose choice;
+"""
 
 _WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
 _QUOTED = re.compile(r"[“\"«‘]([^“”\"«»‘’]{2,80})[”\"»’]")
-_HOW_MUCH = re.compile(
-    r"\bhow\s+(?:many|much|far|long|old|tall|high|deep|wide|big|large|heavy|fast|often|late|early)\b"
-    r"|\b(?:what|which)\s+(?:number|percentage|amount|age|price|distance|sum)\b",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"\bwhen\b|\b(?:what|which)\s+(?:year|day|date|month|century|decade|time)\b", re.IGNORECASE
-)
-_WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
-_WHERE = re.compile(
-    r"\bwhere\b|\b(?:what|which)\s+(?:city|country|town|place|state)\b", re.IGNORECASE
-)
+_KINDS = {
+    "NUMBER": re.compile(
+        r"\bhow\s+(?:many|much|far|long|old|tall|high|deep|wide|big|large|heavy|fast|often|late"
+        r"|early)\b|\b(?:what|which)\s+(?:number|percentage|amount|age|price|distance|sum)\b",
+        re.IGNORECASE,
+    ),
+    "DATE": re.compile(
+        r"\bwhen\b|\b(?:what|which)\s+(?:year|day|date|month|century|decade|time)\b",
+        re.IGNORECASE,
+    ),
+    "PLACE": re.compile(
+        r"\bwhere\b|\b(?:what|which)\s+(?:city|country|town|place|state)\b", re.IGNORECASE
+    ),
+    "PERSON": re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE),
+}
+
+
+@lru_cache(maxsize=1)
+def _bases() -> dict[str, str]:
+    """Stem of an irregular form to the stem of its base."""
+    found: dict[str, str] = {}
+    for line in _IRREGULAR.split(";"):
+        stems = terms(line)
+        found.update({stem: stems[0] for stem in stems[1:] if stem != stems[0]})
+    return found
+
+
+def content(text: str) -> list[str]:
+    """Return the terms of a text with irregular forms as their base ("struck" meets "strike")."""
+    bases = _bases()
+    return [bases.get(term, term) for term in terms(text)]
+
+
 _ASKING = frozenset(
     content("many much long name called kind type year happen say said tell told best")
 )
@@ -55,19 +103,17 @@ class Query:
         own = content(" ".join(words - voc.TITLES))
         return frozenset(term for term in own if term in self.words)
 
-    def leaning(self) -> dict[str, frozenset[str]]:
-        """Return what titles lean on: the "Captain" of one man says nothing of another."""
+    def titles(self) -> dict[str, frozenset[str]]:
+        """Return each title's terms with those of its name.
+
+        The "Captain" of one man says nothing of another.
+        """
         found: dict[str, frozenset[str]] = {}
         for name in self.names:
             first, *rest = name.casefold().split()
             if rest and voc.bare(first) in voc.TITLES:
                 found.update(dict.fromkeys(content(first), frozenset(content(" ".join(rest)))))
         return found
-
-    @property
-    def given(self) -> frozenset[str]:
-        """The words of the question, case-folded: a name made of them leads nowhere new."""
-        return frozenset(word.casefold() for word in _WORD.findall(self.text))
 
 
 @lru_cache(maxsize=256)
@@ -80,19 +126,8 @@ def query(text: str) -> Query:
                 words.setdefault(term, word)
     if not words:
         words = {term: term for term in content(text)}
-    return Query(text, words, names_in([text]), _kind(text))
-
-
-def _kind(text: str) -> str:
-    for pattern, kind in (
-        (_HOW_MUCH, "NUMBER"),
-        (_WHEN, "DATE"),
-        (_WHERE, "PLACE"),
-        (_WHO, "PERSON"),
-    ):
-        if pattern.search(text):
-            return kind
-    return ""
+    kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
+    return Query(text, words, names_in([text]), kind)
 
 
 def names_in(texts: Iterable[str]) -> tuple[str, ...]:

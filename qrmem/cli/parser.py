@@ -112,8 +112,9 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("question")
     ask.add_argument(
         "--strategy",
-        help="reflection, graph-expansion, entity-trial, fragment or temp-mem; unset: everything is"
-        " read where it fits the window, else reflection",
+        help="reflection, graph-expansion, entity-trial, fragment, temp-mem or passages; unset: "
+        "everything is read where it fits the window, else reflection; without a chat model "
+        "passages",
     )
     ask.add_argument(
         "--window",

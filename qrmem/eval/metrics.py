@@ -220,10 +220,14 @@ def abstention(pairs: Mapping[str, tuple[Item, Row]]) -> dict[str, float]:
     ]
     shares = {
         status: _share([row.prediction.status == status for _, row in rows])
-        for status in ("answered", "forced", "unanswerable")
+        for status in ("answered", "passages", "forced", "unanswerable")
     }
     refused = [row.prediction.status == "unanswerable" for item, row in rows if item.is_answerable]
-    accepted = [row.prediction.status == "answered" for item, row in rows if not item.is_answerable]
+    accepted = [
+        row.prediction.status in ("answered", "passages")
+        for item, row in rows
+        if not item.is_answerable
+    ]
     wrong = {"false_abstention": _share(refused), "false_acceptance": _share(accepted)}
     return {name: value for name, value in (shares | wrong).items() if value is not None}
 

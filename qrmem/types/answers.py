@@ -45,6 +45,7 @@ class Citation:
 
     Attributes:
         whole: no quote could be located, so the whole segment is cited.
+        matches: spans of the quote in which the question's words stand.
     """
 
     document_id: str
@@ -55,6 +56,7 @@ class Citation:
     title: str = ""
     part: str = ""
     whole: bool = False
+    matches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,10 @@ class Answer:
     """What was answered and what it rests on.
 
     Attributes:
-        text: the answer; for choices the chosen option's text; "" when unanswerable.
-        status: `answered`, `forced` (the trials were used up) or `unanswerable`.
+        text: the answer; for choices the chosen option's text; without a chat model the closest
+            passages; "" when unanswerable.
+        status: `answered`, `passages` (no chat model is set), `forced` (the trials were used up, or
+            an option was chosen without a chat model) or `unanswerable`.
         choice: index of the chosen option, or `None`.
         reason: the reasoner's words for the verdict.
     """

@@ -6,6 +6,6 @@ Scalar = str | int | float | bool
 """What a metadata value may be: stores keep primitive values only."""
 Orientation = Literal["none", "local", "full"]
 BuildMode = Literal["compact", "paper"]
-Status = Literal["answered", "forced", "unanswerable"]
+Status = Literal["answered", "passages", "forced", "unanswerable"]
 SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
 ContributionKind = Literal["extraction", "supplement", "oriented"]

@@ -4,24 +4,34 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from qrmem.types import Contribution, Fact, Mention, Segment
+from qrmem.types import Contribution, Fact, Mention, Segment, Status
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A segment as a reasoner reads it, labelled for quoting."""
+    """A segment as a reasoner reads it, labelled for quoting.
+
+    Attributes:
+        score: how a search ranked it, higher is better; 0 where none did.
+    """
 
     label: str
     segment: Segment
     title: str = ""
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quotation that a reasoner gives for its answer."""
+    """A quotation that a reasoner gives for its answer.
+
+    Attributes:
+        matches: spans of the text in which the question's words stand; () where none were sought.
+    """
 
     label: str
     text: str
+    matches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,7 @@ class Verdict:
         choice: index of the chosen option, or `None`.
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
+        status: what an answerable verdict makes of the run; `passages`: the answer is excerpts.
         is_readable: `False` where no reply could be read; it counts as not answerable (Q15).
     """
 
@@ -44,6 +55,7 @@ class Verdict:
     quotes: tuple[Quote, ...] = ()
     tokens: int = 0
     is_readable: bool = True
+    status: Status = "answered"
 
 
 @dataclass(frozen=True, slots=True)

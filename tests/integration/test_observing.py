@@ -142,4 +142,4 @@ def test_without_opentelemetry_and_without_logging_nothing_is_said() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() in {"answered", "unanswerable"}
+    assert done.stdout.strip() == "passages"

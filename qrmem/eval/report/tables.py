@@ -266,7 +266,14 @@ def _spent(spent: Spent) -> list[str]:
 
 
 def _statuses(results: Results) -> Table:
-    names = ("answered", "forced", "unanswerable", "false_abstention", "false_acceptance")
+    names = (
+        "answered",
+        "passages",
+        "forced",
+        "unanswerable",
+        "false_abstention",
+        "false_acceptance",
+    )
     rows = [
         [name, *(percent(result.statuses.get(status)) for status in names)]
         for name, result in results.systems.items()

@@ -187,7 +187,7 @@ def caller_of(run: Run, harness: Harness) -> Caller:
 
 
 def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Prediction:
-    status: Status = "answered" if verdict.is_answerable else "unanswerable"
+    status: Status = verdict.status if verdict.is_answerable else "unanswerable"
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
     return Prediction(
         text=verdict.answer,

@@ -63,7 +63,7 @@ async def answer_from(
     kept = fitting(run.reasoner, passages, run.reasoner.room(asked))
     verdict = await run.reasoner.judge(asked, kept, force=harness.is_forced(item))
     step = read_step(kept, [p for p in passages if p not in kept], len(steps) + 1, verdict.tokens)
-    status: Status = "answered" if verdict.is_answerable else "unanswerable"
+    status: Status = verdict.status if verdict.is_answerable else "unanswerable"
     return Prediction(
         text=verdict.answer,
         choice=verdict.choice,

@@ -1,0 +1,20 @@
+"""The best hits of one search, read once: what `ask` does where no chat model is set."""
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.start import asked
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began
+
+HITS = 8
+"""Hits that are looked through; more of them bring in chance matches."""
+
+
+async def begin(run: Search, state: SearchState) -> SearchState:
+    """Search; no entities are looked up, as nothing moves on from here."""
+    hits = await run.searcher.search(asked(run), k=HITS, documents=run.asking.documents)
+    run.tell("start", reason=f"{len(hits)} passages found by search")
+    said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
+    return {**began({hit.segment_id: hit.score for hit in hits}), "hits": said}
+
+
+STRATEGY = Strategy(begin=begin)

@@ -1,0 +1,224 @@
+"""What is shown without a chat model: the parts of passages that come closest to a question.
+
+Nothing is composed: an excerpt is a run of whole sentences of one segment, as they stand there.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz
+
+from qrmem.answering.evidence import Clue, Evidence, Line, lines
+from qrmem.answering.query import Query, content, query
+from qrmem.extraction import vocabulary as voc
+from qrmem.text.boilerplate import boilerplate
+from qrmem.types import AskContext, Passage, Quote, Segment, Verdict
+
+MOST, WORDS, ALL_WORDS = 3, 50, 150
+"""Excerpts at most, the words that one is filled up to, and the words of all of them together."""
+
+SAME_PASSAGE = 0.15
+"""What each excerpt of a passage takes off the score of its other sentences."""
+
+ENOUGH, NAMES, WITHOUT_KIND = 0.5, 0.15, 0.1
+"""Coverage by the best sentence from which a search need not go on; what the question's names that
+it covers add, and what is taken off where it cannot say who, when, where or how much."""
+
+NO_MODEL = "no chat model is set: closest passages"
+_WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
+_ALIKE = 85
+"""Likeness, of 100, from which a word of the text counts as a name's other spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A run of sentences of a segment.
+
+    Attributes:
+        start: first character in the segment's text.
+        matches: spans in the excerpt of words that the question has, in order.
+    """
+
+    segment: Segment
+    start: int
+    end: int
+    matches: tuple[tuple[int, int], ...]
+
+    @property
+    def text(self) -> str:
+        """The excerpt, exactly as the segment has it."""
+        return self.segment.text[self.start : self.end]
+
+
+def excerpts(question: str, passages: Sequence[Passage]) -> list[Excerpt]:
+    """Return up to three excerpts, best first, of at most 150 words in all; [] if nothing matches.
+
+    A table of contents, a title page, an index or a licence comes in only where nothing else
+    matches; a heading alone is no excerpt.
+    """
+    return [shown for _, shown in _chosen(Evidence(query(question), _readable(passages)))]
+
+
+def excerpt(question: str, segment: Segment, *, words: int = WORDS) -> Excerpt:
+    """Return the part of one segment that matches a question best; its beginning if none does."""
+    evidence = Evidence(query(question), [Passage("", segment)])
+    own = lines(segment.text)
+    if not own:
+        return Excerpt(segment, 0, len(segment.text), ())
+    scores = [clue.score for clue in evidence.clues]
+    ranked = [clue for clue in evidence.ranked() if not clue.line.is_heading]
+    at = ranked[0].at if ranked else 0
+    first, last = _grown(own, scores, at, (), words)
+    return _excerpt(evidence.asked, segment, first, last, words)
+
+
+def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Return the spans of a text's words that a question has, in any of their forms."""
+    wanted = query(question).terms
+    spans = (match.span() for match in _WORD.finditer(text))
+    return tuple(span for span in spans if not wanted.isdisjoint(content(text[slice(*span)])))
+
+
+def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, tokens: int) -> Verdict:
+    """Return the closest passages as a verdict, or what is missing.
+
+    Args:
+        force: show what there is, however little of the question it covers.
+    """
+    evidence = Evidence(query(context.question), _readable(passages))
+    chosen = _chosen(evidence)
+    if not chosen or not (force or is_enough(evidence, chosen[0][0])):
+        best = chosen[0][0] if chosen else None
+        return Verdict(False, reason=_what_is_missing(evidence, best), tokens=tokens)
+    quotes = tuple(Quote(clue.passage.label, shown.text, shown.matches) for clue, shown in chosen)
+    text = "\n\n".join(" ".join(shown.text.split()) for _, shown in chosen)
+    return Verdict(True, text, None, NO_MODEL, quotes, tokens, status="passages")
+
+
+def is_enough(evidence: Evidence, clue: Clue) -> bool:
+    """Whether a sentence covers so much of the question that there is no need to look further."""
+    names = evidence.asked.name_terms
+    named = len(names & clue.line.terms) / len(names) if names else 1.0
+    lacks_kind = bool(evidence.asked.kind) and not clue.has_kind
+    return clue.coverage + NAMES * (named - 1) - WITHOUT_KIND * lacks_kind >= ENOUGH
+
+
+def absent_names(question: str, texts: Sequence[str]) -> list[str]:
+    """Return the names of a question of which texts have no word, as a name, in any spelling.
+
+    A title ("Captain") and an abbreviation decide nothing. "Maastrich" is found in "Maastricht".
+    """
+    asked = [(name, _telling(name)) for name in query(question).names]
+    if not any(words for _, words in asked):
+        return []
+    whole = " ".join(" ".join(texts).casefold().split())
+    asked = [(name, words) for name, words in asked if words and name.casefold() not in whole]
+    capitals = {word for text in texts for word in _WORD.findall(text) if not word.islower()}
+    stems = {term for word in capitals for term in content(word)}
+    return [name for name, words in asked if not _occurs(words, capitals, stems)]
+
+
+def _telling(name: str) -> list[str]:
+    words = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(name)]
+    return [
+        word
+        for word in words
+        if len(word) > 2
+        and not word.islower()
+        and not (word.isupper() and len(word) < 5)
+        and voc.bare(word) not in voc.TITLES | voc.FUNCTION_WORDS
+    ]
+
+
+def _occurs(words: Sequence[str], capitals: Collection[str], stems: Collection[str]) -> bool:
+    """Whether every word of a name, or a name spelled much like it, is there."""
+    return all(
+        any(term in stems for term in content(word))
+        or any(fuzz.ratio(word.casefold(), other.casefold()) >= _ALIKE for other in capitals)
+        for word in words
+    )
+
+
+def _readable(passages: Sequence[Passage]) -> Sequence[Passage]:
+    """Return the passages that are no boilerplate; all of them if there is no other."""
+    return [p for p in passages if not boilerplate(p.segment.text, p.segment.index)] or passages
+
+
+def _chosen(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
+    """Take the best sentence with what stands round it, then the best that is left, and so on."""
+    ranked = [clue for clue in evidence.ranked() if not clue.line.is_heading]
+    scores: dict[str, list[float]] = {}
+    for clue in evidence.clues:
+        scores.setdefault(clue.passage.label, []).append(clue.score)
+    taken: dict[str, set[int]] = {}
+    chosen: list[tuple[Clue, Excerpt]] = []
+    left = ALL_WORDS
+    while ranked and len(chosen) < MOST:
+        best = max(ranked, key=lambda c: c.score - SAME_PASSAGE * _times(c, chosen))
+        label, segment = best.passage.label, best.passage.segment
+        used = taken.setdefault(label, set())
+        words = left if len(chosen) == MOST - 1 else min(left, WORDS)
+        first, last = _grown(lines(segment.text), scores[label], best.at, used, words)
+        shown = _excerpt(evidence.asked, segment, first, last, left)
+        chosen.append((best, shown))
+        used.update(range(first, last + 1))
+        left -= len(shown.text.split())
+        ranked = [c for c in ranked if c.at not in taken.get(c.passage.label, ())]
+        ranked = [c for c in ranked if len(c.line.text.split()) <= left]
+    return chosen
+
+
+def _times(clue: Clue, chosen: Sequence[tuple[Clue, Excerpt]]) -> int:
+    return sum(clue.passage.label == other.passage.label for other, _ in chosen)
+
+
+def _grown(
+    own: Sequence[Line], scores: Sequence[float], at: int, used: Collection[int], words: int
+) -> tuple[int, int]:
+    """Return the first and last of the sentences round one that fit, the better neighbour first."""
+    first = last = at
+    left = words - len(own[at].text.split())
+    while True:
+        beside = [n for n in (first - 1, last + 1) if 0 <= n < len(own) and n not in used]
+        beside = [n for n in beside if len(own[n].text.split()) <= left]
+        if not beside:
+            return first, last
+        best = max(beside, key=lambda n: (scores[n], n))
+        first, last = min(first, best), max(last, best)
+        left -= len(own[best].text.split())
+
+
+def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) -> Excerpt:
+    """Return sentences as an excerpt; a single one that is too long is cut round its matches."""
+    own = lines(segment.text)
+    start, end = own[first].start, own[last].end
+    text = segment.text[start:end]
+    if len(text.split()) > words:
+        spans = [match.span() for match in re.finditer(r"\S+", text)]
+        held = [not asked.terms.isdisjoint(content(text[a:b])) for a, b in spans]
+        counts = [sum(held[n : n + words]) for n in range(len(spans) - words + 1)]
+        best = [n for n, count in enumerate(counts) if count == max(counts)]
+        first_word = best[len(best) // 2]
+        end = start + spans[first_word + words - 1][1]
+        start += spans[first_word][0]
+    return Excerpt(segment, start, end, matches(asked.text, segment.text[start:end]))
+
+
+def _what_is_missing(evidence: Evidence, best: Clue | None) -> str:
+    """Say what is not there; the strategies read on with these words."""
+    asked = evidence.asked
+    missing = list(dict.fromkeys(evidence.missing()))
+    if missing:
+        return f"nothing read so far mentions {_listed(missing)}"
+    if best is None:
+        return "no sentence is about the question"
+    held = [word for term, word in asked.words.items() if term in best.line.terms]
+    apart = [word for word in asked.words.values() if word not in held]
+    if apart and held:
+        return f"{_listed(apart)} not found beside {_listed(held)}"
+    return "no sentence covers enough of the question"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"'{word}'" for word in dict.fromkeys(words))
