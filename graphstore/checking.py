@@ -75,6 +75,20 @@ def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:
         raise UsageError(f"segment {id_!r} of {document_id!r} belongs to another document already")
 
 
+def check_removable(ns: str, importing: str, token: str, has_documents: bool) -> None:
+    """See that a namespace is what an import that wants to remove it takes it for.
+
+    Args:
+        importing: what it takes it to be filled by; see `GraphStore.delete_namespace`.
+        token: what it is filled by.
+
+    Raises:
+        StoreConflict: somebody else filled it, or is filling it.
+    """
+    if token != importing or (not importing and has_documents):
+        raise lost_import(ns)
+
+
 def lost_import(ns: str) -> StoreConflict:
     """Return the error for an import whose namespace is no longer its own."""
     return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")

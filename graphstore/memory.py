@@ -15,6 +15,7 @@ from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavail
 from qrmem.graphstore import memory_search
 from qrmem.graphstore.checking import (
     check_change,
+    check_removable,
     check_segment_ids,
     checked_documents,
     lost_import,
@@ -113,8 +114,10 @@ class MemoryStore:
         space.info = replace(space.info, embedder=embedder, dimension=dimension)
         space.vectors.clear()
 
-    async def delete_namespace(self, ns: str) -> None:
-        self._space(ns)
+    async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
+        space = self._space(ns)
+        if importing is not None and ns in self._spaces:
+            check_removable(ns, importing, space.info.importing, bool(space.documents))
         self._spaces.pop(ns, None)
 
     # --- facts --------------------------------------------------------------------------------

@@ -291,8 +291,16 @@ class FactStore(Protocol):
         """Record another embedder and drop all vectors."""
         ...
 
-    async def delete_namespace(self, ns: str) -> None:
-        """Remove everything of it."""
+    async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
+        """Remove everything of it.
+
+        Args:
+            importing: remove it only if it is still filled by the import of this token, or, with
+                "", if no import fills it and it holds no document.
+
+        Raises:
+            StoreConflict: it is not what `importing` says.
+        """
         ...
 
     async def put_document(

@@ -6,7 +6,12 @@ from itertools import pairwise
 from operator import itemgetter
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
+from qrmem.graphstore.checking import (
+    check_removable,
+    check_segment_ids,
+    checked_documents,
+    lost_import,
+)
 from qrmem.graphstore.neo4j import changes, runs, vectors, words
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
 from qrmem.graphstore.neo4j.errors import translated
@@ -266,18 +271,24 @@ async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) 
             )
 
 
-async def delete_namespace(connection: Connection, ns: str) -> None:
+async def delete_namespace(connection: Connection, ns: str, importing: str | None = None) -> None:
     """Remove everything of a namespace, in portions; harmless if there is none.
 
     It counts as gone from the first moment on; whoever makes it again finishes what was begun.
     """
-    if not await connection.write(_mark_deleted, ns):
+    if not await connection.write(_mark_deleted, ns, importing):
         return
     await _delete_nodes(connection, ns, reversed(LABELS[1:]))
     await connection.write(_drop_namespace, ns)
 
 
-async def _mark_deleted(work: Work) -> bool:
+async def _mark_deleted(work: Work, importing: str | None) -> bool:
+    info = await namespace(work)
+    if importing is not None and info is not None:
+        await work.lock()
+        info = await namespace(work) or info
+        has_documents = bool(await work.rows("documents.has_any"))
+        check_removable(work.ns, importing, info.importing, has_documents)
     return bool(await work.rows("namespaces.mark_deleted"))
 
 

@@ -78,8 +78,8 @@ class Neo4jStore:
     async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
         await self._db.write(vectors.set_embedder, ns, embedder, dimension)
 
-    async def delete_namespace(self, ns: str) -> None:
-        await documents.delete_namespace(self._db, ns)
+    async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
+        await documents.delete_namespace(self._db, ns, importing)
 
     # --- facts --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Mapping
 
+from qrmem.graphstore.checking import check_removable
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.graphstore.sqlite import changes, runs, vectors, words
@@ -30,9 +31,13 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
         runs.blank_trails(db, ns, Removal(segments.keys(), stated, names))
 
 
-def delete_namespace(db: sqlite3.Connection, name: str) -> None:
+def delete_namespace(db: sqlite3.Connection, name: str, importing: str | None = None) -> None:
     """Remove everything of a namespace; harmless if there is none."""
     ns = namespace_number(db, name)
+    if importing is not None:
+        query = "SELECT importing, EXISTS (SELECT 1 FROM document WHERE ns = num) FROM namespace"
+        for token, has_documents in db.execute(f"{query} WHERE num = ?", (ns,)):
+            check_removable(name, importing, token, bool(has_documents))
     for table in ("mention", "fact", "question", "merged"):
         db.execute(
             f"DELETE FROM {table} WHERE segment IN (SELECT num FROM segment WHERE ns = ?)", (ns,)

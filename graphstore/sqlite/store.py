@@ -119,8 +119,8 @@ class SqliteStore:
         await self._write(vectors.set_embedder, ns, embedder, dimension)
         await self._worker.read(self._copies.forget)
 
-    async def delete_namespace(self, ns: str) -> None:
-        await self._write(removal.delete_namespace, ns)
+    async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
+        await self._write(removal.delete_namespace, ns, importing)
         await self._worker.read(self._copies.forget)
 
     # --- facts --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound, StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
@@ -36,6 +36,25 @@ class FactsContract(Contract):
         assert first == second == await store.namespace("n") == replace(INFO, name="n", revision=0)
         await store.create_namespace("a", INFO)
         assert list(await store.namespaces()) == ["a", "n"]
+
+    async def test_a_namespace_is_deleted_only_as_what_it_was_taken_for(
+        self, store: GraphStore
+    ) -> None:
+        await store.create_namespace("n", replace(INFO, importing="mine"))
+        for other in ("theirs", ""):
+            with pytest.raises(StoreConflict):
+                await store.delete_namespace("n", importing=other)
+        await store.delete_namespace("n", importing="mine")
+        await store.delete_namespace("n", importing="mine")
+        await store.create_namespace("n", INFO)
+        with pytest.raises(StoreConflict):
+            await store.delete_namespace("n", importing="mine")
+        await store.put_document("n", *text("d", "One. "))
+        with pytest.raises(StoreConflict):
+            await store.delete_namespace("n", importing="")
+        await store.delete_document("n", "d")
+        await store.delete_namespace("n", importing="")
+        assert list(await store.namespaces()) == []
 
     async def test_a_namespace_that_is_not_there_reads_as_empty_and_takes_no_write(
         self, store: GraphStore

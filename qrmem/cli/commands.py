@@ -336,12 +336,11 @@ async def import_(arguments: Namespace) -> int:
     with Progress(quiet=arguments.quiet) as progress:
         async with _open(arguments, create=True, listener=progress) as memory:
             if arguments.openie:
-                report = await memory.load_openie(arguments.path)
-                lines = extraction_lines(report)
-            else:
-                report = await memory.load(arguments.path)
-                lines = archived_lines(report, "read from")
-    return _print(arguments, report, lines)
+                found = await memory.load_openie(arguments.path)
+                _print(arguments, found, extraction_lines(found))
+                return PARTLY if found.left_out else DONE
+            report = await memory.load(arguments.path)
+    return _print(arguments, report, archived_lines(report, "read from"))
 
 
 async def doctor(arguments: Namespace) -> int:

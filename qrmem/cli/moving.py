@@ -27,4 +27,4 @@ def extraction_lines(report: ExtractionReport) -> list[str]:
         )
     if report.malformed:
         lines.append(f"left out:  {report.malformed:,} records are no triple or no name")
-    return lines
+    return lines + [f"left out:  {what}" for what in report.left_out]

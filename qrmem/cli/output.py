@@ -36,14 +36,14 @@ def plain(value: Any) -> Any:
 
 
 def show(text: str) -> None:
-    """Print a result, to be seen at once.
+    """Print a result, to be seen at once; control characters in it are replaced.
 
     Raises:
         OutputFailed: standard output cannot be written.
         BrokenPipeError: its reader went away.
     """
     try:
-        print(text, flush=True)
+        print(safe(text), flush=True)
     except BrokenPipeError:
         raise
     except OSError as exc:
@@ -54,7 +54,13 @@ def show(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    show(json.dumps(plain(value), ensure_ascii=False, indent=2))
+    show(_json(value, indent=2))
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """Return JSON in which control characters and those that change direction are escaped."""
+    text = json.dumps(plain(value), ensure_ascii=False, indent=indent)
+    return "".join(c if c == "\n" or not _is_control(c) else json.dumps(c)[1:-1] for c in text)
 
 
 def print_result(value: Any, lines: Sequence[str], *, as_json: bool) -> None:
@@ -67,7 +73,7 @@ def print_result(value: Any, lines: Sequence[str], *, as_json: bool) -> None:
 
 def print_json_line(value: Any) -> None:
     """Print one JSON object on one line (`--stream --json`)."""
-    show(json.dumps(plain(value), ensure_ascii=False))
+    show(_json(value))
 
 
 def note(text: str, *, quiet: bool = False) -> None:
@@ -81,11 +87,13 @@ def note(text: str, *, quiet: bool = False) -> None:
 def safe(text: str) -> str:
     """Show a document's text on a terminal: control characters could move the cursor or worse."""
     return "".join(
-        c
-        if c in "\n\t" or unicodedata.category(c)[0] != "C" or c == "\u200d"
-        else "\N{REPLACEMENT CHARACTER}"
-        for c in text
+        c if c in "\n\t\u200d" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text
     )
+
+
+def _is_control(char: str) -> bool:
+    """Say whether a character is a control, a half of a pair, or turns the direction of text."""
+    return not char.isprintable() and unicodedata.category(char)[0] == "C"
 
 
 def shortened(text: str, length: int = QUOTE_LENGTH) -> str:

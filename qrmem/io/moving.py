@@ -1,9 +1,13 @@
 """Memories in and out: archives, and extractions that were made elsewhere."""
 
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from qrmem.types import Archived, ExtractionReport, Listener
+from qrmem.config import Settings
+from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Archived, Event, ExtractionReport, Listener
 
 if TYPE_CHECKING:
     from qrmem.session import Session
@@ -15,19 +19,47 @@ async def load_archive(
     """Fill a namespace with an archive; see `Memory.load`."""
     from qrmem.graph.merging import merge_documents
     from qrmem.io.archive import import_archive
-    from qrmem.session import check_embedder
 
     done, stale = await import_archive(
         session.store,
         session.ns,
         path,
-        accept=lambda info: check_embedder(session.settings, info),
+        accept=lambda info: _trusted(info, session.settings, listener),
         listener=listener,
     )
     await session.renew()
     if stale:
         await merge_documents(session.store, session.ns, stale, similar=await session.similar())
     return done
+
+
+def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> NamespaceInfo:
+    """Return what a namespace is made with, if an archive names this.
+
+    Models and files that an archive names are used only if the settings name them too: it may have
+    been written by anybody.
+
+    Raises:
+        EmbedderMismatch: the settings name another embedder.
+    """
+    from qrmem.session import check_embedder
+
+    check_embedder(settings, info)
+    if info.embedder not in ("none", "local", settings.embedder):
+        message = (
+            f"the archive was embedded by {info.embedder!r}, which the settings do not name: its"
+            " vectors are left out (name it with --embedder and import again, or run qrmem reembed)"
+        )
+        listener(Event("warning", {"message": message}))
+        info = replace(info, embedder="none", dimension=0)
+    if info.tokenizer not in (BuiltinTokenizer.name, settings.tokenizer):
+        message = (
+            f"the archive was counted by {info.tokenizer!r}, which the settings do not name: its"
+            " segments are counted by the built-in tokenizer"
+        )
+        listener(Event("warning", {"message": message}))
+        info = replace(info, tokenizer=BuiltinTokenizer.name)
+    return info
 
 
 async def load_extraction(

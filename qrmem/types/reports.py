@@ -91,6 +91,7 @@ class ExtractionReport:
         absent_entities: names that do not, and were left out.
         absent_triples: the same.
         malformed: what a model wrote in the place of a triple or a name, left out.
+        left_out: passages without a text, by their place in the file.
     """
 
     documents: int
@@ -101,6 +102,7 @@ class ExtractionReport:
     absent_entities: int
     absent_triples: int
     malformed: int
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

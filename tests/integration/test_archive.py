@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import resource
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -15,7 +16,14 @@ from archives import fill, fill_runs, names_in, read, rewritten, sealed, write
 import qrmem
 from qrmem.agents.folding import current_keys
 from qrmem.config import Settings
-from qrmem.errors import BadImport, MissingError, QrmemError, StoreConflict, UsageError
+from qrmem.errors import (
+    BadImport,
+    MissingError,
+    QrmemError,
+    StoreConflict,
+    StoreUnavailable,
+    UsageError,
+)
 from qrmem.graphstore import GraphStore, Kept, NamespaceInfo, open_store
 from qrmem.graphstore.testing.samples import add, contents, text
 from qrmem.io.archive import export_archive, import_archive
@@ -28,8 +36,9 @@ def silent(event: Event) -> None:
     """Hear nothing."""
 
 
-def anything(info: NamespaceInfo) -> None:
-    """Accept every namespace."""
+def anything(info: NamespaceInfo) -> NamespaceInfo:
+    """Accept every namespace as the archive has it."""
+    return info
 
 
 async def load(store: GraphStore, ns: str, path: Path) -> tuple[Archived, tuple[str, ...]]:
@@ -190,7 +199,7 @@ async def test_an_empty_namespace_becomes_what_the_archive_says(
 async def test_a_namespace_that_is_not_wanted_is_not_made(
     archive: Path, oracle: GraphStore
 ) -> None:
-    def refuse(info: NamespaceInfo) -> None:
+    def refuse(info: NamespaceInfo) -> NamespaceInfo:
         assert (info.name, info.embedder, info.dimension) == ("m", "hash", 8)
         raise MissingError("not this embedder")
 
@@ -477,12 +486,68 @@ async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphSt
     assert json.dumps([e.name for e in await sqlite.list_entities(evil[:200])]).count("DROP") > 2
 
 
+# --- data, not choices ---------------------------------------------------------------------------
+
+
+async def test_what_a_forged_head_names_is_not_opened(archive: Path, tmp_path: Path) -> None:
+    names = {"embedder": "sentence-transformers:evil/model", "tokenizer": "hf:/etc/passwd"}
+    forged = rewritten(archive, lambda lines: lines[0]["qrmem"].update(names))
+    warned: list[str] = []
+
+    def listen(event: Event) -> None:
+        if event.kind == "warning":
+            warned.append(str(event.data["message"]))
+
+    async with qrmem.open(str(tmp_path / "m.db"), listener=listen) as memory:
+        await memory.load(forged)
+        status = await memory.status()
+        assert (status.embedder, status.dimension) == ("none", 0)
+        assert await memory.search("Who met Bob?")
+        assert await memory.add({"id": "later", "text": "Ann met Bob at sea."})
+    assert [word in text for word, text in zip(("evil/model", "passwd"), warned, strict=True)]
+
+
+async def test_an_import_does_not_remove_what_another_has_finished(
+    archive: Path, oracle: GraphStore
+) -> None:
+    """The first import finds the half of a killed one; the second is quicker to take it over."""
+    await oracle.create_namespace("m", NamespaceInfo("m", "t", 9, importing="killed"))
+    namespace = oracle.namespace
+    is_first = True
+
+    async def overtaken(ns: str) -> NamespaceInfo | None:
+        nonlocal is_first
+        found = await namespace(ns)
+        if is_first:
+            is_first = False
+            await load(oracle, "m", archive)
+        return found
+
+    oracle.namespace = overtaken  # type: ignore[method-assign]
+    with pytest.raises(StoreConflict):
+        await load(oracle, "m", archive)
+    assert (await oracle.counts("m"))["documents"] == 4
+
+
+async def test_an_export_to_a_full_disk_leaves_nothing(oracle: GraphStore, tmp_path: Path) -> None:
+    await fill(oracle, "n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        with pytest.raises(StoreUnavailable, match="cannot write"):
+            await export_archive(oracle, "n", tmp_path / "a.qrmem")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert names_in(tmp_path) == []
+
+
 # --- the promise ---------------------------------------------------------------------------------
 
 
 async def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
     """The file was written by the first qrmem that wrote archives, and is never written anew."""
-    async with qrmem.open(settings=Settings(memory=str(tmp_path / "m.db"))) as memory:
+    settings = Settings(memory=str(tmp_path / "m.db"), embedder="hash")
+    async with qrmem.open(settings=settings) as memory:
         done = await memory.load(Path(__file__).parent / "data" / "archive.v1.qrmem")
         assert (done.documents, done.segments, done.entities) == (4, 9, 8)
         status = await memory.status()

@@ -84,6 +84,12 @@ async def test_hipporag_results_become_a_memory_that_can_be_searched(memory: Mem
     assert (dict(status.states), status.problems) == ({"ok": 2}, ())
 
 
+async def test_a_passage_without_a_text_is_left_out_and_told(memory: Memory) -> None:
+    report = await _load(memory, "a.json", {"docs": [*DOCS, {"title": "x", "text": "  "}]})
+    assert report.documents == 2
+    assert report.left_out == ("record 3: it has no text",)
+
+
 async def test_the_same_file_again_changes_nothing(memory: Memory) -> None:
     await _load(memory, "a.json", {"docs": DOCS})
     before = await memory.status()

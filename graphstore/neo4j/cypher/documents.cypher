@@ -83,6 +83,11 @@ UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})
 RETURN coalesce(d.full, d.key), d.digest
 
+// :: has_any
+MATCH (d:Document)
+WHERE d.ns = $ns AND d.key IS NOT NULL
+RETURN 1 LIMIT 1
+
 // :: digests
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL

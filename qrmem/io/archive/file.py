@@ -7,6 +7,7 @@ import re
 import stat
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +53,8 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        with suppress(OSError):  # a full disk: what is still in the buffer cannot be written either
+            self._file.close()
         self._part.unlink(missing_ok=True)
 
     def write(self, kind: str, value: Any) -> None:

@@ -1,6 +1,7 @@
 """A namespace while the lines of an archive fill it."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.graphstore.checking import lost_import
@@ -37,13 +38,25 @@ class Filling:
         graph: what the archive says about it.
     """
 
-    def __init__(self, store: GraphStore, info: NamespaceInfo, listener: Listener) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        info: NamespaceInfo,
+        listener: Listener,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
+        """Begin to fill a namespace.
+
+        Args:
+            count: counts the tokens of segments anew.
+        """
         self.documents: list[str] = []
         self.segments = 0
         self.graph: Graph = Graph()
         self._store = store
         self._ns, self._info = info.name, info
         self._listener = listener
+        self._count = count
         self._document: DocumentLine | None = None
         self._lines: list[SegmentLine] = []
         self._states: dict[str, LedgerRow] = {}
@@ -96,6 +109,8 @@ class Filling:
             return
         document = Document(line.text, line.title, line.id, line.metadata, line.parts)
         segments = [_segment(line, index, each) for index, each in enumerate(self._lines)]
+        if self._count is not None:
+            segments = [replace(each, tokens=self._count(each.text)) for each in segments]
         await self._store.put_document(self._ns, document, segments)
         if line.summary:
             await self._store.set_summary(self._ns, line.id, line.summary)
@@ -112,6 +127,8 @@ class Filling:
             await self._flush("segment")
 
     async def _take_vector(self, line: VectorLine) -> None:
+        if not self._info.dimension:
+            return
         self._vectors.append((line.owner, decoded(line, self._info.dimension)))
         if len(self._vectors) >= _ROWS:
             await self._flush("relation" if self._has_graph else "segment")

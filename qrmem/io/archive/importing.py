@@ -17,6 +17,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.io.archive.file import Reader
 from qrmem.io.archive.filling import Filling
 from qrmem.io.archive.order import ordered
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Archived, Listener
 
 
@@ -25,14 +26,16 @@ async def import_archive(
     ns: str,
     path: str | os.PathLike[str],
     *,
-    accept: Callable[[NamespaceInfo], None],
+    accept: Callable[[NamespaceInfo], NamespaceInfo],
     listener: Listener,
 ) -> tuple[Archived, tuple[str, ...]]:
     """Make a namespace of an archive: all of it, or nothing.
 
     Args:
         ns: a namespace that is not there, or empty, or left behind by an import that was stopped.
-        accept: raises if a namespace made so is not wanted.
+        accept: says what the namespace is made with, given what the archive names: the archive's
+            word for an embedder or tokenizer is not reason enough to open it. Without the
+            embedder the vectors are left out; with another tokenizer the segments are counted anew.
 
     Returns:
         What was read, and the ids of the documents whose graph the archive does not have as the
@@ -46,7 +49,7 @@ async def import_archive(
     """
     reader = await asyncio.to_thread(_looked_through, path)
     head, token = reader.head, uuid.uuid4().hex
-    info = NamespaceInfo(
+    named = NamespaceInfo(
         name=ns,
         tokenizer=head.tokenizer,
         segment_tokens=head.segment_tokens,
@@ -54,10 +57,11 @@ async def import_archive(
         dimension=head.dimension,
         importing=token,
     )
-    accept(info)
+    info = accept(named)
+    count = BuiltinTokenizer().count if info.tokenizer != named.tokenizer else None
     try:
         await _claim(store, ns, info)
-        filling = Filling(store, info, listener)
+        filling = Filling(store, info, listener, count)
         for kind, value in ordered(reader):
             await filling.take(kind, value)
         await filling.end()
@@ -67,8 +71,8 @@ async def import_archive(
         with suppress(QrmemError):
             await _abandon(store, ns, token)
         raise
-    graph, count = filling.graph, len(filling.documents)
-    done = Archived(str(path), count, filling.segments, graph.size, reader.end.sha256)
+    graph, documents = filling.graph, len(filling.documents)
+    done = Archived(str(path), documents, filling.segments, graph.size, reader.end.sha256)
     return done, tuple(graph.stale)
 
 
@@ -86,7 +90,7 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
     if there is not None:
         if not there.importing:
             await _require_empty(store, ns)
-        await store.delete_namespace(ns)
+        await store.delete_namespace(ns, importing=there.importing)
     made = await store.create_namespace(ns, info)
     if made.importing != info.importing:
         raise lost_import(ns)
@@ -104,6 +108,4 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
 
 async def _abandon(store: GraphStore, ns: str, token: str) -> None:
     """Remove what was written, unless another import has the namespace by now."""
-    info = await store.namespace(ns)
-    if info is not None and info.importing == token:
-        await store.delete_namespace(ns)
+    await store.delete_namespace(ns, importing=token)

@@ -36,7 +36,9 @@ class Extraction:
 
     Attributes:
         malformed: records within passages that are no triple, or no name; a model wrote them.
+        left_out: passages without a text, by their place in the file.
     """
 
     passages: list[Passage] = field(default_factory=list)
     malformed: int = 0
+    left_out: list[str] = field(default_factory=list)

@@ -77,6 +77,7 @@ async def import_openie(deps: Deps, path: str | PathLike[str]) -> ExtractionRepo
         absent_entities=work.sums.absent_entities,
         absent_triples=work.sums.absent_triples,
         malformed=extraction.malformed,
+        left_out=tuple(extraction.left_out),
     )
 
 

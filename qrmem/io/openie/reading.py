@@ -43,7 +43,8 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
         except _Wrong as exc:
             raise BadImport(f"{place}, {where}: {exc}; nothing was imported") from exc
     if not found.extraction.passages:
-        raise BadImport(f"{place} holds no passage and no triple")
+        why = f" ({found.extraction.left_out[0]})" if found.extraction.left_out else ""
+        raise BadImport(f"{place} holds no passage and no triple{why}")
     return found.extraction
 
 
@@ -151,7 +152,10 @@ class _Collected:
         """Take a passage as HippoRAG keeps it: `title` and `text`, else the whole in `passage`."""
         text = item.get("text", item.get("passage"))
         title, id_ = item.get("title") or "", item.get("idx", item.get("id"))
-        if not isinstance(text, str) or not text.strip() or not isinstance(title, str):
+        if isinstance(text, str) and not text.strip():
+            self.extraction.left_out.append(f"{where}: it has no text")
+            return
+        if not isinstance(text, str) or not isinstance(title, str):
             raise _Wrong("it is no passage: it has no text" if text is None else "it has no text")
         if id_ is not None and _word(id_) is None:
             raise _Wrong("its id is no text")
