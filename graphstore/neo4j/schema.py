@@ -37,7 +37,7 @@ LABELS = (
 )
 """Labels of everything that belongs to a namespace; the namespace's own node first."""
 
-VIEW_LABELS = ("Question", "Relation", "Name", "Entity")
+VIEW_LABELS = ("Question", "Relation", "Stale", "Block", "Name", "Entity")
 """Labels of what follows from the facts."""
 
 STATEMENTS = (
