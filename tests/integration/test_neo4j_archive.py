@@ -16,7 +16,7 @@ pytestmark = pytest.mark.neo4j
 
 
 async def _load(store: GraphStore, path: Path) -> None:
-    await import_archive(store, "n", path, accept=lambda info: None, listener=lambda event: None)
+    await import_archive(store, "n", path, accept=lambda info: info, listener=lambda event: None)
 
 
 @pytest.mark.parametrize("runs", [False, True])
