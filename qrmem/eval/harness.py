@@ -83,7 +83,7 @@ class SharedModel(Meter):
 
 @dataclass(slots=True)
 class CallCounter:
-    """Sums the calls of one item up; a reply from the cache counts as paid (DESIGN, section 8)."""
+    """Sums the calls of one item up; a reply from the cache counts as paid."""
 
     listener: Listener
     stages: dict[str, StageUsage] = field(default_factory=dict)

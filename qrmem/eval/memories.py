@@ -37,8 +37,8 @@ class Build:
         reader: `local` (no chat model; what search and retrieval baselines stand on), `compact` or
             `paper`.
         question: shapes the graph (orientation `full`).
-        open_entity: ablation (Q24).
-        graph_update: ablation (Q24).
+        open_entity: ablation.
+        graph_update: ablation.
         words: of a fragment, as LongBench counts them; 0: segments as usual.
     """
 

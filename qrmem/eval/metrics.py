@@ -31,7 +31,7 @@ def cover_em(prediction: str, answers: Sequence[str]) -> float:
     """Return 1 if the prediction holds one of the answers as whole words, else 0.
 
     QRMeM's Table 1 must be this: its EM is above its F1 in half of the cells, which the strict one
-    cannot be (SPEC 1.3, item 1).
+    cannot be.
     """
     padded = f" {normalised(prediction)} "
     return float(any(f" {normalised(a)} " in padded for a in answers if normalised(a)))

@@ -58,8 +58,8 @@ class Preset:
             comma) and `scale` (`log`, or nothing); empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
         cases: `ours` and `theirs`, labels, where single cases are shown.
-        costs: what of an item's cost the table has: `calls`, `tokens_in`, `tokens_out`, and
-            `built_calls`, of everything that is built.
+        costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
+            `tokens_out`, and `built_calls`, of everything that is built.
         quoted: labels of the paper's systems that are not run here.
         by: what has a row of its own: `systems`, or `parts` too, where there are many.
     """
@@ -75,7 +75,7 @@ class Preset:
     labels: tuple[str, ...] = ()
     plot: Mapping[str, str] = field(default_factory=dict)
     cases: Mapping[str, str] = field(default_factory=dict)
-    costs: tuple[str, ...] = ("calls",)
+    costs: tuple[str, ...] = ("calls", "all_calls")
     quoted: tuple[str, ...] = ()
     by: Literal["systems", "parts"] = "systems"
     paper: Numbers = field(default_factory=dict)

@@ -16,10 +16,11 @@ class Arrangement:
     """How a text is put together.
 
     Attributes:
-        place: all supporting passages at the head, in the middle or at the tail; `apart`: one at
-            the head, the others `distance` passages further on: [S1; S_non; S2].
+        place: all supporting passages at the head, in the middle or at the tail; `apart`: the
+            first one begins the text, the others end it, and `distance` passages stand between:
+            [S1; S_non; S2], so that the text grows with the distance.
         distance: passages between; for `apart`.
-        fill: passages of the whole text at least; other questions' passages make it up.
+        fill: passages of the whole text at least, made up of other questions'; not for `apart`.
     """
 
     place: Place
@@ -69,15 +70,14 @@ def _ordered(
     rest = [document for id, document in own.items() if id not in item.gold]
     if not gold or (arrangement.place == "apart" and len(gold) < 2):
         return []
-    wanted = max(arrangement.fill - len(gold), arrangement.distance, len(rest))
+    is_apart = arrangement.place == "apart"
+    wanted = arrangement.distance if is_apart else arrangement.fill - len(gold)
     if wanted > len(rest):
         # Passages of the next questions of the file, so that the same text comes every time.
         rest += _more(others, {*own}, wanted - len(rest), start=max(own))
-    if arrangement.place == "apart":
+    if is_apart:
         between = rest[: arrangement.distance]
-        if len(between) < arrangement.distance:
-            return []
-        return [gold[0], *between, *gold[1:], *rest[arrangement.distance :]]
+        return [gold[0], *between, *gold[1:]] if len(between) == arrangement.distance else []
     at = {"head": 0, "middle": len(rest) // 2, "tail": len(rest)}[arrangement.place]
     return [*rest[:at], *gold, *rest[at:]]
 

@@ -10,7 +10,7 @@ from qrmem.eval.preset import Part, Preset, folder_of
 from qrmem.eval.records import Item, Row
 from qrmem.eval.report.plots import draw, panels
 from qrmem.eval.report.results import Result, Results, read_results
-from qrmem.eval.report.tables import Table, heading, number, percent, write_report
+from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
 from qrmem.eval.run_folder import REPORT
 from qrmem.graphstore import open_store
 
@@ -84,12 +84,16 @@ async def _texts(results: Results, memory: str, ids: Sequence[str]) -> dict[str,
 
 
 COSTS = {
-    "calls": "calls",
+    "calls": "calls, as the paper counts",
+    "all_calls": "calls in all",
     "tokens_in": "tokens read",
     "tokens_out": "tokens written",
     "built_calls": "calls of all building",
 }
-"""Columns that are costs: means of an item, and of building everything that a system needs."""
+"""Columns that are costs: means of an item, and of building everything that a system needs.
+
+A paper counts what its method asks; the step that shortens answers to score them is ours.
+"""
 
 
 def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
@@ -104,6 +108,7 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     table = _table(preset, found)
     (folder / f"{preset.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [f"# {preset.title}", "", _readings(preset), table.markdown()]
+    pieces += ["What ran:", "", *conditions(found[0][1].config), ""]
     if preset.plot and draw(folder / f"{preset.name}.png", *panels(preset, found)):
         pieces.append(f"![{preset.title}]({preset.name}.png)\n")
     if cases:
@@ -225,8 +230,10 @@ def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> st
         return ""
     if metric == "built_calls":
         return number(result.alone.calls)
+    if metric == "all_calls":
+        return number(result.online.calls)
     if metric in COSTS:
-        return number(getattr(result.online, metric))
+        return number(getattr(result.counted, metric))
     found = result.mean(metric, only)
     if found is None:
         return ""

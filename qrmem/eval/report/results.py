@@ -53,7 +53,8 @@ class Result:
 
     Attributes:
         scores: metric to item id to score.
-        online: mean of one item.
+        online: mean of one item, everything that was asked for it.
+        counted: the same without the step that shortens answers, as the papers count calls.
         alone: building all memories that it used, as if it ran alone.
         share: its part of that, where others used the same memories.
         errors: item id to what went wrong; these are unscored.
@@ -65,6 +66,7 @@ class Result:
     scores: Mapping[str, Mapping[str, float]]
     statuses: Mapping[str, float]
     online: Spent
+    counted: Spent
     alone: Spent
     share: Spent
     errors: Mapping[str, str]
@@ -166,6 +168,7 @@ def _result(
         scores=dict(by_metric),
         statuses=abstention({id: (items[id], row) for id, row in rows.items()}),
         online=_mean_spent([_online(row, price) for row in done]),
+        counted=_mean_spent([_online(row, price, SHORTENING) for row in done]),
         alone=_sum([*own, *(built.get(key, Spent()) for key in memories)]),
         share=_sum([*own, *(_part(built.get(key, Spent()), users[key]) for key in memories)]),
         errors={id: row.error for id, row in rows.items() if row.error},
@@ -206,8 +209,13 @@ def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[st
     return found
 
 
-def _online(row: Row, price: Price | None) -> Spent:
-    return _spent(list(row.prediction.usage.online.values()), price, row.seconds)
+SHORTENING = "shorten"
+"""Stage of the calls that shorten an answer, which is our way of scoring and no paper's step."""
+
+
+def _online(row: Row, price: Price | None, without: str = "") -> Spent:
+    stages = [used for name, used in row.prediction.usage.online.items() if name != without]
+    return _spent(stages, price, row.seconds)
 
 
 def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:

@@ -139,10 +139,15 @@ def write_report(results: Results, against: str = "") -> Path:
         write_summary(results, against, folder)
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
-    pieces = [heading(results), *(table.markdown() for table in found)]
+    pieces = [
+        heading(results),
+        *conditions(results.config),
+        "",
+        *(table.markdown() for table in found),
+    ]
     shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
     if draw_bars(folder / "results.png", results, shown):
-        pieces.insert(2, f"![{shown}](results.png)\n")
+        pieces.insert(6, f"![{shown}](results.png)\n")
     text = "\n".join(pieces)
     path = folder / "report.md"
     path.write_text(text, encoding="utf-8")
@@ -181,6 +186,22 @@ def made_by(results: Results) -> list[str]:
     if missing:
         lines.append(f"- {missing} of {of} segments of its memories were not read, or not wholly")
     return lines
+
+
+def conditions(config: Mapping[str, Any]) -> list[str]:
+    """Return what else shaped the results: tagger, embedder, edge scorer, prompts, limits."""
+    settings, prompts = config["settings"], config["prompts"]
+    embedder = settings["embedder"]
+    edges = "BM25 over the question's maximum" if embedder == "none" else f"cosine by {embedder}"
+    versions = ", ".join(f"{name}.v{version}" for name, version in sorted(prompts.items()))
+    return [
+        f"- entity tagger: {settings['tagger']}; embedder: {embedder}; edges and segments scored "
+        f"by {edges}",
+        f"- tokenizer: {settings['tokenizer']}; segments of {settings['segment_tokens']} tokens; "
+        f"window {settings['window']}, of which {settings['reserve']} for a reply; "
+        f"{settings['questions']} questions a segment",
+        f"- prompts, in our own words: {versions or 'none, there is no chat model'}",
+    ]
 
 
 def _file(file: dict[str, object]) -> str:
@@ -240,9 +261,21 @@ def _differences(results: Results, against: str) -> Table:
 
 
 def _costs(results: Results) -> Table:
-    head = ["system", *_spent_names("item"), *_spent_names("built alone"), "share of building, s"]
+    head = [
+        "system",
+        "calls / item, as papers count",
+        *_spent_names("item"),
+        *_spent_names("built alone"),
+        "share of building, s",
+    ]
     rows = [
-        [name, *_spent(result.online), *_spent(result.alone), number(result.share.seconds)]
+        [
+            name,
+            number(result.counted.calls),
+            *_spent(result.online),
+            *_spent(result.alone),
+            number(result.share.seconds),
+        ]
         for name, result in results.systems.items()
     ]
     return Table(
@@ -252,7 +285,8 @@ def _costs(results: Results) -> Table:
         rows,
         [
             "A memory that several systems use is built once: `built alone` is what one of them "
-            "would have paid by itself. Replies from the cache count as paid."
+            "would have paid by itself. Replies from the cache count as paid. Papers do not count "
+            "the call that shortens an answer to score it."
         ],
     )
 

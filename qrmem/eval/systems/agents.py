@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.agents.baselines import memwalker, read_agent
+from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import CallCounter, Harness, passages
 from qrmem.eval.records import Context, Item, Prediction
@@ -24,7 +25,7 @@ _REFERENCE = re.compile(r"#(\d+)")
 @system("memwalker", "a tree of summaries, walked", "MemWalker")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemWalker:
-    """Walks a tree of summaries (B08); making the tree counts as construction."""
+    """Walks a tree of summaries; making the tree counts as construction."""
 
     leaf_tokens: int = memwalker.LEAF_TOKENS
 
@@ -64,7 +65,7 @@ class MemWalker:
 @system("read-agent-p", "gists, pages looked up at once", "ReadAgent", look_up="parallel", most=5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAgent:
-    """Remembers gists, looks pages up (B09); making the gists counts as construction.
+    """Remembers gists, looks pages up; making the gists counts as construction.
 
     Attributes:
         most: pages looked up at most.
@@ -114,7 +115,7 @@ _PIECE_TOKENS = 100
 @system("decom", "sub-questions first", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
-    """DECOM (B06): sub-questions answered one after the other over BM25's best, then the question.
+    """DECOM: sub-questions answered one after the other over BM25's best, then the question.
 
     Attributes:
         k: segments that each question reads.
@@ -133,24 +134,40 @@ class Decomposed:
         steps: list[Step] = []
         async with harness.memory(context) as memory:
             read: dict[str, None] = {}
+            scores: dict[str, float] = {}
             for part in parts:
                 asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
-                ids = await ranking(memory, asked, "bm25", self.k)
+                scored = await ranking(memory, asked, "bm25", self.k)
+                scores |= scored
+                ids = list(scored)
                 read.update(dict.fromkeys(ids))
                 segments = list(await memory.store.segments(memory.ns, ids))
                 sub = Item(item.id, asked, (), item.context)
                 said = await answer_from(
-                    harness, sub, passages(memory, segments), run=run, calls=calls, steps=steps
+                    harness,
+                    sub,
+                    passages(memory, segments),
+                    run=run,
+                    calls=calls,
+                    steps=steps,
+                    scores=scored,
                 )
                 answers.append(said.text)
                 steps = [*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}")]
             own = await ranking(memory, item.question, "bm25", self.k)
+            scores |= own
             ids = list(dict.fromkeys([*own, *read]))
             found = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
             noted = replace(item, question=_noted(item.question, parts, answers))
             chosen = in_document_order([found[id] for id in ids[: 2 * self.k]])
             final = await answer_from(
-                harness, noted, passages(memory, chosen), run=run, calls=calls, steps=steps
+                harness,
+                noted,
+                passages(memory, chosen),
+                run=run,
+                calls=calls,
+                steps=steps,
+                scores=scores,
             )
             ranked = tuple(dict.fromkeys(found[id].document_id for id in ids))
             return replace(final, ranked=ranked, segments=tuple(ids), memory=memory.key)
@@ -161,7 +178,7 @@ async def _parts(run: Run, item: Item, harness: Harness) -> list[str]:
     try:
         called = await caller_of(run, harness).call(
             catalogue.DECOMPOSE,
-            lambda kept: catalogue.AskedForInputs(question=f"Question: {item.question}"),
+            lambda kept: catalogue.AskedForInputs(question=shown(item.question, item.choices)),
             window=harness.settings.window,
             reply=256,
         )

@@ -1,7 +1,7 @@
 """Unfinished code continued from its repository."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -66,14 +66,14 @@ class Completed:
             raise UsageError("it continues code: it runs on RepoEval alone")
         calls = CallCounter(harness.listener)
         if not self.rounds:
-            return await _completed(item, (), harness, calls, Prediction())
+            return await _completed(item, (), harness, calls, Prediction(), {})
         async with harness.memory(as_code(context), Build()) as memory:
             hidden = await _hidden(memory, item)
             found = Prediction(memory=memory.key)
             tries: list[Prediction] = []
             for _ in range(self.rounds):
                 asked = self._query(item, context, found.text)
-                ranked = await self._ranked(memory, asked, hidden)
+                ranked, scores = await self._ranked(memory, asked, hidden)
                 found = replace(
                     found,
                     ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
@@ -81,7 +81,7 @@ class Completed:
                 )
                 if harness.retrieve:
                     return found
-                found = await _completed(item, ranked[: self.top], harness, calls, found)
+                found = await _completed(item, ranked[: self.top], harness, calls, found, scores)
                 tries.append(found)
             return self._picked(tries, item)
 
@@ -105,7 +105,7 @@ class Completed:
 
     async def _ranked(
         self, memory: OpenMemory, asked: str, hidden: frozenset[str]
-    ) -> list[Segment]:
+    ) -> tuple[list[Segment], Mapping[str, float]]:
         settings = FragmentSettings(
             relation="code" if self.alpha else "structure",
             alpha=self.alpha,
@@ -113,9 +113,9 @@ class Completed:
             pieces="builtin" if self.pieces == "builtin" else f"tiktoken:{self.pieces}",
         )
         assessed = await memory.fragments.assess(asked, settings=settings, hidden=hidden)
-        best = list(assessed.best(DEPTH)) if assessed else []
-        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, best)}
-        return [found[id] for id in best]
+        best = assessed.best(DEPTH) if assessed else {}
+        found = {s.id: s for s in await memory.store.segments(memory.ns, list(best))}
+        return [found[id] for id in best], best
 
 
 def as_code(context: Context) -> Context:
@@ -141,7 +141,12 @@ def _last_line(segment: Segment) -> int:
 
 
 async def _completed(
-    item: Item, ranked: Sequence[Segment], harness: Harness, calls: CallCounter, found: Prediction
+    item: Item,
+    ranked: Sequence[Segment],
+    harness: Harness,
+    calls: CallCounter,
+    found: Prediction,
+    scores: Mapping[str, float],
 ) -> Prediction:
     """Ask the model to go on, the best fragment nearest to the code."""
     run = harness.reader(calls)
@@ -164,7 +169,7 @@ async def _completed(
     step = Step(
         n=len(found.steps) + 1,
         action="read",
-        read=tuple(ScoredSegment(s.id, 0.0, s.tokens) for s in shown),
+        read=tuple(ScoredSegment(s.id, scores[s.id], s.tokens) for s in shown),
         reason=called.value.code,
         tokens=called.tokens,
     )

@@ -1,4 +1,4 @@
-"""MemoChat (B12): the model writes notes on the conversation, and looks them up by itself."""
+"""MemoChat: the model writes notes on the conversation, and looks them up by itself."""
 
 import random
 import re

@@ -1,7 +1,7 @@
 """One reader for all: passages go into the window, the reasoner answers from them."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from qrmem.answering.citations import locate
@@ -48,6 +48,7 @@ async def answer_from(
     context: Context | None = None,
     window: int = 0,
     steps: Sequence[Step] = (),
+    scores: Mapping[str, float] | None = None,
 ) -> Prediction:
     """Answer an item from passages, given best first; those that do not fit are left out.
 
@@ -56,13 +57,15 @@ async def answer_from(
         context: where sentences are given, so that it is known which ones the answer quotes.
         window: instead of the run's own.
         steps: what happened before.
+        scores: of segments by id, where something ranked them; they are kept in the trail.
     """
     calls = calls or CallCounter(harness.listener)
     run = run or harness.reader(calls)
     asked = harness.asked(item, window)
     kept = fitting(run.reasoner, passages, run.reasoner.room(asked))
     verdict = await run.reasoner.judge(asked, kept, force=harness.is_forced(item))
-    step = read_step(kept, [p for p in passages if p not in kept], len(steps) + 1, verdict.tokens)
+    dropped = [passage for passage in passages if passage not in kept]
+    step = read_step(kept, dropped, len(steps) + 1, verdict.tokens, scores or {})
     status: Status = verdict.status if verdict.is_answerable else "unanswerable"
     return Prediction(
         text=verdict.answer,
@@ -87,12 +90,24 @@ def fitting(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[
     return kept
 
 
-def read_step(kept: Sequence[Passage], dropped: Sequence[Passage], n: int, tokens: int) -> Step:
-    """Return what a trail keeps of one reading."""
+def read_step(
+    kept: Sequence[Passage],
+    dropped: Sequence[Passage],
+    n: int,
+    tokens: int,
+    scores: Mapping[str, float] | None = None,
+) -> Step:
+    """Return what a trail keeps of one reading; what nothing ranked has the score 0."""
+    of = scores or {}
+
+    def scored(passage: Passage) -> ScoredSegment:
+        segment = passage.segment
+        return ScoredSegment(segment.id, of.get(segment.id, 0.0), segment.tokens)
+
     return Step(
         n=n,
         action="read",
-        read=tuple(ScoredSegment(p.segment.id, 0.0, p.segment.tokens) for p in kept),
-        dropped=tuple(ScoredSegment(p.segment.id, 0.0, p.segment.tokens) for p in dropped),
+        read=tuple(map(scored, kept)),
+        dropped=tuple(map(scored, dropped)),
         tokens=tokens,
     )

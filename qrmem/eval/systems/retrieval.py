@@ -1,8 +1,8 @@
 """Search, and the retrieval baselines: BM25, dense, DOS-RAG, fragments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from qrmem.eval.harness import CallCounter, Harness, passages
 from qrmem.eval.memories import Build, OpenMemory
@@ -13,10 +13,6 @@ from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.text.longbench import words
 from qrmem.types import Segment
-
-if TYPE_CHECKING:
-    pass
-
 
 DEPTH = 50
 """Segments of a ranking that are kept for the retrieval metrics."""
@@ -60,7 +56,7 @@ class Retrieved:
         """Answer one item."""
         reader = self.memory if harness.model else "local"
         async with harness.memory(context, Build(reader=reader)) as memory:
-            ranked = await self._ranked(memory, _query(item))
+            ranked, scores = await self._ranked(memory, _query(item))
             found = Prediction(
                 ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
                 segments=tuple(segment.id for segment in ranked),
@@ -68,7 +64,7 @@ class Retrieved:
             )
             if harness.retrieve:
                 return found
-            read = await self._answered(item, context, harness, memory, ranked)
+            read = await self._answered(item, context, harness, memory, ranked, scores)
             return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
     async def _answered(
@@ -78,29 +74,32 @@ class Retrieved:
         harness: Harness,
         memory: OpenMemory,
         ranked: Sequence[Segment],
+        scores: Mapping[str, float],
     ) -> Prediction:
         chosen = list(ranked[: self.k] if self.k else ranked)
         if self.order == "document":
             chosen = in_document_order(within_window(chosen, item, harness, memory))
-        return await answer_from(harness, item, passages(memory, chosen), context=context)
+        return await answer_from(
+            harness, item, passages(memory, chosen), context=context, scores=scores
+        )
 
-    async def _ranked(self, memory: OpenMemory, question: str) -> list[Segment]:
+    async def _ranked(
+        self, memory: OpenMemory, question: str
+    ) -> tuple[list[Segment], Mapping[str, float]]:
         if self.ranker == "search":
             hits = await memory.searcher.search(question, k=DEPTH)
-            ids = [hit.segment_id for hit in hits]
+            scores = {hit.segment_id: hit.score for hit in hits}
         else:
-            ids = await ranking(memory, question, self.ranker, DEPTH)
-        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, ids)}
-        return [found[id] for id in ids]
+            scores = await ranking(memory, question, self.ranker, DEPTH)
+        found = {s.id: s for s in await memory.store.segments(memory.ns, list(scores))}
+        return [found[id] for id in scores], scores
 
 
 async def ranking(
     memory: OpenMemory, question: str, ranker: Literal["bm25", "dense"], k: int
-) -> list[str]:
-    """Return the ids of the k best segments by BM25 or cosine alone, best first."""
-    return list(
-        await memory.searcher.ranking(question, "bm25" if ranker == "bm25" else "cosine", k)
-    )
+) -> dict[str, float]:
+    """Return the k best segments by BM25 or cosine alone, with their scores, best first."""
+    return await memory.searcher.ranking(question, "bm25" if ranker == "bm25" else "cosine", k)
 
 
 def _query(item: Item) -> str:
@@ -156,7 +155,8 @@ class Fragmented:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         async with harness.memory(context, Build(words=self.size)) as memory:
-            ranked = await self._ranked(memory, "\n".join((item.question, *item.choices)))
+            question = "\n".join((item.question, *item.choices))
+            ranked, scores = await self._ranked(memory, question)
             found = Prediction(
                 ranked=tuple(dict.fromkeys(s.document_id for s in ranked[:DEPTH])),
                 segments=tuple(segment.id for segment in ranked[:DEPTH]),
@@ -166,16 +166,18 @@ class Fragmented:
                 return found
             chosen = within_window(self._chosen(ranked), item, harness, memory)
             in_order = passages(memory, in_document_order(chosen))
-            read = await answer_from(harness, item, in_order, context=context)
+            read = await answer_from(harness, item, in_order, context=context, scores=scores)
             return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
-    async def _ranked(self, memory: OpenMemory, question: str) -> list[Segment]:
+    async def _ranked(
+        self, memory: OpenMemory, question: str
+    ) -> tuple[list[Segment], Mapping[str, float]]:
         assessed = await memory.fragments.assess(question, settings=self._settings())
         if assessed is None:
-            return []
-        best = list(assessed.best(assessed.fragments.size))
-        found = {segment.id: segment for segment in await memory.store.segments(memory.ns, best)}
-        return [found[id] for id in best]
+            return [], {}
+        best = assessed.best(assessed.fragments.size)
+        found = {s.id: s for s in await memory.store.segments(memory.ns, list(best))}
+        return [found[id] for id in best], best
 
     def _settings(self) -> FragmentSettings:
         return FragmentSettings(

@@ -23,7 +23,10 @@ class Strategy:
         memory: how the memory is built: `compact` or `paper`; `local` reads without the model.
         orientation: `local` reads the nearest segments again with the question; `full` builds a
             memory for each question, as the paper does.
-        open_entity: ablation (Q24), as the three that follow.
+        max_trials: readings at most, before an answer is forced or refused.
+        updates: trials as QRMeM's Figure 4 counts them: updates of the entities E, of which each
+            leads to a reading after the first; 0: `max_trials` counts.
+        open_entity: an ablation, as the three that follow.
     """
 
     strategy: str
@@ -31,6 +34,7 @@ class Strategy:
     orientation: Orientation = "none"
     start: Literal["search", "entities"] = "search"
     max_trials: int = 5
+    updates: int = 0
     open_entity: bool = True
     graph_update: bool = True
     reflection: bool = True
@@ -64,7 +68,7 @@ class Strategy:
             documents=None,
             orientation="local" if self.orientation == "local" else "none",
             share_orientation=False,
-            max_trials=self.max_trials,
+            max_trials=self.updates + 1 if self.updates else self.max_trials,
             start=self.start,
             on_exhausted="force" if harness.is_forced(item) else "abstain",
             reflection=self.reflection,

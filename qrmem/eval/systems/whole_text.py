@@ -2,17 +2,22 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from typing import Any, Literal
 
+from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, read_step
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
+from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.text.sentences import sentences
 from qrmem.types import Passage, Reasoner, Segment, StageUsage, Step, Usage, Verdict
 
 Keep = Literal["left", "right", "middle"]
@@ -185,7 +190,11 @@ def _vote(verdict: Verdict) -> str | int:
 @system("summary", "a summary in place of the text", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Reads summaries in place of the text; making them counts as construction."""
+    """Reads summaries in place of the text; making them counts as construction.
+
+    The text is summarised piece by piece, and the summaries again, until they fit the window.
+    Without a chat model each document's most telling sentences stand for it.
+    """
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
@@ -200,17 +209,81 @@ async def _summaries(
     context: Context, harness: Harness
 ) -> tuple[list[Passage], dict[str, StageUsage]]:
     calls = CallCounter(harness.listener)
-    reasoner = harness.reader(calls).reasoner
-    made = []
+    run = harness.reader(calls)
+    if run.meter is None:
+        texts = await _telling(context, harness, run.reasoner)
+    else:
+        caller = Caller(run.meter, TokenBudget(harness.tools.counter), harness.listener)
+        room = run.reasoner.room(harness.asked(Item("", "", (), "")))
+        whole_text = [piece.segment.text for piece in harness.texts(context)]
+        pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
+        texts = await _reduced(pieces, caller, room)
+    made = [
+        Passage(f"S{n}", whole(f"{context.id} {n}", text, harness))
+        for n, text in enumerate(texts, 1)
+    ]
+    return made, dict(calls.stages)
+
+
+async def _telling(context: Context, harness: Harness, reasoner: Reasoner) -> list[str]:
     pieces = groupby(harness.texts(context), key=lambda piece: piece.segment.document_id)
-    for n, (document, found) in enumerate(pieces, 1):
+    made = []
+    for _, found in pieces:
         own = list(found)
         segments = [piece.segment for piece in own]
-        text = segments[0].text
-        if len(segments) > 1:
-            text = await reasoner.summarise(own[0].title, segments)
-        made.append(Passage(f"S{n}", whole(document, text, harness), own[0].title))
-    return made, dict(calls.stages)
+        is_short = len(segments) == 1
+        made.append(
+            segments[0].text if is_short else await reasoner.summarise(own[0].title, segments)
+        )
+    return made
+
+
+_OF_ROOM = 3 / 4
+"""How much of what may be read the summaries may take: the rest is left to the question."""
+
+
+async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]:
+    """Summarise a text's pieces, then the summaries, until they fit the room together."""
+    count, most = caller.budget.count, int(room * _OF_ROOM)
+    prompt: Prompt[Any, Any] = catalogue.SUMMARY
+    left = list(texts)
+    while True:
+        before = len(left)
+        left = [await _summary(group, prompt, caller, room) for group in _packed(left, most, count)]
+        if sum(map(count, left)) <= most or len(left) >= before:
+            return left
+        prompt = catalogue.SUMMARY_JOIN
+
+
+def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> list[list[str]]:
+    """Return neighbouring texts in groups that fit together; one that is too long stands alone."""
+    groups: list[list[str]] = [[]]
+    used = 0
+    for text in texts:
+        size = count(text)
+        if groups[-1] and used + size > most:
+            groups.append([])
+            used = 0
+        groups[-1].append(text)
+        used += size
+    return groups
+
+
+async def _summary(
+    texts: Sequence[str], prompt: "Prompt[Any, Any]", caller: Caller, room: int
+) -> str:
+    reply = max(64, room // 8)
+    try:
+        called = await caller.call(
+            prompt,
+            lambda kept: catalogue.TextInputs(text=fenced(" ".join(kept[0]))),
+            [texts],
+            window=room + reply,
+            reply=reply,
+        )
+    except ModelOutputError:
+        return caller.budget.cut(" ".join(texts), reply)
+    return " ".join(str(called.value.summary).split())
 
 
 def whole(document: str, text: str, harness: Harness) -> Segment:

@@ -1,0 +1,184 @@
+"""What carries a paper's name does what the paper does: played against the scripted server."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import answering
+from servers.openai_server import OpenAIServer, in_thread
+
+from qrmem.cli import main
+
+DATA = Path(__file__).parent / "data"
+Json = Any
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(server: OpenAIServer, name: str, data: Path, *words: str) -> int:
+    base = ["eval", "run", name, "--data", str(data), "--embedder", "none", "--quiet", "--out", "r"]
+    return main([*base, "--model", "gpt-4o-mini", "--base-url", server.url, *words])
+
+
+def asked(server: OpenAIServer, schema: str) -> list[str]:
+    """Return the user's messages of the requests with a schema of this name."""
+    bodies = [body for body in server.stats.bodies if _schema(body) == schema]
+    return [_said(body) for body in bodies]
+
+
+def _said(body: Mapping[str, Json]) -> str:
+    return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+def _schema(body: Mapping[str, Json]) -> str:
+    return str((body.get("response_format") or {}).get("json_schema", {}).get("name", ""))
+
+
+def rows(folder: str = "r") -> list[dict[str, Json]]:
+    return [json.loads(line) for line in (Path(folder) / "rows.jsonl").read_text().splitlines()]
+
+
+def reply(**fields: Json) -> str:
+    return json.dumps(fields)
+
+
+def test_the_supporting_passages_stay_at_both_ends_and_the_length_between_grows(
+    tmp_path: Path,
+) -> None:
+    """Figure 5 of QRMeM: [S1; S_non; S2]."""
+    items = json.loads((DATA / "hotpot.json").read_text(encoding="utf-8"))
+    for item in items:
+        item["context"] += [
+            [f"Year {n}", [f"Nothing was built in {n}."]] for n in range(1700, 1740)
+        ]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "hotpotqa.json").write_text(json.dumps(items), encoding="utf-8")
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "figure-5", data, "--sample", "1") == 1, "MuSiQue is not there"
+        prompts = [p for p in map(_said, server.stats.bodies) if "Passage 1:" in p]
+    gold = {title for item in items for title, _ in item["supporting_facts"]}
+    lengths = []
+    for prompt in prompts:
+        titles = re.findall(r"Passage \d+:\s+(.*?)\s*\n", prompt)
+        assert titles[0] in gold
+        assert titles[-1] in gold
+        assert not gold & set(titles[1:-1])
+        lengths.append(len(titles))
+    assert sorted(set(lengths)) == [2, 4, 6, 10, 18, 34]
+
+
+def test_trials_of_figure_4_are_updates_of_the_entities(tmp_path: Path) -> None:
+    """Figure 4 of QRMeM: its axis starts at one update, after which there is a second reading."""
+
+    def never(request: Mapping[str, Json]) -> str:
+        if "action" in answering.schema_of(request).get("properties", {}):
+            return reply(reasoning="not enough", action=-1, answer="", quotes=[])
+        return answering.answer(request)
+
+    names = ("Ada Holm", "Bo Lind", "Cay Moor", "Dag Rune", "Eve Sand", "Finn Toft", "Gro Ulv")
+    met = [f"{one} met {other} in the year of the flood. " for one, other in pairwise(names)]
+    corpus = [{"_id": f"d{n}", "text": text * 12} for n, text in enumerate(met)]
+    write(tmp_path, corpus, [{"_id": "q", "question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    counts = {}
+    with in_thread(OpenAIServer(answer=never)) as server:
+        words = ("reflection:start=entities:updates=1", "reflection:start=entities:updates=2")
+        assert run(server, "plain", tmp_path, "--system", ",".join(words), "--window", "1600") == 0
+        for row in rows():
+            steps = row["prediction"]["steps"]
+            counts[row["system"]] = sum(step["action"] == "read" for step in steps)
+            assert row["prediction"]["status"] == "forced"
+    assert counts == dict(zip(words, (2, 3), strict=True))
+
+
+def test_the_summary_baseline_reads_the_whole_text_and_reduces_it_to_the_window(
+    tmp_path: Path,
+) -> None:
+    """The summary baseline of QRMeM: map-reduce until the summaries fit the window."""
+    said = [f"In the year {n} the {n}th boat left Corrin." for n in range(1000, 1600)]
+    corpus = [{"_id": "d", "text": " ".join(said)}]
+    write(tmp_path, corpus, [{"question": "When?", "answers": ["x"]}])
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, "--system", "summary", "--window", "1200") == 0
+        mapped, joined = asked(server, "summary"), asked(server, "summary-join")
+    assert len(mapped) > 5
+    text = "\n".join(mapped)
+    assert all(sentence in text for sentence in said), "nothing is left out"
+    assert joined, "summaries that do not fit the window together are summarised again"
+
+
+def test_what_a_paper_counts_and_everything_stand_apart(tmp_path: Path) -> None:
+    """A call that shortens an answer is no call of the method."""
+
+    def wordy(request: Mapping[str, Json]) -> str:
+        if _schema(request) in {"judge", "answer"}:
+            said = "It was Ada Holm who founded it all in the end"
+            return reply(reasoning="so", action=-2, answer=said, quotes=[])
+        return answering.answer(request)
+
+    text = "Ada Holm founded the bell works of Corrin in the spring of 1832."
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": "Who?", "answers": ["Ada Holm"]}])
+    with in_thread(OpenAIServer(answer=wordy)) as server:
+        assert run(server, "plain", tmp_path, "--system", "bm25") == 0
+        assert len(asked(server, "short-answer")) == 1
+        assert server.stats.requests == 2
+    (found,) = csv.DictReader(Path("r/report/costs.csv").read_text().splitlines())
+    assert found["calls / item, as papers count"] == "1.00"
+    assert found["calls / item"] == "2.00"
+
+
+def test_decomposition_sees_the_options(tmp_path: Path) -> None:
+    text = "Ada Holm founded the bell works of Corrin in the spring of 1832."
+    question: dict[str, Json] = {"question": "Who founded it?", "answers": ["Ada Holm"]}
+    question["options"] = ["Bo Lind", "Ada Holm"]
+    write(tmp_path, [{"_id": "d", "text": text}], [question])
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, "--system", "decom") == 0
+        (prompt,) = asked(server, "decompose")
+    assert "(A) Bo Lind\n(B) Ada Holm" in prompt
+
+
+def test_the_trail_of_a_retriever_keeps_its_scores(tmp_path: Path) -> None:
+    texts = ("Ada Holm founded the bell works.", "The bell works stand in Corrin.", "A bell rang.")
+    corpus = [{"_id": f"d{n}", "text": text} for n, text in enumerate(texts)]
+    asked = [{"question": "Who founded the bell works?", "answers": ["Ada Holm"]}]
+    write(tmp_path, corpus, asked)
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, "--system", "bm25,search,fragment,decom") == 0
+    for row in rows():
+        read = [s["score"] for step in row["prediction"]["steps"] for s in step["read"]]
+        assert read, row["system"]
+        assert max(read) > 0, row["system"]
+        if row["system"] == "bm25":
+            assert read == sorted(read, reverse=True)
+            assert len(set(read)) == 3
+
+
+def test_a_presets_report_says_what_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "longbench").mkdir()
+    text = (DATA / "longbench_hotpotqa.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "longbench" / "hotpotqa.jsonl").write_text(text, encoding="utf-8")
+    with in_thread(OpenAIServer()) as server:
+        words = ("--system", "BM25 (top 1)", "--sample", "1")
+        assert run(server, "table-4", tmp_path, *words) == 1, "the other sets are not there"
+    told = capsys.readouterr().out
+    ran = told[told.index("What ran:") : told.index("## HotpotQA")]
+    for word in ("entity tagger: rules", "embedder: none", "scored by BM25", "tokenizer: builtin"):
+        assert word in ran
+    for word in ("window 4096", "512 for a reply", "judge.v", "short-answer.v"):
+        assert word in ran
+    assert "HotpotQA calls, as the paper counts" in told
+    assert "HotpotQA calls in all" in told
+
+
+def write(folder: Path, corpus: list[dict[str, str]], questions: list[dict[str, Json]]) -> None:
+    for name, records in (("corpus", corpus), ("questions", questions)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
