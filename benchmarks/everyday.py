@@ -19,6 +19,7 @@ import tempfile
 import time
 from bisect import bisect
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -161,7 +162,7 @@ async def _steps(where: str, writer: Writer, rounds: int) -> dict[str, float]:
         for n in range(rounds):
             for what, common in (("add", False), ("add of common names", True)):
                 document = {"id": f"{what} {stamp} {n}", "text": writer.passage(common=common)}
-                await timed(what, lambda document=document: memory.add(document))
+                await timed(what, partial(memory.add, document))
                 await timed("search after add", lambda: _asked(memory, writer))
             await timed("add_turn", lambda: memory.add_turn("user", writer.passage()))
         for _ in range(QUESTIONS):

@@ -10,7 +10,7 @@ from typing import Self
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
-from qrmem.graphstore.sqlite import words
+from qrmem.graphstore.sqlite import passages, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     execute_in,
@@ -255,13 +255,14 @@ def _put_facts(
     segments: Mapping[str, int],
     names: Mapping[str, int],
 ) -> None:
-    db.executemany(
-        "INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (segments[f.segment_id], f.n, names[f.head], names[f.tail], f.description, f.question)
-            for f in rows
-        ),
-    )
+    texts = passages.texts(db, {segments[row.segment_id] for row in rows})
+    lines = {segment: passages.on_one_line(text) for segment, text in texts.items()}
+    ready = []
+    for row in rows:
+        segment = segments[row.segment_id]
+        place = passages.place_of(row.description, lines[segment])
+        ready.append((segment, row.n, names[row.head], names[row.tail], *place, row.question))
+    db.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ready)
 
 
 def _put_questions(

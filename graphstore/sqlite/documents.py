@@ -9,7 +9,7 @@ from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.sqlite import changes, removal, words
+from qrmem.graphstore.sqlite import changes, passages, removal, words
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
     in_order,
@@ -130,11 +130,11 @@ def _put_segments(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[
         ((ns, doc, s.id, s.index, s.start, s.end, s.tokens, s.part) for s in segments),
     )
     numbers = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
-    db.executemany(
-        "INSERT INTO passage VALUES (?, ?) ON CONFLICT DO UPDATE SET text = excluded.text"
-        " WHERE text <> excluded.text",
-        ((numbers[s.id], s.text) for s in segments),
-    )
+    given = {numbers[s.id]: s.text for s in segments}
+    before = passages.texts(db, given)
+    passages.change_texts(db, {n: given[n] for n, text in before.items() if text != given[n]})
+    new = [(number, text) for number, text in given.items() if number not in before]
+    db.executemany("INSERT INTO passage VALUES (?, ?)", new)
 
 
 def document(db: sqlite3.Connection, ns: str, document_id: str) -> Document | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.sqlite import changes
+from qrmem.graphstore.sqlite import changes, passages
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
@@ -44,10 +44,15 @@ def record(
         "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
         ((numbers[r.segment_id], r.state, r.reason, r.reasoner) for r, _ in rows),
     )
+    made = [(numbers[c.segment_id], c) for _, c in rows if c]
+    texts = passages.texts(db, {segment for segment, _ in made})
     db.executemany(
         "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET body = excluded.body",
-        ((numbers[c.segment_id], c.kind, json.dumps(c.asked), dumps(c)) for _, c in rows if c),
+        (
+            (segment, c.kind, json.dumps(c.asked), passages.packed(dumps(c), texts[segment]))
+            for segment, c in made
+        ),
     )
     add_calls(db, number, calls)
 
@@ -67,11 +72,16 @@ def contributions(
 ) -> list[Contribution]:
     """Return some documents' contributions by segment, then kind, then `asked`."""
     sql = (
-        "SELECT s.document, s.idx, c.kind, c.body FROM segment s CROSS JOIN contribution c"
-        " ON c.segment = s.num WHERE s.document = ? ORDER BY s.idx"
+        "SELECT s.document, s.idx, c.kind, c.body, p.text FROM segment s"
+        " CROSS JOIN contribution c ON c.segment = s.num"
+        " CROSS JOIN passage p ON p.segment = s.num WHERE s.document = ? ORDER BY s.idx"
     )
     rows = rows_of_documents(db, ns, document_ids, sql)
-    found = [(row[:2], loads(row[3], Contribution)) for row in rows if row[2] in kinds]
+    found = [
+        (place, loads(passages.unpacked(body, text), Contribution))
+        for *place, kind, body, text in rows
+        if kind in kinds
+    ]
     return [
         made
         for _, passes in groupby(found, key=itemgetter(0))

@@ -46,7 +46,7 @@ MIGRATIONS: Sequence[str] = (
         reason TEXT NOT NULL, reasoner TEXT NOT NULL);
     CREATE TABLE contribution (
         num INTEGER PRIMARY KEY, segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE,
-        kind TEXT NOT NULL, asked TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (segment, kind, asked));
+        kind TEXT NOT NULL, asked TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (segment, kind, asked));
     CREATE TABLE decision (
         ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, first TEXT NOT NULL,
         second TEXT NOT NULL, same INTEGER NOT NULL, PRIMARY KEY (ns, first, second)) WITHOUT ROWID;
@@ -77,7 +77,8 @@ MIGRATIONS: Sequence[str] = (
     CREATE INDEX mention_name ON mention (name, segment);
     CREATE TABLE fact (
         segment INTEGER NOT NULL, n INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL,
-        description TEXT NOT NULL, question TEXT NOT NULL, PRIMARY KEY (segment, n)) WITHOUT ROWID;
+        start INTEGER NOT NULL, length INTEGER NOT NULL, description TEXT NOT NULL,
+        question TEXT NOT NULL, PRIMARY KEY (segment, n)) WITHOUT ROWID;
     CREATE INDEX fact_head ON fact (head);
     CREATE INDEX fact_tail ON fact (tail);
     CREATE TABLE question (

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from qrmem.graphstore.protocol import EntityCount, NameRow
+from qrmem.graphstore.sqlite import passages
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     in_order,
@@ -225,7 +226,7 @@ def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:
     pick(db, entity_numbers(db, namespace_number(db, ns), keys).values())
     rows = db.execute(
         """
-        SELECT he.key, te.key, f.description, s.id, f.question
+        SELECT he.key, te.key, f.start, f.length, f.description, s.id, f.question, s.num
         FROM (
             SELECT f.segment, f.n FROM picked CROSS JOIN name n ON n.entity = picked.num
             CROSS JOIN fact f INDEXED BY fact_head ON f.head = n.num
@@ -239,8 +240,13 @@ def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:
         CROSS JOIN segment s ON s.num = f.segment CROSS JOIN document d ON d.num = s.document
         ORDER BY d.id, s.idx, f.n
         """
-    )
-    return [Fact(*row) for row in rows]
+    ).fetchall()
+    texts = passages.texts(db, {row[-1] for row in rows})
+    lines = {segment: passages.on_one_line(text) for segment, text in texts.items()}
+    return [
+        Fact(head, tail, passages.told(place, lines[segment]), id_, question)
+        for head, tail, *place, id_, question, segment in rows
+    ]
 
 
 def questions(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str] | None) -> list[Question]:
