@@ -45,14 +45,14 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
         _say(_one_line(exc) + _hint(exc))
         return exc.exit_code
     except KeyboardInterrupt:
-        _say("interrupted; run the same command again to go on")
+        _say("interrupted; run the same command again to continue")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing left to say.
         _drop_output()
         return 0
     except MemoryError:
-        _say("out of memory; add fewer or smaller documents at once")
+        _say("out of memory; add fewer or smaller documents at a time")
         return 1
     except Exception as exc:
         if debug:

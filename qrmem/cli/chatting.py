@@ -1,4 +1,4 @@
-"""`qrmem chat`: conversations in, what belongs to a prompt out."""
+"""`qrmem chat`: keep conversations, and recall what a prompt needs of them."""
 
 import argparse
 import json
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.config import Settings
+from qrmem.cli.options import opened
 from qrmem.errors import BadDocument, UsageError
-from qrmem.memory import open
 from qrmem.types import Recalled, Turn
 
 _INDENT = " " * 4
@@ -18,42 +17,48 @@ _INDENT = " " * 4
 
 def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
     """Add the command and what it can do."""
-    chat = commands.add_parser("chat", help="keep conversations, recall what belongs to a prompt")
+    chat = commands.add_parser(
+        "chat", help="keep conversations, and recall what a prompt needs of them"
+    )
     actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add = actions.add_parser("add", parents=[common], help="keep the turns of a log")
+    add = actions.add_parser("add", parents=[common], help="keep the turns of a chat log")
     add.add_argument("source", metavar="FILE|-", help="one message a line, or a JSON list of them")
-    add.add_argument("--at", metavar="TIME", help="of messages without a time of their own")
+    add.add_argument("--at", metavar="TIME", help="time of messages that have none")
     say = actions.add_parser("say", parents=[common], help="keep one turn")
     say.add_argument("role", help="user, assistant, …")
     say.add_argument("text")
     say.add_argument("--at", metavar="TIME", help="default: now")
     say.add_argument("--speaker", default="", metavar="NAME")
-    recall = actions.add_parser("recall", parents=[common], help="what belongs to a prompt")
+    recall = actions.add_parser(
+        "recall", parents=[common], help="earlier turns that a prompt needs"
+    )
     recall.add_argument("prompt")
-    recall.add_argument("--tokens", type=int, default=2000, metavar="N", help="at most (2000)")
-    turns = actions.add_parser("turns", parents=[common], help="what was said, in order")
+    recall.add_argument(
+        "--tokens",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="token limit of what is recalled (2000)",
+    )
+    turns = actions.add_parser("turns", parents=[common], help="list what was said, in order")
     for action in (add, say, recall, turns):
-        action.add_argument("--session", metavar="S", help="the conversation it is part of")
+        action.add_argument("--session", metavar="S", help="name of the conversation")
 
 
 async def chat(arguments: argparse.Namespace) -> int:
-    """Do one of them; exit 1 if a line of a log was left out."""
+    """Run one action; exit 1 if a line of a log was left out."""
     return await _ACTIONS[arguments.action](arguments)
-
-
-def _open(arguments: argparse.Namespace, *, create: bool = False) -> Any:
-    names = ("memory", "namespace", "model", "base_url", "embedder")
-    chosen = {name: getattr(arguments, name, None) for name in names}
-    return open(settings=Settings.from_env(**chosen), create=create)
 
 
 async def _add(arguments: argparse.Namespace) -> int:
     found, broken = messages(arguments.source)
     session = arguments.session or ""
-    async with _open(arguments, create=True) as memory:
+    async with opened(arguments, create=True) as memory:
         added = await memory.add_messages(found, at=arguments.at, session=session, only_new=True)
     known = (
-        f"; {len(found) - len(added)} were there, or say nothing" if len(added) < len(found) else ""
+        f"; {len(found) - len(added)} were already there, or are empty"
+        if len(added) < len(found)
+        else ""
     )
     for reason in broken:
         output.note(f"left out: {reason}")
@@ -62,7 +67,7 @@ async def _add(arguments: argparse.Namespace) -> int:
 
 
 async def _say(arguments: argparse.Namespace) -> int:
-    async with _open(arguments, create=True) as memory:
+    async with opened(arguments, create=True) as memory:
         id = await memory.add_turn(
             arguments.role,
             arguments.text,
@@ -74,7 +79,7 @@ async def _say(arguments: argparse.Namespace) -> int:
 
 
 async def _recall(arguments: argparse.Namespace) -> int:
-    async with _open(arguments) as memory:
+    async with opened(arguments) as memory:
         found = await memory.recall(
             arguments.prompt, session=arguments.session or "", tokens=arguments.tokens
         )
@@ -82,7 +87,7 @@ async def _recall(arguments: argparse.Namespace) -> int:
 
 
 async def _turns(arguments: argparse.Namespace) -> int:
-    async with _open(arguments) as memory:
+    async with opened(arguments) as memory:
         found = await memory.turns(arguments.session)
     return _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
 

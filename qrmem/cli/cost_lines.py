@@ -7,14 +7,12 @@ from qrmem.planning.figures import Plan, Range, StagePlan
 from qrmem.types import UsageRow
 
 AGAIN = "run the same command again"
-AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would begin anew"
+AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the beginning"
 
 
 def go_on(again: str) -> str:
     """Say how to go on after a cap was reached."""
-    return (
-        f"what was paid for is kept: {again}, with a higher cap or with none, to go on from there"
-    )
+    return f"what was paid for is kept: to continue, {again} with a higher cap or none"
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""The words of the command line that have to do with calls and money."""
+"""Command line arguments about calls, money and model replies."""
 
 import argparse
 from collections.abc import Callable
@@ -7,12 +7,24 @@ from typing import Any
 
 def add_caps(parser: argparse.ArgumentParser) -> None:
     """Add the caps of one run."""
-    group = parser.add_argument_group("caps: the run stops before it exceeds one, exit 1")
-    group.add_argument("--max-calls", type=int, metavar="N", help="requests to servers")
-    group.add_argument("--max-tokens", type=int, metavar="N", help="prompts and replies together")
-    group.add_argument("--max-cost", type=float, metavar="M", help="money, as the prices have it")
-    group.add_argument("--max-seconds", type=float, metavar="S", help="wall time")
-    group.add_argument("--prices", metavar="FILE", help="prices over those that are known")
+    group = parser.add_argument_group("caps: the run stops before it exceeds one, with exit code 1")
+    group.add_argument("--max-calls", type=int, metavar="N", help="maximum number of requests")
+    group.add_argument(
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help="maximum number of tokens, prompts and replies together",
+    )
+    group.add_argument(
+        "--max-cost",
+        type=float,
+        metavar="M",
+        help="stop before the run costs more than this (in the currency of the price list)",
+    )
+    group.add_argument("--max-seconds", type=float, metavar="S", help="maximum run time")
+    group.add_argument(
+        "--prices", metavar="FILE", help="price list that overrides the built-in one"
+    )
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +34,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="stage_models",
         metavar="STAGE=M",
-        help="another model for a stage, for `reading` or for `answering` (repeatable)",
+        help="use another model for a stage, or for all of `reading` or `answering` (repeatable)",
     )
 
 
@@ -34,11 +46,15 @@ def add_tapes(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=False,
         dest="cache",
-        help="neither use replies that are kept, nor keep any",
+        help="neither use nor store cached model replies",
     )
     tape = group.add_mutually_exclusive_group()
-    tape.add_argument("--record", metavar="FILE", help="write all exchanges to a cassette")
-    tape.add_argument("--replay", metavar="FILE", help="answer out of a cassette; no network")
+    tape.add_argument(
+        "--record", metavar="FILE", help="record all model requests and replies to a file"
+    )
+    tape.add_argument(
+        "--replay", metavar="FILE", help="answer from a recorded file, without network"
+    )
 
 
 def add_cost_commands(
@@ -51,19 +67,23 @@ def add_cost_commands(
     Args:
         options: of the runs that can be planned.
     """
-    plan = commands.add_parser("plan", help="what an add or an ask would cost; makes no call")
+    plan = commands.add_parser(
+        "plan", help="estimate what an add or an ask would cost, without calling a model"
+    )
     runs = plan.add_subparsers(dest="run", required=True, metavar="add|ask")
     for name, add_options in options.items():
-        run = runs.add_parser(name, parents=[common], help=f"what `qrmem {name} …` would cost")
+        run = runs.add_parser(
+            name, parents=[common], help=f"estimate what `qrmem {name} …` would cost"
+        )
         add_options(run)
         add_models(run)
         add_caps(run)
-    usage = commands.add_parser("usage", parents=[common], help="what all runs cost")
+    usage = commands.add_parser("usage", parents=[common], help="show what all runs cost")
     usage.add_argument("--by", choices=("stage", "run", "day"), default="stage")
-    commands.add_parser("prune", parents=[common], help="forget the replies that are kept")
-    init = commands.add_parser("init", parents=[common], help="write a settings file to fill in")
+    commands.add_parser("prune", parents=[common], help="delete cached model replies")
+    init = commands.add_parser("init", parents=[common], help="write a settings file to edit")
     init.add_argument("path", nargs="?", default="qrmem.toml", metavar="PATH")
-    init.add_argument("--force", action="store_true", help="replace the file that is there")
+    init.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 __all__ = ["add_caps", "add_cost_commands", "add_models", "add_tapes"]

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.cli import cost_lines, output
+from qrmem.cli.options import ask_options, opened, settings_of, sources_of
 from qrmem.errors import NotFound, UsageError
+from qrmem.memory import open
 
 
 async def plan(arguments: Namespace) -> int:
     """Say what an `add` or an `ask` would use; no call is made and nothing is written."""
-    from qrmem.cli.commands import ask_options, settings_of, sources_of
-
     settings = settings_of(arguments)
     if arguments.run == "add":
         chosen: dict[str, Any] = {
@@ -19,6 +19,7 @@ async def plan(arguments: Namespace) -> int:
             "update": arguments.update,
             "rebuild": arguments.rebuild,
             "glob": arguments.glob,
+            "follow_links": arguments.follow_links,
             "question": arguments.question or "",
         }
     else:
@@ -31,8 +32,6 @@ async def plan(arguments: Namespace) -> int:
 
 async def _memory(settings: Any, *, may_be_new: bool) -> Any:
     """Open the memory; where there is none yet, an empty one that is never written."""
-    from qrmem.memory import open
-
     try:
         return await open(settings=settings, create=False)
     except NotFound:
@@ -43,10 +42,7 @@ async def _memory(settings: Any, *, may_be_new: bool) -> Any:
 
 async def usage(arguments: Namespace) -> int:
     """Sum up what all runs used."""
-    from qrmem.cli.commands import settings_of
-    from qrmem.memory import open
-
-    async with open(settings=settings_of(arguments), create=False) as memory:
+    async with opened(arguments) as memory:
         rows = await memory.usage(arguments.by)
     lines = cost_lines.usage_lines(rows, arguments.by)
     output.print_result(rows, lines, as_json=arguments.json)
@@ -54,13 +50,10 @@ async def usage(arguments: Namespace) -> int:
 
 
 async def prune(arguments: Namespace) -> int:
-    """Forget the replies that are kept."""
-    from qrmem.cli.commands import settings_of
-    from qrmem.memory import open
-
-    async with open(settings=settings_of(arguments), create=False) as memory:
+    """Delete cached model replies."""
+    async with opened(arguments) as memory:
         count = await memory.prune()
-    lines = [f"{count:,} kept replies forgotten; what was made of them stays"]
+    lines = [f"{count:,} cached replies deleted; what was extracted from them is kept"]
     output.print_result({"forgotten": count}, lines, as_json=arguments.json)
     return 0
 
@@ -69,7 +62,7 @@ async def init(arguments: Namespace) -> int:
     """Write a settings file in which every setting stands, commented out."""
     path = Path(arguments.path)
     _write(path, replace=arguments.force)
-    lines = [f"written {output.safe(str(path))}: take the # away where you want another value"]
+    lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
     output.print_result({"written": str(path)}, lines, as_json=arguments.json)
     return 0
 
@@ -82,7 +75,7 @@ def _write(path: Path, *, replace: bool) -> None:
             file.write(written())
         path.chmod(0o600)  # a key may be filled in
     except FileExistsError as exc:
-        raise UsageError(f"{path} is there already; --force replaces it") from exc
+        raise UsageError(f"{path} exists; --force replaces it") from exc
     except OSError as exc:
         raise UsageError(f"{path} cannot be written: {exc.strerror}") from exc
 

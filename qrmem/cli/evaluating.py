@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
+from qrmem.cli.options import settings_of
 from qrmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ async def _list(arguments: Namespace) -> int:
 
 async def _run_named(arguments: Namespace) -> int:
     """Run a task or a preset, then report; exit 1 if anything failed or was left out."""
-    from qrmem.cli.commands import settings_of
     from qrmem.eval.console import Progress
     from qrmem.eval.preset import preset_names
     from qrmem.eval.run_folder import RunFolder, runs_in
@@ -169,7 +169,6 @@ async def _plan(arguments: Namespace) -> int:
     """Say what a run would use; a preset's parts are told one by one."""
     from dataclasses import asdict
 
-    from qrmem.cli.commands import settings_of
     from qrmem.eval.planning import forecasts, plan_lines
     from qrmem.eval.preset import preset_named, preset_names, runs_of
     from qrmem.eval.running import prepared
@@ -232,7 +231,6 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
 
 async def _judge(arguments: Namespace) -> int:
     """Rate the answers of a run; exit 1 if some have no rating."""
-    from qrmem.cli.commands import settings_of
     from qrmem.errors import MissingError
     from qrmem.eval.console import Progress
     from qrmem.eval.judging import judge

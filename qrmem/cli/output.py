@@ -129,15 +129,15 @@ def report_lines(report: AddReport) -> list[str]:
     )
     changed = report.added or report.updated or report.resumed
     if not report.read and not changed and not report.problems:
-        lines = ["nothing is new: every document is in the memory, complete"]
+        lines = ["nothing is new: every document is already in the memory, complete"]
     if report.usage.calls:
         lines.append(f"cost:      {usage_line(report.usage)}")
     if report.passed_over:
         reasons = ", ".join(f"{count} {why}" for why, count in sorted(report.passed_over.items()))
-        lines.append(f"passed over: {reasons}")
+        lines.append(f"skipped:   {reasons}")
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
-        lines.append(f"without a whole syntax tree: {len(report.unparsed)} ({shown})")
+        lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
     return lines + problem_lines(report.problems)
 
 

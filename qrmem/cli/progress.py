@@ -1,13 +1,35 @@
-"""A progress bar on standard error, fed by the same events that streams and logs read."""
+"""What is seen on standard error while a command runs: progress, warnings, a reply as it comes."""
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from qrmem.cli.output import note
-from qrmem.cli.warnings import Warnings
-from qrmem.types import Event
+from qrmem.types import Event, Words
+
+PAUSE = 5.0
+"""Seconds between two lines about retries: a storm of refusals has hundreds."""
+
+
+class Warnings:
+    """Prints what a run warns of, as it happens."""
+
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet = quiet
+        self._clock = clock
+        self._told = float("-inf")
+
+    def __call__(self, event: Event) -> None:
+        """Take one event; never raises."""
+        if event.kind != "warning" or not event.data.get("message"):
+            return
+        if event.data.get("what") == "retry":
+            if self._clock() - self._told < PAUSE:
+                return
+            self._told = self._clock()
+        note(str(event.data["message"]), quiet=self._quiet)
 
 
 class Progress:
@@ -85,3 +107,41 @@ def _bar() -> Any:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+class Writing:
+    """Shows reasoning and answer as they are written, each on a line of its own."""
+
+    def __init__(self) -> None:
+        self._field = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def show(self, words: Words) -> None:
+        """Print a piece; a model's control characters do nothing to a terminal."""
+        if words.field != self._field:
+            self.end()
+            self._field = words.field
+            if words.field:
+                self._print(f"  {words.field}: ")
+        self._print("".join(c if c.isprintable() else " " for c in words.text))
+
+    def end(self) -> None:
+        """End the line, if one was begun."""
+        if self._field:
+            self._print("\n")
+        self._field = ""
+
+    @staticmethod
+    def _print(text: str) -> None:
+        if text:
+            print(text, end="", file=sys.stderr, flush=True)

@@ -6,49 +6,49 @@ from dataclasses import fields
 from qrmem.config import Secret, Settings
 
 _HEAD = """\
-# Settings of qrmem. This file is read from the working directory as qrmem.toml, else from
-# ~/.config/qrmem/qrmem.toml. An option of the command and a variable of the environment
-# (QRMEM_ and the name in capitals) beat it. What is commented out has the value that is shown.
+# Settings of qrmem, read from qrmem.toml in the working directory, else from
+# ~/.config/qrmem/qrmem.toml. Options of a command and environment variables (QRMEM_ and the name
+# in capitals) override it. Uncomment a line to change the default, which it shows.
 # Keys are better kept in the environment: OPENAI_API_KEY, QRMEM_EMBED_API_KEY, NEO4J_PASSWORD.
 """
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
     "The memory": {
         "memory": "a path, sqlite://PATH, neo4j://HOST, bolt://HOST or memory://",
-        "namespace": "one memory's name in a store",
+        "namespace": "the name of one memory in a store",
         "neo4j_user": "",
-        "neo4j_password": "better in the environment",
-        "neo4j_database": "none: the server's default",
+        "neo4j_password": "better set in the environment",
+        "neo4j_database": "empty: the server's default",
     },
-    "The chat model; without one, the local reasoner reads and answers": {
+    "The chat model; without one, built-in rules read the text": {
         "model": 'such as "gpt-5-mini", or what your own server calls it',
-        "base_url": 'of any OpenAI-compatible server, such as "http://localhost:8000/v1"',
-        "api_key": "better in the environment",
-        "concurrency": "chat calls in flight",
-        "timeout": "seconds for one whole reply",
-        "retries": "how often a call is sent again after a failure that may pass",
-        "requests_per_minute": "what the server allows; 0: its refusals say",
-        "tokens_per_minute": "the same, prompts and replies together",
+        "base_url": 'address of an OpenAI-compatible server: "http://localhost:8000/v1"',
+        "api_key": "better set in the environment",
+        "concurrency": "chat calls at the same time",
+        "timeout": "seconds to wait for a whole reply",
+        "retries": "how often a failed call is sent again",
+        "requests_per_minute": "limit of the server; 0: learned from its refusals",
+        "tokens_per_minute": "the same for tokens, prompts and replies together",
     },
     "Embeddings; they may come from another server": {
         "embedder": '"none", "local", "sentence-transformers:NAME" or "openai:NAME"',
-        "embed_base_url": "none: the server of the chat model",
-        "embed_api_key": "better in the environment",
+        "embed_base_url": "empty: the server of the chat model",
+        "embed_api_key": "better set in the environment",
     },
-    "What a run may use at most; 0 allows nothing": {
-        "max_calls": "requests to servers",
+    "Caps of one run; 0 allows nothing": {
+        "max_calls": "requests",
         "max_tokens": "prompts and replies together",
-        "max_cost": "money, as the prices have it",
-        "max_seconds": "wall time",
-        "prices": "a file of prices over those that are known",
+        "max_cost": "in the currency of the price list",
+        "max_seconds": "run time",
+        "prices": "price list that overrides the built-in one",
     },
     "Replies": {
-        "cache": "keep them in the memory and use them again",
-        "record": "write all exchanges to this cassette",
-        "replay": "answer out of this cassette, with no network",
+        "cache": "store model replies in the memory and use them again",
+        "record": "record all model requests and replies to this file",
+        "replay": "answer from this recorded file, without network",
     },
 }
-"""Setting to what is said of it; all others follow, with no more than their name."""
+"""Setting to its comment; all others follow without one."""
 
 _EXAMPLES: Mapping[str, str] = {
     "max_calls": "200",

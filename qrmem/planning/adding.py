@@ -26,6 +26,7 @@ async def plan_add(
     update: bool = False,
     rebuild: bool = False,
     question: str = "",
+    follow_links: bool = False,
 ) -> Plan:
     """Return what reading a source will use; nothing is written, and no server asked.
 
@@ -43,7 +44,7 @@ async def plan_add(
     tools = RehearsalTools(shadow, info, staged, chat)
     options = {"update": update, "rebuild": rebuild, "question": question}
     surveyor = Surveyor(stored, shadow, info.name, tools, **options)
-    report, parts = await surveyor.survey(source, glob)
+    report, parts = await surveyor.survey(source, glob, follow_links)
     shown = parts if sum(part.work for part in parts) <= SAMPLE else sampled(parts, SAMPLE)
     if shown is parts:
         await surveyor.read()

@@ -55,9 +55,11 @@ class Surveyor(Adder):
         self._copied: set[str] = set()
         self._batches: list[tuple[list[str], list[str]]] = []
 
-    async def survey(self, source: Source, glob: str | None) -> tuple[AddReport, list[Part]]:
+    async def survey(
+        self, source: Source, glob: str | None, follow_links: bool
+    ) -> tuple[AddReport, list[Part]]:
         """Return what is new, and the documents of which something is to be read."""
-        report = await self.add(source, glob)
+        report = await self.add(source, glob, follow_links=follow_links)
         found = [await self._part(name) for batch, _ in self._batches for name in batch]
         return report, [part for part in found if part.work]
 

@@ -16,7 +16,6 @@ from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.decoding import decode
 from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
-from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Part
 
@@ -105,6 +104,8 @@ def _read_text(
     decoded, encoding = decode(data, name)
     extra = {"encoding": encoding}
     if kind == "html" or (not kind and _HTML.match(decoded[:_HEADER].lstrip())):
+        from qrmem.text.html import read_html  # with lxml, which a search does without
+
         return *read_html(decoded), extra
     text = normalise(decoded)
     if kind == "markdown":

@@ -190,7 +190,7 @@ def test_ctrl_c_stops_at_once_and_the_same_command_goes_on(qrmem: Shell) -> None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert b"go on" in err
+    assert b"to continue" in err
     assert b"Traceback" not in err
     before = _done(qrmem)
     assert before > 0

@@ -37,7 +37,7 @@ def test_a_log_that_has_grown_adds_what_is_new(qrmem: Shell) -> None:
     qrmem.write("log.jsonl", lines(LOG[:3]))
     qrmem("chat", "add", "log.jsonl")
     qrmem.write("log.jsonl", lines(LOG[:5]))
-    assert qrmem("chat", "add", "log.jsonl").out.startswith("2 turns kept; 3 were there")
+    assert qrmem("chat", "add", "log.jsonl").out.startswith("2 turns kept; 3 were already there")
     assert qrmem("chat", "say", "user", "Bye.", "--speaker", "Bo").code == 0
     said = [line.split("] ", 1)[1] for line in qrmem("chat", "turns").out.splitlines()]
     assert said[2:] == [

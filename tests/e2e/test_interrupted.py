@@ -125,7 +125,7 @@ def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(qrmem: Shell, tokens: s
         assert "Traceback" not in ran.out
         if ran.code == 0:
             break
-    assert any(ran.code == 130 and "go on" in ran.out for ran in shown)
+    assert any(ran.code == 130 and "to continue" in ran.out for ran in shown)
     assert Terminal(qrmem, "add", "book.txt").end().code == 0
     assert "nothing is new" in qrmem("add", "book.txt").out
     mended = graph(qrmem)

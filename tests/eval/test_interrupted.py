@@ -69,7 +69,7 @@ def test_an_interrupted_run_goes_on_for_what_is_missing(
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
-    assert "run the same command again to go on" in told
+    assert "run the same command again to continue" in told
     before = results(tmp_path / "r")
     assert 5 <= len(before) < 12
     again = start(server, tmp_path / "r")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qrmem.cli.warnings import Warnings
+from qrmem.cli.progress import Warnings
 from qrmem.types import Event
 
 

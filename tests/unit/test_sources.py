@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import qrmem
-from qrmem.cli.parser import pairs
+from qrmem.cli.options import pairs
 from qrmem.errors import BadDocument
 from qrmem.sources import identified
 from qrmem.types import Document

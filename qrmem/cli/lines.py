@@ -1,18 +1,27 @@
-"""Lines for `show`, `status` and `list`."""
+"""Lines for `show`, `status`, `list`, `export` and `import`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.types import DocumentInfo, EntityView, MemoryStatus, Merge, Usage
+from qrmem.types import (
+    Archived,
+    DocumentInfo,
+    EntityView,
+    ExtractionReport,
+    MemoryStatus,
+    Merge,
+    Trail,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
 
 
 def status_lines(status: MemoryStatus) -> list[str]:
-    """Say how far the memory is, what it cost, what to look at."""
+    """Say how far reading has come, what it cost, what is wrong."""
     states = ", ".join(f"{n} {state}" for state, n in sorted(status.states.items()))
     lines = [
         f"memory:    {safe(status.location)}, namespace {safe(status.namespace)}",
@@ -63,15 +72,23 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
     return lines
 
 
+def trail_list(trails: Sequence[Trail]) -> list[str]:
+    """List recorded runs, one a line."""
+    return [
+        f"{trail.id}  {trail.created}  {trail.status:12}  {shortened(trail.question, 80)}"
+        for trail in trails
+    ] or ["no trail yet"]
+
+
 def merge_lines(merges: Sequence[Merge]) -> list[str]:
-    """Show which names count as one entity, and why."""
+    """Show which names are merged, and why."""
     lines = [
         f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  ({m.reason}"
         + (f" {m.score:.2f})" if m.reason == "similar" else ")")
         for m in merges
     ]
-    hint = "qrmem separate A B keeps two names apart, qrmem merge A B counts them as one"
-    return [*(lines or ["no names were merged"]), hint]
+    hint = "qrmem merge A B merges two names by hand, qrmem separate A B keeps them apart"
+    return [*(lines or ["no names are merged"]), hint]
 
 
 def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
@@ -79,7 +96,7 @@ def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
     from qrmem.graphstore.neo4j import browser_script
 
     return [
-        "// For Neo4j Browser: run the next two lines, one by one, then any of the queries.",
+        "// For Neo4j Browser: run the next two lines one by one, then any of the queries.",
         *browser_script(queries).split("\n"),
     ]
 
@@ -94,3 +111,29 @@ def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> 
             f"{info.characters:,} characters, {states}"
         )
     return lines
+
+
+def archived_lines(archived: Archived, what: str) -> list[str]:
+    """Say what is in an archive."""
+    return [
+        f"{what} {safe(archived.path)}: {archived.documents:,} documents,"
+        f" {archived.segments:,} segments, {archived.entities:,} entities",
+        f"checksum:  {archived.checksum}",
+    ]
+
+
+def extraction_lines(report: ExtractionReport) -> list[str]:
+    """Say what was taken over from extractions of another program."""
+    lines = [
+        f"documents: {report.documents:,} new, {report.attached:,} already there",
+        f"segments:  {report.segments:,} with new facts",
+        f"found:     {report.entities:,} names, {report.triples:,} triples",
+    ]
+    if report.absent_entities or report.absent_triples:
+        lines.append(
+            f"left out:  {report.absent_entities:,} names and {report.absent_triples:,} triples do"
+            " not occur in the text of their passage"
+        )
+    if report.malformed:
+        lines.append(f"left out:  {report.malformed:,} records are neither a triple nor a name")
+    return lines + [f"left out:  {what}" for what in report.left_out]

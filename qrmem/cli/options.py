@@ -1,0 +1,139 @@
+"""From the words of a command line to settings, an opened memory, sources and search options."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qrmem.config import Settings
+from qrmem.errors import UsageError
+from qrmem.memory import open
+from qrmem.types import Document, Listener
+
+if TYPE_CHECKING:
+    from qrmem.memory import Opening
+
+OPTIONS = (
+    "memory",
+    "namespace",
+    "model",
+    "base_url",
+    "embedder",
+    "mode",
+    "tokenizer",
+    "tagger",
+    "segment_tokens",
+    "concurrency",
+    "window",
+    "orientation",
+    "stage_models",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "max_seconds",
+    "prices",
+    "cache",
+    "record",
+    "replay",
+)
+"""Options that are settings of the same name."""
+
+
+def settings_of(arguments: Namespace) -> Settings:
+    """Return the settings of a command line: options beat environment beat file."""
+    chosen = {name: getattr(arguments, name, None) for name in OPTIONS}
+    if chosen["stage_models"]:
+        chosen["stage_models"] = ",".join(chosen["stage_models"])
+    return Settings.from_env(**chosen)
+
+
+def opened(
+    arguments: Namespace, *, create: bool = False, listener: Listener | None = None
+) -> "Opening":
+    """Return the memory of a command line, to be used in an `async with` block.
+
+    Args:
+        create: make the memory if there is none.
+    """
+    return open(settings=settings_of(arguments), create=create, listener=listener)
+
+
+def sources_of(arguments: Namespace) -> Any:
+    """Return what is to be added: paths, or one document with its id, title and metadata."""
+    from qrmem.text import files
+
+    named = arguments.id or arguments.title or arguments.meta
+    if named and len(arguments.sources) > 1:
+        raise UsageError("--id, --title and --meta describe a single document; give one FILE")
+    if arguments.sources.count("-") > 1:
+        raise UsageError("- means standard input, which can be read only once")
+    if len(arguments.sources) == 1 and arguments.sources[0] != "-" and not named:
+        return arguments.sources[0]
+    found = [_piped() if name == "-" else name for name in arguments.sources]
+    if not named:
+        return found
+    document = found[0] if isinstance(found[0], Document) else files.read(found[0])
+    return replace(
+        document,
+        id=arguments.id or document.id or _name_of(arguments.sources[0]),
+        title=arguments.title or document.title,
+        metadata={**document.metadata, **pairs(arguments.meta, "--meta")},
+    )
+
+
+def _name_of(source: str) -> str | None:
+    return None if source == "-" else Path(source).name
+
+
+def _piped() -> Document:
+    from qrmem.text import files
+
+    return files.from_bytes(sys.stdin.buffer.read(), "standard input")
+
+
+def ask_options(arguments: Namespace) -> dict[str, Any]:
+    """Return the options of a question."""
+    return {
+        "strategy": arguments.strategy,
+        "choices": arguments.choice,
+        "max_trials": arguments.trials if arguments.trials is not None else 5,
+        "start": arguments.start or "search",
+        "on_exhausted": "force" if arguments.force else "abstain",
+        **narrowed(arguments),
+    }
+
+
+def narrowed(arguments: Namespace) -> Mapping[str, Any]:
+    """Return which documents a question is asked of."""
+    return {"documents": arguments.document, "where": pairs(arguments.where, "--where") or None}
+
+
+def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """Turn `KEY=VALUE` words into metadata; numbers and true/false become such.
+
+    Raises:
+        UsageError: no `=` in one of them.
+    """
+    found: dict[str, Any] = {}
+    for value in values or ():
+        key, mark, text = value.partition("=")
+        if not mark or not key:
+            raise UsageError(f"{option} takes KEY=VALUE, not {value!r}")
+        found[key] = _scalar(text)
+    return found
+
+
+def _scalar(text: str) -> str | int | float | bool:
+    """Return a number only where it is written as one: `007`, `1_000` and `nan` are texts."""
+    if text in {"true", "false"}:
+        return text == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            number = kind(text)
+            if str(number) == text and abs(number) < inf:
+                return number
+    return text
