@@ -16,11 +16,8 @@ from pathlib import Path
 from benchmarks import multihop
 from benchmarks.search_memories import KeptEmbedder
 from qrmem.config import Settings
+from qrmem.eval import Corpus, RunOptions, RunSpec, read_results, run_task, write_report
 from qrmem.eval.console import Progress
-from qrmem.eval.records import Corpus
-from qrmem.eval.report.results import read_results
-from qrmem.eval.report.tables import write_report
-from qrmem.eval.running import RunOptions, RunSpec, run_task
 from tools.evaluation_tables import write_tables
 
 RANKING = ("search", "dense", "bm25", "fragment")

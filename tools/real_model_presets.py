@@ -28,8 +28,8 @@ from servers.relay import relaying
 from benchmarks import multihop
 from qrmem.cli import main as qrmem
 from qrmem.config import Settings
-from qrmem.eval.preset import Preset, folder_of, preset_named, preset_names
-from qrmem.eval.report.results import Results, read_results
+from qrmem.eval import Preset, Results, preset_named, preset_names, read_results
+from qrmem.eval.preset import folder_of
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.running import about
 from qrmem.graphstore import open_store

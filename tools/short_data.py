@@ -11,9 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from qrmem.eval import Corpus, load
 from qrmem.eval.datasets.quality import leval
-from qrmem.eval.datasets.reading import load
-from qrmem.eval.records import Corpus
 
 Json = Any
 

@@ -49,7 +49,7 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--sample", type=int, metavar="N", help="so many items, drawn by the seed")
     run.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (0)")
     run.add_argument("--skip", type=int, default=0, metavar="N", help="leave the first N items out")
-    run.add_argument("--window", type=int, metavar="L", help="tokens of one call (4096)")
+    run.add_argument("--window", type=int, metavar="L", help="tokens of one call (the model's own)")
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
     run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
     _add_options(run)

@@ -66,7 +66,7 @@ class RunOptions:
         embedder: the one that the settings name, such as one that keeps its vectors.
     """
 
-    listener: Listener
+    listener: Listener = silent
     concurrency: int = 1
     workers: int = 1
     caps: Caps = field(default_factory=Caps)

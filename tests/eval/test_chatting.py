@@ -13,11 +13,7 @@ from servers.openai_server import OpenAIServer, in_thread
 from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
-from qrmem.eval.judging import judge
-from qrmem.eval.records import Row
-from qrmem.eval.report.results import read_results
-from qrmem.eval.run_folder import RunFolder
-from qrmem.eval.running import RunOptions, RunSpec, run_task
+from qrmem.eval import Row, RunOptions, RunSpec, judge, read_results, run_task
 from qrmem.llm.token_budget import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
@@ -85,7 +81,7 @@ async def played(
     spec = RunSpec(task="mtbenchplus", data=session(Path("s.json"), turns), systems=(system,))
     settings = Settings(model="chatter", embedder="none", window=window)
     await run_task(spec, Path(out), settings, RunOptions(listener=silent, chat=chat))
-    (row,) = RunFolder(Path(out)).rows().values()
+    (row,) = read_results(Path(out)).rows.values()
     assert not row.error
     return row
 
@@ -224,7 +220,7 @@ async def test_other_questions_are_no_sessions() -> None:
     settings = Settings(model="chatter", embedder="none")
     ran = await run_task(spec, Path("r"), settings, RunOptions(listener=silent, chat=Chatter()))
     assert ran.failed == 2
-    for row in RunFolder(Path("r")).rows().values():
+    for row in read_results(Path("r")).rows.values():
         assert row.error == (
             "UsageError: it plays a conversation through: it runs on MTBench+ alone"
         )

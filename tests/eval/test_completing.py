@@ -9,9 +9,7 @@ from servers.openai_server import OpenAIServer, in_thread
 from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
-from qrmem.eval.report.results import read_results
-from qrmem.eval.run_folder import RunFolder
-from qrmem.eval.running import RunOptions, RunSpec, run_task
+from qrmem.eval import RunOptions, RunSpec, read_results, run_task
 from qrmem.types import ChatReply, ChatRequest
 
 DATA = Path(__file__).parent / "data"
@@ -45,7 +43,7 @@ def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:
         words = ("eval", "run", "repoeval-line", "--data", data, "--system", SYSTEMS)
         assert main([*words, "--out", "r", *model]) == 0
         asked = [body["messages"][-1]["content"] for body in server.stats.bodies]
-    rows = {row.system: row for row in RunFolder(Path("r")).rows().values()}
+    rows = {row.system: row for row in read_results(Path("r")).rows.values()}
     assert not any(row.error for row in rows.values())
     assert len(rows["repocoder"].prediction.steps) == 2
     assert rows["complete:rounds=0"].prediction.read == ()

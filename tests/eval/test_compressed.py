@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qrmem.cli import main
-from qrmem.eval.run_folder import RunFolder
+from qrmem.eval import read_results
 
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 PACKAGE = """
@@ -39,7 +39,7 @@ def test_what_the_package_leaves_is_read_within_the_window(
     monkeypatch.chdir(tmp_path)
     words = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--quiet"]
     assert main([*words, "--system", f"llmlingua-2:model={share}", "--out", "r"]) == 0
-    rows = RunFolder(Path("r")).rows().values()
+    rows = read_results(Path("r")).rows.values()
     assert [row.error for row in rows] == [""] * 3
     assert all(len(row.prediction.read) == 1 for row in rows)
     assert all(0 < row.prediction.steps[-1].tokens <= 4096 for row in rows)

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import load
-from qrmem.eval.records import Corpus, Dataset, Item
-from qrmem.eval.registry import DATASETS
+from qrmem.eval import DATASETS, Corpus, Dataset, Item, load
 
 DATA = Path(__file__).parent / "data"
 

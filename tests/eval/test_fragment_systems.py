@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from qrmem.cli import main
-from qrmem.eval.preset import preset_named
-from qrmem.eval.registry import parse
+from qrmem.eval import parse, preset_named, read_results
 from qrmem.eval.report.plots import Point, panels
-from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.systems.retrieval import Fragmented
 
 DATA = Path(__file__).parent / "data"
@@ -29,7 +27,7 @@ def run(what: str, data: Path | str, *words: str) -> int:
 
 
 def found(system: str) -> dict[str, tuple[str, ...]]:
-    rows = RunFolder(Path("r")).rows()
+    rows = read_results(Path("r")).rows
     return {item: row.prediction.segments for (name, item), row in rows.items() if name == system}
 
 
@@ -37,7 +35,7 @@ def test_stories_are_read_in_fragments_of_so_many_words() -> None:
     story = DATA / "longbench_narrativeqa_keyed.json"
     few, many = "fragment:size=8:words=16", "fragment:size=500"
     assert run("longbench-narrativeqa", story, "--system", f"{few},{many}") == 0
-    rows = RunFolder(Path("r")).rows()
+    rows = read_results(Path("r")).rows
     read = {name: len(row.prediction.read) for (name, _), row in rows.items()}
     assert read[few] in (1, 2)
     (pieces,), (whole,) = found(few).values(), found(many).values()
@@ -54,7 +52,7 @@ def test_without_alpha_the_ranking_is_that_of_the_scores_alone() -> None:
 
 def test_a_turn_is_found_for_the_turns_around_it() -> None:
     assert run("mtbenchplus", DATA / "mtbenchplus.json", "--system", "fragment-chat") == 0
-    rows = RunFolder(Path("r")).rows()
+    rows = read_results(Path("r")).rows
     ranked = {item: row.prediction.ranked for (_, item), row in rows.items()}
     sessions = json.loads((DATA / "mtbenchplus.json").read_text())
     assert set(ranked) == {session["id"] for session in sessions}

@@ -13,7 +13,7 @@ import pytest
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, in_thread
 
-from qrmem.eval.run_folder import RunFolder
+from qrmem.eval import read_results
 
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 SYSTEMS = "closed-book,keep-left,bm25,reflection"
@@ -57,7 +57,7 @@ def start(server: OpenAIServer, out: Path) -> "subprocess.Popen[str]":
 
 
 def results(out: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    return {key: (row.short, row.error) for key, row in RunFolder(out).rows().items()}
+    return {key: (row.short, row.error) for key, row in read_results(out).rows.items()}
 
 
 def test_an_interrupted_run_goes_on_for_what_is_missing(

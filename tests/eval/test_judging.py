@@ -11,9 +11,8 @@ from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.errors import CapReached, UsageError
-from qrmem.eval.judging import RATINGS, judge, ratings
-from qrmem.eval.report.results import read_results
-from qrmem.eval.running import RunOptions
+from qrmem.eval import RunOptions, judge, read_results
+from qrmem.eval.judging import RATINGS, ratings
 from qrmem.llm.budget import Caps
 from qrmem.types import ChatReply, ChatRequest
 

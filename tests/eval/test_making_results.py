@@ -14,12 +14,18 @@ from servers.relay import relaying
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
-from qrmem.eval.datasets.reading import data_file, load
-from qrmem.eval.preset import preset_named, preset_names
-from qrmem.eval.records import Corpus
-from qrmem.eval.registry import DATASETS
-from qrmem.eval.report.results import read_results
-from qrmem.eval.running import RunOptions, RunSpec, run_task
+from qrmem.eval import (
+    DATASETS,
+    Corpus,
+    RunOptions,
+    RunSpec,
+    load,
+    preset_named,
+    preset_names,
+    read_results,
+    run_task,
+)
+from qrmem.eval.datasets.reading import data_file
 from qrmem.llm.chat import Chat
 from qrmem.types import ChatRequest, Message
 from tools.short_data import write_data

@@ -8,12 +8,19 @@ import pytest
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.eval.datasets.arranging import Arrangement, arranged
-from qrmem.eval.datasets.reading import load
-from qrmem.eval.preset import folder_of, preset_named, preset_names
-from qrmem.eval.records import Corpus
-from qrmem.eval.registry import DATASETS, needs, parse
-from qrmem.eval.report.results import read_results
+from qrmem.eval import (
+    DATASETS,
+    Arrangement,
+    Corpus,
+    arranged,
+    load,
+    needs,
+    parse,
+    preset_named,
+    preset_names,
+    read_results,
+)
+from qrmem.eval.preset import folder_of
 
 DATA = Path(__file__).parent / "data"
 

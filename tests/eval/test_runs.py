@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from qrmem.cli import main
+from qrmem.eval import read_results
 from qrmem.eval.run_folder import RunFolder
 
 DATA = Path(__file__).parent / "data"
@@ -24,7 +25,7 @@ def run(*words: str, task: str = "hotpotqa", data: str = HOTPOT) -> int:
 
 
 def rows(folder: str) -> dict[tuple[str, str], tuple[str, tuple[str, ...], str]]:
-    found = RunFolder(Path(folder)).rows()
+    found = read_results(Path(folder)).rows
     return {key: (row.short, row.prediction.ranked, row.error) for key, row in found.items()}
 
 
@@ -87,12 +88,12 @@ def test_every_commit_that_made_results_of_a_run_is_kept() -> None:
     config["about"]["git"] = "0ldc0de"
     file.write_text(json.dumps(config))
     assert run("--system", "bm25", "--out", "r") == 0
-    assert RunFolder(Path("r")).config()["about"]["git"] == "0ldc0de", "nothing was made"
+    assert read_results(Path("r")).config["about"]["git"] == "0ldc0de", "nothing was made"
     for _ in range(2):
         kept.write_text("".join(kept.read_text().splitlines(keepends=True)[:2]))
         assert run("--system", "bm25", "--out", "r") == 0
         both = ", ".join(filter(None, ["0ldc0de", now]))
-        assert RunFolder(Path("r")).config()["about"]["git"] == both
+        assert read_results(Path("r")).config["about"]["git"] == both
     assert f"commit {both}" in Path("r/report/report.md").read_text()
 
 
@@ -194,7 +195,7 @@ def test_a_memory_that_a_question_shapes_is_that_questions_own() -> None:
     assert sorted(one["build"]["question"] for one in built)[0] == ""
     assert len({one["memory"] for one in built}) == len(built) == 4
     assert all(one["states"] == {"ok": 6} for one in built), "every segment is read"
-    found = RunFolder(Path("r")).rows()
+    found = read_results(Path("r")).rows
     assert len({row.prediction.memory for (name, _), row in found.items() if name == full}) == 3
 
 
@@ -211,7 +212,7 @@ def test_a_line_of_a_run_that_cannot_be_read_is_named(capsys: pytest.CaptureFixt
 
 def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "bm25", "--out", "r") == 0
-    first = RunFolder(Path("r")).rows()["bm25", "h1"].prediction.memory
+    first = read_results(Path("r")).rows["bm25", "h1"].prediction.memory
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
     assert "| search | h1 | UsageError: r/memories/" in capsys.readouterr().out
@@ -245,5 +246,5 @@ def test_a_folder_that_holds_something_else_is_left_alone(
 
 def test_where_only_rankings_are_wanted_nothing_is_answered() -> None:
     assert run("--system", "bm25,search,fragment", "--retrieve", "--out", "r") == 0
-    found = RunFolder(Path("r")).rows().values()
+    found = read_results(Path("r")).rows.values()
     assert all(row.prediction.ranked and row.prediction.is_ranking for row in found)

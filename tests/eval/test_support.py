@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from qrmem.eval.datasets.reading import load
-from qrmem.eval.records import Corpus
+from qrmem.eval import Corpus, load
 from qrmem.eval.systems.reading import cited_sentences
 from qrmem.types import Citation
 

@@ -12,8 +12,7 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.eval.registry import SYSTEMS, needs, parse
-from qrmem.eval.report.results import read_results
+from qrmem.eval import SYSTEMS, needs, parse, read_results
 
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")

@@ -96,6 +96,15 @@ class Results:
     made_by: Sequence[str] = ()
 
     @property
+    def rows(self) -> Mapping[tuple[str, str], Row]:
+        """Every result, by system and item."""
+        return {
+            (name, id): row
+            for name, result in self.systems.items()
+            for id, row in result.rows.items()
+        }
+
+    @property
     def metrics(self) -> list[str]:
         """The metrics that anything was scored by, the task's own first."""
         found = {name for result in self.systems.values() for name in result.scores}
