@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -182,7 +183,8 @@ def segments_with(
     """Return entity key to the ids of its segments, in order, unless there are more than `most`."""
     numbers = entity_numbers(db, namespace_number(db, ns), keys)
     if most is not None:
-        numbers = {key: num for key, num in numbers.items() if _spread(db, num, most) <= most}
+        spread = _spread(db, numbers.values(), most)
+        numbers = {key: num for key, num in numbers.items() if spread[num] <= most}
     pick(db, numbers.values())
     found: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     for num, segment in db.execute(f"SELECT picked.num, s.id {_OF_ENTITIES} ORDER BY d.id, s.idx"):
@@ -197,28 +199,28 @@ def shared_entities(
     numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
     ids = {num: id_ for id_, num in numbers.items()}
     pick(db, ids)
-    rows = db.execute(
-        "SELECT n.entity, e.key, group_concat(DISTINCT m.segment) FROM picked"
-        " CROSS JOIN mention m ON m.segment = picked.num CROSS JOIN name n ON n.num = m.name"
-        " CROSS JOIN entity e ON e.num = n.entity"
-        " GROUP BY n.entity HAVING count(DISTINCT m.segment) >= 2"
-    ).fetchall()
-    found: dict[str, tuple[Sequence[str], int]] = {}
-    for entity, key, among in rows:
-        spread = _spread(db, entity, most)
-        if spread <= most:
-            found[key] = [ids[int(num)] for num in among.split(",")], spread
-    return found
+    among: defaultdict[int, set[int]] = defaultdict(set)
+    for segment, entity in db.execute(
+        "SELECT m.segment, n.entity FROM picked CROSS JOIN mention m ON m.segment = picked.num"
+        " CROSS JOIN name n ON n.num = m.name"
+    ):
+        among[entity].add(segment)
+    shared = [entity for entity, segments in among.items() if 2 <= len(segments) <= most]
+    spread = _spread(db, shared, most)
+    rare = [entity for entity in shared if spread[entity] <= most]
+    keys = dict(rows_in(db, "SELECT num, key FROM entity WHERE num IN ({})", rare))
+    return {key: ([ids[n] for n in among[num]], spread[num]) for num, key in keys.items()}
 
 
-def _spread(db: sqlite3.Connection, entity: int, most: int) -> int:
-    """Return in how many segments an entity stands; no more than `most` and one are counted."""
+def _spread(db: sqlite3.Connection, entities: Iterable[int], most: int) -> dict[int, int]:
+    """Return in how many segments entities stand; no more than `most` and one are counted."""
+    pick(db, entities)
     rows = db.execute(
-        "SELECT DISTINCT m.segment FROM name n CROSS JOIN mention m ON m.name = n.num"
-        " WHERE n.entity = ? LIMIT ?",
-        (entity, most + 1),
+        "SELECT num, (SELECT count(*) FROM (SELECT DISTINCT m.segment FROM name n"
+        " CROSS JOIN mention m ON m.name = n.num WHERE n.entity = picked.num LIMIT ?)) FROM picked",
+        (most + 1,),
     )
-    return len(rows.fetchall())
+    return dict(rows.fetchall())
 
 
 def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:

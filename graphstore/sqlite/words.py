@@ -136,9 +136,16 @@ def vocabulary(db: sqlite3.Connection, ns: str, wanted: Sequence[str]) -> Vocabu
 
 
 def _frequencies(db: sqlite3.Connection, ns: int, wanted: Iterable[str]) -> dict[str, int]:
-    sql = f"SELECT doc FROM vocabulary_{ns} WHERE term = ?"
-    rows = ((term, db.execute(sql, (term,)).fetchone()) for term in dict.fromkeys(wanted))
-    return {term: row[0] for term, row in rows if row}
+    sql = (
+        f"SELECT w.value, v.doc FROM json_each(?) w CROSS JOIN vocabulary_{ns} v"
+        " ON v.term = w.value"
+    )
+    return dict(db.execute(sql, (_listed(wanted),)))
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """Return texts as one value: a statement for each would cost more than what it looks up."""
+    return json.dumps(list(dict.fromkeys(texts)))
 
 
 def matching(
@@ -237,7 +244,7 @@ def titled(
     number = _with_words(db, ns)
     firsts: dict[int, list[str]] = {}
     found = {}
-    for name in dict.fromkeys(names) if number else ():
+    for name in _known_titles(db, number, names) if number else ():
         rows = db.execute(
             "SELECT d.num, d.id, t.sure FROM title_form t CROSS JOIN document d ON d.num ="
             " t.document WHERE t.ns = ? AND t.form = ? LIMIT ?",
@@ -252,6 +259,15 @@ def titled(
         if meant:
             found[name] = sorted(meant, key=lambda one: (-one.sure, one.document_id))
     return found
+
+
+def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list[str]:
+    """Return the names that some document goes by."""
+    sql = (
+        "SELECT value FROM json_each(?) WHERE EXISTS"
+        " (SELECT 1 FROM title_form WHERE ns = ? AND form = value)"
+    )
+    return [name for (name,) in db.execute(sql, (_listed(names), ns))]
 
 
 def _first(db: sqlite3.Connection, ns: int, document: int, limit: int) -> list[str]:

@@ -60,13 +60,13 @@ FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
 """Name to what it measures; each gives `(c,)` with values in [0, 1]."""
 
 WITH_EMBEDDER: Mapping[str, float] = {
-    "walk": 8.033,
-    "novelty": 4.944,
-    "named": 2.497,
-    "title links": 1.105,
-    "shared names": 1.026,
-    "follow-up": 2.024,
-    "meaning": 2.0,
+    "walk": 7.314,
+    "novelty": 4.56,
+    "named": 2.221,
+    "title links": 0.813,
+    "shared names": 0.584,
+    "follow-up": 2.205,
+    "meaning": 1.583,
 }
 """Weights for a memory with vectors; fitted by `tools/fit_search.py`, none below 0."""
 
