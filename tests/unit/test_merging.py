@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qrmem.config import Settings
 from qrmem.errors import StoreConflict
 from qrmem.graph.merging import current_merges, merge_document, merge_documents, refresh_names
 from qrmem.graph.view import decided
+from qrmem.graphstore import open_store
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import Change, GraphStore
 from qrmem.graphstore.testing.samples import INFO, contents, text
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
 
@@ -58,7 +61,7 @@ def _type(name: str) -> str:
     return "PLACE" if name == "London" else ""
 
 
-async def put(store: MemoryStore, id_: str, pieces: Sequence[str]) -> None:
+async def put(store: GraphStore, id_: str, pieces: Sequence[str]) -> None:
     """Put a document and read what was not read, as a build does."""
     document, segments = text(id_, *pieces)
     await store.put_document("n", document, segments)
@@ -144,6 +147,90 @@ def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
         assert await view(store) == await built(final, await store.decisions("n"))
 
     asyncio.run(run())
+
+
+async def held(store: GraphStore) -> dict[str, Any]:
+    """Return all that a memory holds, but for what no longer counts."""
+    found = await contents(store, "n")
+    return {what: value for what, value in found.items() if what not in ("contributions", "ledger")}
+
+
+CROWDED = st.lists(
+    st.sampled_from(
+        [
+            *PIECES,
+            "Mary Hill met Mary Ford and Mary Lane. ",
+            "Mr. Darcy and Georgiana Darcy left with Henry Darcy. ",
+            "M. Bennet wrote to M. King. ",
+            "Captain Ahab, Ahab Smith and Ahab Stone met Ahab. ",
+        ]
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_memories_grown_step_by_step_are_those_made_at_once(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of names become crowded, and cease to be, on the way."""
+    monkeypatch.setattr("qrmem.graph.merging.MOST", 3)
+    monkeypatch.setattr("qrmem.graph.resolution.MOST", 3)
+
+    async def opened(folder: str, name: str) -> GraphStore:
+        if kind == "memory":
+            store: GraphStore = MemoryStore()
+        else:
+            store = await open_store(f"{folder}/{name}.db", Settings())
+        await store.create_namespace("n", INFO)
+        return store
+
+    async def run(steps: list[tuple[str, str, Any]], same: bool) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            grown, final = await opened(folder, "grown"), dict[str, tuple[str, ...]]()
+            for number, (what, id_, given_) in enumerate(steps):
+                if what == "delete":
+                    await grown.delete_document("n", id_)
+                    final.pop(id_, None)
+                elif what == "decide":
+                    await grown.decide("n", MergeDecision(id_, given_, same=same))
+                else:
+                    await put(grown, id_, given_)
+                    await merge_document(grown, "n", id_)
+                    final[id_] = given_
+                await refresh_names(grown, "n")
+                fresh = await opened(folder, f"fresh{number}")
+                for decision in await grown.decisions("n"):
+                    await fresh.decide("n", decision)
+                for document_id in sorted(final):
+                    await put(fresh, document_id, final[document_id])
+                await merge_documents(fresh, "n", sorted(final))
+                assert await held(grown) == await held(fresh)
+                assert not await grown.stale_names("n")
+                await fresh.close()
+            await grown.close()
+
+    steps = st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), IDS, CROWDED),
+            st.tuples(st.just("delete"), IDS, st.none()),
+            st.tuples(
+                st.just("decide"),
+                st.sampled_from(["Mary", "Ahab", "Mr. Darcy"]),
+                st.sampled_from(["Mary Bennet", "Captain Ahab", "Henry Darcy"]),
+            ),
+        ),
+        min_size=2,
+        max_size=5,
+    )
+
+    @settings(deadline=None, max_examples=25 if kind == "memory" else 8)
+    @given(steps, st.booleans())
+    def grow(drawn: list[tuple[str, str, Any]], same: bool) -> None:
+        asyncio.run(run(drawn, same))
+
+    grow()
 
 
 async def test_merging_again_changes_nothing() -> None:
