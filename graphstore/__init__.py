@@ -2,7 +2,6 @@
 
 from qrmem.graphstore.opening import missing_file, open_store, withdraw
 from qrmem.graphstore.protocol import (
-    SCHEMA_VERSION,
     Change,
     EntityCount,
     EntityRow,
@@ -22,7 +21,6 @@ from qrmem.graphstore.protocol import (
 )
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Change",
     "EntityCount",
     "EntityRow",

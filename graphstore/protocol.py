@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 3
-
 MOST_TITLED = 40
 """Documents of one title from which on it is no name of any of them."""
 

@@ -1,6 +1,5 @@
 """Writing the view: a change's rows in, old rows out, and what vanishes with them."""
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +23,6 @@ from qrmem.graphstore.sqlite.lookup import (
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
-_ENCODED = json.JSONEncoder(separators=(",", ":")).encode
 _VIEW_TABLES = ("mention", "fact", "question", "merged")
 
 
@@ -222,7 +220,7 @@ def _put_mentions(
             forms[place[1], form] += count
         text = texts.get(row.forms)
         if text is None:
-            text = texts[row.forms] = _ENCODED(row.forms)
+            text = texts[row.forms] = passages.forms_kept(row.forms)
         ready.append((*place, text, row.question))
     db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
 
@@ -244,7 +242,7 @@ def _uncount(rows: Iterable[tuple[int, str]], touched: Touched) -> None:
         touched.stale.add(name)
         forms = known.get(text)
         if forms is None:
-            forms = known[text] = json.loads(text)
+            forms = known[text] = passages.forms_told(text)
         for form, count in forms:
             touched.forms[name, form] -= count
 

@@ -1,6 +1,5 @@
 """What was read out of segments, how far each one is, and the user's decisions on names."""
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -50,7 +49,12 @@ def record(
         "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET body = excluded.body",
         (
-            (segment, c.kind, json.dumps(c.asked), passages.packed(dumps(c), texts[segment]))
+            (
+                segment,
+                c.kind,
+                passages.asked_kept(c.asked),
+                passages.packed(dumps(c), texts[segment]),
+            )
             for segment, c in made
         ),
     )

@@ -5,6 +5,8 @@ compressed with the text as the dictionary, so that a sentence costs a few bytes
 a fact that is a part of the text is kept as a place in it.
 """
 
+import hashlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +14,14 @@ from typing import Any
 
 from qrmem.graphstore.sqlite.lookup import rows_in
 
+_USUAL = (
+    '{"segment_id":"","kind":"supplement","mentions":[],"asked":["Who or what "],"losses":[],'
+    '"kind":"extraction","mentions":[{"name":"","type":"NUMBER","forms":[""],"count":2},'
+    '{"name":"","type":"PERSON","forms":[""]},{"name":"","forms":[""]}],'
+    '"statements":[{"head":"","tail":"","description":""},{"head":""}],'
+    '"question":"","questions":["Who "],"tagger":"rules"}'
+)
+"""What most records are made of beside the words of the text."""
 _RAW = -zlib.MAX_WBITS  # no header, no checksum: SQLite's pages are what can be damaged
 
 Place = tuple[int, int, str]
@@ -32,6 +42,24 @@ def packed(record: str, text: str) -> bytes:
 def unpacked(body: bytes, text: str) -> str:
     """Return what was packed with this text."""
     return zlib.decompressobj(_RAW, zdict=_bytes(text)).decompress(body).decode()
+
+
+def asked_kept(questions: Sequence[str]) -> int:
+    """Return what tells readings with some questions from those with others."""
+    made = hashlib.blake2b(json.dumps(questions).encode(), digest_size=6)
+    return int.from_bytes(made.digest(), "big") if questions else 0
+
+
+def forms_kept(forms: Sequence[tuple[str, int]]) -> str:
+    """Return the surface forms of a mention as they are kept: nearly all have one, used once."""
+    if len(forms) == 1 and forms[0][1] == 1 and not forms[0][0].startswith("["):
+        return forms[0][0]
+    return json.dumps(forms, separators=(",", ":"))
+
+
+def forms_told(kept: str) -> list[tuple[str, int]]:
+    """Return the surface forms of a mention, and how often each occurs."""
+    return [(form, n) for form, n in json.loads(kept)] if kept.startswith("[") else [(kept, 1)]
 
 
 def on_one_line(text: str) -> str:
@@ -58,10 +86,13 @@ def told(place: Sequence[Any], line: str) -> str:
 def change_texts(db: sqlite3.Connection, changed: Mapping[int, str]) -> None:
     """Give segments other texts; what was read out of them says the same as before."""
     before = texts(db, changed)
-    rows = rows_in(db, "SELECT num, segment, body FROM contribution WHERE segment IN ({})", before)
+    sql = "SELECT body, segment, kind, asked FROM contribution WHERE segment IN ({})"
     db.executemany(
-        "UPDATE contribution SET body = ? WHERE num = ?",
-        [(packed(unpacked(b, before[s]), changed[s]), num) for num, s, b in list(rows)],
+        "UPDATE contribution SET body = ? WHERE segment = ? AND kind = ? AND asked = ?",
+        [
+            (packed(unpacked(body, before[segment]), changed[segment]), segment, *rest)
+            for body, segment, *rest in list(rows_in(db, sql, before))
+        ],
     )
     sql = "SELECT segment, n, start, length, description FROM fact WHERE segment IN ({})"
     lines = {
@@ -81,4 +112,4 @@ def change_texts(db: sqlite3.Connection, changed: Mapping[int, str]) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return (_USUAL + text).encode("utf-8", "surrogatepass")

@@ -1,30 +1,27 @@
-"""The file format, and how an older file is brought up to it.
+"""The file format: one schema, checked by its version.
 
-Compatibility: a file made by an older qrmem is migrated when it is opened for writing, in one
-transaction; a file made by a newer one is refused and left alone. Version `n` of the format is what
-the first `n` entries of `MIGRATIONS` make; an entry is never edited once it was released, only
-followed by another. JSON columns may gain fields with defaults without a new version. Tables are
-not an interface: read a memory through qrmem, or export it.
+A file of another version is refused and left alone: export its memories with the qrmem that made
+them. `VERSION` rises with every change of the schema. Tables are not an interface: read a memory
+through qrmem, or export it.
 
 Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
 that are tied to a namespace through such an integer do not repeat the namespace.
 """
 
 import sqlite3
-from collections.abc import Sequence
 
 from qrmem.errors import MissingError, NotFound, UsageError
-from qrmem.graphstore.protocol import SCHEMA_VERSION
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
+VERSION = 4
 
-MIGRATIONS: Sequence[str] = (
-    """
+SCHEMA = """
     CREATE TABLE namespace (
         num INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tokenizer TEXT NOT NULL,
         segment_tokens INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL,
         revision INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
-        terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '');
+        terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '',
+        importing TEXT NOT NULL DEFAULT '');
     -- indexed, terms: how many segments the full-text index holds, and terms in all of them;
     -- vectors: changes whenever vectors go, so that a copy of them is known to be stale
     -- text: NULL where the segments' texts, joined, give it
@@ -44,9 +41,11 @@ MIGRATIONS: Sequence[str] = (
     CREATE TABLE ledger (
         segment INTEGER PRIMARY KEY REFERENCES segment ON DELETE CASCADE, state TEXT NOT NULL,
         reason TEXT NOT NULL, reasoner TEXT NOT NULL);
+    -- asked: a digest of the questions; body: see `passages`
     CREATE TABLE contribution (
-        num INTEGER PRIMARY KEY, segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE,
-        kind TEXT NOT NULL, asked TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (segment, kind, asked));
+        segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE, kind TEXT NOT NULL,
+        asked INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (segment, kind, asked)) WITHOUT ROWID;
     CREATE TABLE decision (
         ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, first TEXT NOT NULL,
         second TEXT NOT NULL, same INTEGER NOT NULL, PRIMARY KEY (ns, first, second)) WITHOUT ROWID;
@@ -71,6 +70,7 @@ MIGRATIONS: Sequence[str] = (
         name INTEGER NOT NULL, form TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (name, form)) WITHOUT ROWID;
     -- no foreign keys on the rows that come by the hundred thousand: `changes` alone writes them
+    -- forms: see `passages.forms_kept`
     CREATE TABLE mention (
         segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
         question TEXT NOT NULL, PRIMARY KEY (segment, name)) WITHOUT ROWID;
@@ -104,9 +104,6 @@ MIGRATIONS: Sequence[str] = (
         cached INTEGER NOT NULL REFERENCES cached ON DELETE CASCADE,
         PRIMARY KEY (ns, segment, cached)) WITHOUT ROWID;
     CREATE INDEX cached_segment_cached ON cached_segment (cached);
-    """,
-    "ALTER TABLE namespace ADD COLUMN importing TEXT NOT NULL DEFAULT '';",
-    """
     -- beside these, each namespace has a full-text table of its own: see `words`
     CREATE TABLE title_form (
         ns INTEGER NOT NULL, form TEXT NOT NULL,
@@ -122,53 +119,47 @@ MIGRATIONS: Sequence[str] = (
     CREATE TABLE relation_vector (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL);
     CREATE INDEX relation_vector_key ON relation_vector (ns, key);
-    """,
-)
+"""
 
 
 def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only: bool) -> None:
-    """See that the open file has this version's tables; make or migrate them if need be.
+    """See that the open file has the tables of this version; make them if there are none.
 
     Raises:
         NotFound: there are none, and none are to be made.
         UsageError: it is somebody else's SQLite file.
-        MissingError: it was made by a newer qrmem, or is older and cannot be migrated.
+        MissingError: it was made by another version of qrmem.
     """
-    version = _checked_version(db, location)
+    version = _version(db)
+    is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    if not is_ours and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        raise UsageError(f"{location} is an SQLite file, but not a qrmem memory")
+    if version not in (0, VERSION):
+        other = "a newer" if version > VERSION else "an older"
+        raise MissingError(
+            f"{location} was made by {other} qrmem; export its memories with that one"
+            " and import them into a new file"
+        )
     if version == 0 and (is_read_only or not create):
         raise NotFound(f"{location} holds no memory yet; add a document first")
-    if version < SCHEMA_VERSION and is_read_only:
-        raise MissingError(
-            f"{location} was made by an older qrmem; open it once where it may be written"
-        )
-    if version < SCHEMA_VERSION:
-        migrate(db)
+    if version == 0:
+        make(db)
 
 
-def migrate(db: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the tables up to `len(migrations)` at once; a second process finds it done."""
+def make(db: sqlite3.Connection, schema: str = SCHEMA) -> None:
+    """Make the tables, all or none; a second process that opens the file finds them made."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        for migration in migrations[_version(db) :]:
-            for statement in _statements(migration):
+        if not _version(db):
+            for statement in _statements(schema):
                 db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {len(migrations)}")
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-def _checked_version(db: sqlite3.Connection, location: str) -> int:
-    version = _version(db)
-    is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    if not is_ours and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-        raise UsageError(f"{location} is an SQLite file, but not a qrmem memory")
-    if version > SCHEMA_VERSION:
-        raise MissingError(f"{location} was made by a newer qrmem; upgrade qrmem to open it")
-    return version
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
 from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in, segment_numbers
+from qrmem.graphstore.sqlite.passages import forms_told
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 
@@ -292,5 +293,5 @@ def named_in(
     found: dict[str, list[tuple[str, str]]] = {}
     for num, forms, entity in rows_in(db, sql, ids):
         pairs = found.setdefault(ids[num], [])
-        pairs += [(form, entity) for form, _ in json.loads(forms)]
+        pairs += [(form, entity) for form, _ in forms_told(forms)]
     return found
