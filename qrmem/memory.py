@@ -588,18 +588,21 @@ class Memory:
         *,
         session: str = "",
         tokens: int = 2000,
+        how: Literal["turns", "fragrel"] = "turns",
         fragments: "FragmentSettings | None" = None,
     ) -> Recalled:
-        """Return what a model is to know before it answers a prompt (FragRel, B.3).
+        """Return what a model is to know before it answers a prompt.
 
-        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. Of all
-        earlier turns, of any session, the eight best by FragRel are returned in order of time, and
-        with each one what later turns seem to correct.
+        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
+        rest of the budget is filled with the best of all other turns, of any session, in order of
+        time, and with what later turns seem to correct of them.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.
             tokens: upper bound of everything that is returned.
-            fragments: instead of the paper's settings for conversations.
+            how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
+                FragRel finds them (its appendix B.3).
+            fragments: settings of `fragrel` instead of the paper's for conversations.
 
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
@@ -607,7 +610,7 @@ class Memory:
         from qrmem import conversation
 
         return await conversation.recall(
-            self._session, prompt, session=session, tokens=tokens, fragments=fragments
+            self._session, prompt, session=session, tokens=tokens, how=how, fragments=fragments
         )
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:

@@ -48,6 +48,7 @@ class Session:
     Attributes:
         ns: the namespace's name.
         settings: what it was opened with.
+        turns: held while turns are numbered and kept.
         checkpointers: LangGraph's, which questions were asked with.
         running: ids of trails of questions that are being answered.
     """
@@ -63,6 +64,7 @@ class Session:
         self.settings = settings
         self._store: GraphStore | None = store
         self._making = asyncio.Lock()
+        self.turns = asyncio.Lock()
         self._models: Models | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None

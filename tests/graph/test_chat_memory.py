@@ -1,5 +1,6 @@
 """Conversations: turns in, what belongs to a prompt out (FragRel, B.3; F19)."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
@@ -48,8 +49,10 @@ async def test_what_left_the_recent_history_comes_back_by_relation_in_order_of_t
         assert sum(turn.role == "user" for turn in found.recent) == dialog.RECENT_ROUNDS
         texts = [turn.text for turn in found.related]
         # The reply shares no word with the prompt: it is there for the turn before it.
-        assert texts[:2] == ["My boat is called Nell.", "A fine name for a cutter."]
-        numbers = [turn.number for turn in found.related]
+        assert texts == ["My boat is called Nell.", "A fine name for a cutter."]
+        paper = await memory.recall("Which boat is it that I have?", how="fragrel")
+        numbers = [turn.number for turn in paper.related]
+        assert numbers[:2] == [1, 2]
         assert numbers == sorted(numbers)
         assert len(numbers) == 8
         assert "[2026-01-01T10:00:00] user: My boat is called Nell." in found.text
@@ -265,3 +268,10 @@ async def test_documents_that_share_words_are_those_that_a_count_gives() -> None
                 and len(set(mine) & set(other)) >= share * min(len(mine), len(other))
             }
             assert await overlapping(searcher, [texts[5]], share) == expected
+
+
+async def test_turns_that_are_kept_at_once_each_get_a_number_of_their_own() -> None:
+    async with opened() as memory:
+        said = [f"Note {n} about the harbour." for n in range(12)]
+        await asyncio.gather(*(memory.add_turn("user", text) for text in said))
+        assert sorted(turn.text for turn in await memory.turns()) == sorted(said)
