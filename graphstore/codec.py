@@ -1,18 +1,38 @@
-"""Records to JSON and back.
+"""Records to JSON and back, every value looked at on the way back.
 
 Fields that hold their default are left out, so that what is kept stays small and a record may
-gain a field with a default without a migration. Unknown fields are ignored for the same reason.
+gain a field with a default without a migration. An archive may have been written by anybody:
+unknown fields, other types and numbers that no store keeps are refused.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from types import UnionType
+from math import isfinite
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 _Convert = Callable[[Any], Any]
+
+LARGEST = 2**63 - 1
+"""Whole numbers beyond it are kept by no store."""
+
+_DEEPEST = 100
+
+
+class Wrong(ValueError):
+    """A value is not what its place asks for; the message names the place."""
+
+    def __init__(self, why: str, *path: str) -> None:
+        """Say why, and where it is, outermost first."""
+        super().__init__(f"{'.'.join(path)} {why}" if path else why)
+        self.why, self.path = why, path
+
+    def within(self, name: str) -> "Wrong":
+        """Return the same with the name of what it is in."""
+        return Wrong(self.why, name, *self.path)
 
 
 def dumps(value: Any) -> str:
@@ -58,9 +78,19 @@ def to_plain(record: Any) -> Any:
     return json.loads(dumps(record))
 
 
-def from_plain(value: Any, kind: type[T]) -> T:
-    """Return the record of the given class from what `to_plain` made."""
-    return cast(T, _converter(cast(Any, kind))(value))
+def from_plain(value: Any, kind: type[T], at: str = "") -> T:
+    """Return the record of the given class from plain JSON values.
+
+    Args:
+        at: what it is, for messages.
+
+    Raises:
+        Wrong: a field is missing or unknown, or a value has another type or is out of range.
+    """
+    try:
+        return cast(T, _converter(cast(Any, kind))(value))
+    except Wrong as exc:
+        raise (exc.within(at) if at else exc) from None
 
 
 def _plain(value: Any) -> Any:
@@ -98,42 +128,129 @@ def _converter(kind: Any) -> _Convert:
     if origin is tuple:
         return _tuple(args)
     if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        inner = _converter(args[1])
-        return lambda value: {key: inner(item) for key, item in value.items()}
-    if origin in (Union, UnionType, Literal) or kind in (str, int, float, bool, Any):
-        return _same
+        return _mapping(_converter(args[1]))
+    if origin is Literal:
+        return _one_of(args)
+    if origin in (Union, UnionType):
+        return _any_of(args)
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
     raise TypeError(f"no JSON form for {kind!r}")
 
 
 def _record(kind: type) -> _Convert:
     hints = get_type_hints(kind)
     converters = {f.name: _converter(hints[f.name]) for f in fields(kind)}
+    required = {name for name, default in _defaults(kind) if default is MISSING}
 
-    names = converters.keys()
-    converted = [(name, convert) for name, convert in converters.items() if convert is not _same]
-
-    def make(value: Mapping[str, Any]) -> Any:
-        known = dict(value)
-        for unknown in value.keys() - names:
-            del known[unknown]
-        for name, convert in converted:
-            if name in known:
-                known[name] = convert(known[name])
-        return kind(**known)
+    def make(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Wrong("is no object")
+        if unknown := value.keys() - converters.keys():
+            raise Wrong(f"has a field {min(unknown)[:40]!r} that this qrmem does not know")
+        if missing := required - value.keys():
+            raise Wrong(f"has no {min(missing)}")
+        made, name = {}, ""
+        try:
+            for name, found in value.items():
+                made[name] = converters[name](found)
+        except Wrong as exc:
+            raise exc.within(name) from None
+        return kind(**made)
 
     return make
 
 
 def _tuple(args: tuple[Any, ...]) -> _Convert:
-    if args[1:] == (...,):
-        inner = _converter(args[0])
-        return tuple if inner is _same else lambda value: tuple(map(inner, value))
-    inners = [_converter(arg) for arg in args]
-    return lambda value: tuple(f(v) for f, v in zip(inners, value, strict=True))
+    is_even = args[1:] == (...,)
+    inners = [_converter(arg) for arg in args if arg is not ...]
+
+    def make(value: Any) -> Any:
+        if type(value) not in (list, tuple) or not (is_even or len(value) == len(inners)):
+            raise Wrong("is no list" if is_even else f"is no list of {len(inners)}")
+        each = inners * len(value) if is_even else inners
+        return tuple([inner(item) for inner, item in zip(each, value, strict=True)])
+
+    return make
 
 
-def _same(value: Any) -> Any:
+def _mapping(inner: _Convert) -> _Convert:
+    def make(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Wrong("is no object")
+        return {key: inner(item) for key, item in value.items()}
+
+    return make
+
+
+def _one_of(allowed: tuple[Any, ...]) -> _Convert:
+    def make(value: Any) -> Any:
+        if type(value) is not str or value not in allowed:
+            raise Wrong(f"is none of {', '.join(allowed)}")
+        return value
+
+    return make
+
+
+def _any_of(kinds: tuple[Any, ...]) -> _Convert:
+    inners = {kind: _converter(kind) for kind in kinds if kind is not NoneType}
+
+    def make(value: Any) -> Any:
+        if value is None and NoneType in kinds:
+            return None
+        # A whole number may stand where a number with a part may.
+        kind = float if type(value) is int and int not in inners else type(value)
+        if kind not in inners:
+            raise Wrong(f"is a {type(value).__name__}")
+        return inners[kind](value)
+
+    return make
+
+
+def _text(value: Any) -> Any:
+    if type(value) is not str:
+        raise Wrong("is no text")
     return value
 
 
-__all__ = ["canonical", "dumps", "from_plain", "loads", "to_plain"]
+def _whole(value: Any) -> Any:
+    if type(value) is not int or not -LARGEST <= value <= LARGEST:
+        raise Wrong("is no whole number that can be kept")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if type(value) is int:
+        return _whole(value)
+    if type(value) is not float or not isfinite(value):
+        raise Wrong("is no number")
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if type(value) is not bool:
+        raise Wrong("is neither true nor false")
+    return value
+
+
+def _anything(value: Any, depth: int = 0) -> Any:
+    """Look at numbers and depth only: what is kept under a key may have any form."""
+    if depth > _DEEPEST:
+        raise Wrong("is nested too deeply")
+    if isinstance(value, float):
+        _number(value)
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _anything(item, depth + 1)
+    return value
+
+
+_SIMPLE: Mapping[Any, _Convert] = {
+    str: _text,
+    int: _whole,
+    float: _number,
+    bool: _truth,
+    Any: _anything,
+}
+
+__all__ = ["Wrong", "canonical", "dumps", "from_plain", "loads", "to_plain"]

@@ -17,10 +17,10 @@ async def load_archive(
     session: "Session", path: str | PathLike[str], listener: Listener
 ) -> Archived:
     """Fill a namespace with an archive; see `Memory.load`."""
-    from qrmem.graph.merging import merge_documents
+    from qrmem.graph.merging import refresh_names
     from qrmem.io.archive import import_archive
 
-    done, stale = await import_archive(
+    done = await import_archive(
         session.store,
         session.ns,
         path,
@@ -28,8 +28,9 @@ async def load_archive(
         listener=listener,
     )
     await session.renew()
-    if stale:
-        await merge_documents(session.store, session.ns, stale, similar=await session.similar())
+    similar = await session.similar()
+    if similar is not None:
+        await refresh_names(session.store, session.ns, similar=similar)
     return done
 
 

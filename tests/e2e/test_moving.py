@@ -18,7 +18,7 @@ TEXTS = 300
 """Documents of a memory whose import takes long enough to be stopped."""
 SLOW_AT_LAST = f"""
 import asyncio, sys
-from qrmem.io.archive.filling import Filling
+from qrmem.io.archive.importing import _Filling as Filling
 from qrmem.cli import main
 
 take = Filling.take

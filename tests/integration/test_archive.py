@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import resource
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -41,7 +40,7 @@ def anything(info: NamespaceInfo) -> NamespaceInfo:
     return info
 
 
-async def load(store: GraphStore, ns: str, path: Path) -> tuple[Archived, tuple[str, ...]]:
+async def load(store: GraphStore, ns: str, path: Path) -> Archived:
     return await import_archive(store, ns, path, accept=anything, listener=silent)
 
 
@@ -99,7 +98,7 @@ async def test_an_imported_memory_is_the_memory_that_was_exported(
     if runs:
         await fill_runs(oracle, "n")
     done = await export_archive(oracle, "n", tmp_path / "one", runs=runs)
-    assert await load(sqlite, "other", tmp_path / "one") == (done, ())
+    assert await load(sqlite, "other", tmp_path / "one") == done
     assert await contents(sqlite, "other") == await contents(oracle, "n")
     assert await _kept(sqlite, "other") == await _kept(oracle, "n")
     again = await export_archive(sqlite, "other", tmp_path / "two", runs=runs)
@@ -150,16 +149,15 @@ async def test_a_namespace_of_nothing_can_be_moved(oracle: GraphStore, tmp_path:
 # --- a graph that is behind its facts ------------------------------------------------------------
 
 
-async def test_rows_that_are_not_made_of_the_facts_are_left_to_a_merge(
+async def test_rows_that_are_not_made_of_the_facts_are_not_imported(
     oracle: GraphStore, tmp_path: Path
 ) -> None:
     given = text("d", "Ann met Bob ", "Bob left ")
     await add(oracle, "n", given)
     await export_archive(oracle, "n", tmp_path / "stale")
-    _, stale = await load(oracle, "m", tmp_path / "stale")
-    assert stale == ("d",)
-    assert await oracle.merged_segments("m", "d") == {}
-    assert (await oracle.counts("m"))["segments"] == 2
+    await load(oracle, "m", tmp_path / "stale")
+    counts = await oracle.counts("m")
+    assert (counts["segments"], counts["entities"], counts["facts"]) == (2, 0, 0)
 
 
 async def test_segments_that_were_read_and_not_merged_arrive_so(
@@ -170,7 +168,7 @@ async def test_segments_that_were_read_and_not_merged_arrive_so(
     made = Contribution(segment.id, "extraction", questions=("Who?",))
     await oracle.record("n", LedgerRow(segment.id, "ok", "", "scripted"), made)
     await export_archive(oracle, "n", tmp_path / "one")
-    assert (await load(sqlite, "n", tmp_path / "one"))[1] == ()
+    await load(sqlite, "n", tmp_path / "one")
     assert await contents(sqlite, "n") == await contents(oracle, "n")
 
 
@@ -282,8 +280,8 @@ async def test_of_two_imports_at_once_one_wins_and_the_memory_is_whole(
     outcomes = await asyncio.gather(
         *(load(sqlite, "m", archive) for _ in range(3)), return_exceptions=True
     )
-    assert [type(each) for each in outcomes].count(tuple) == 1
-    assert all(isinstance(each, tuple | QrmemError) for each in outcomes)
+    assert [type(each) for each in outcomes].count(Archived) == 1
+    assert all(isinstance(each, Archived | QrmemError) for each in outcomes)
     assert await contents(sqlite, "m") == await contents(oracle, "n")
 
 
@@ -424,7 +422,6 @@ FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
     "twice": ("there twice", lambda x: x.insert(2, x[1])),
     "order": ("cannot follow", lambda x: x.append(x[1])),
     "no head": ("cannot follow the head", lambda x: x.pop(1)),
-    "no entity": ("lacks the name", lambda x: x.remove(_line(x, "entity"))),
     "name twice": (
         "there twice",
         lambda x: _first(x, "entity")["names"].append("bob|PERSON"),
@@ -476,14 +473,11 @@ async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphSt
 
     def change(lines: list[Any]) -> None:
         for line in lines:
-            if "entity" in line:
-                line["entity"]["name"] = evil
             if "document" in line:
                 line["document"]["title"] = evil
 
     await load(sqlite, evil[:200], rewritten(archive, change))
     assert {info.title for info in await sqlite.documents(evil[:200])} == {evil}
-    assert json.dumps([e.name for e in await sqlite.list_entities(evil[:200])]).count("DROP") > 2
 
 
 # --- data, not choices ---------------------------------------------------------------------------

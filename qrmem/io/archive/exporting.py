@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, VectorKind
 from qrmem.io.archive.file import Writer
-from qrmem.io.archive.lines import (
+from qrmem.io.archive.form import (
     DERIVED,
     FOLD,
     HEAD,
@@ -26,8 +26,8 @@ from qrmem.io.archive.lines import (
     Head,
     SegmentLine,
     VectorLine,
+    encoded,
 )
-from qrmem.io.archive.vectors import encoded
 from qrmem.types import Archived, Document, DocumentInfo, LedgerRow, Segment
 
 T = TypeVar("T")

@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from qrmem.errors import BadImport, MissingError, StoreUnavailable, UsageError
-from qrmem.graphstore.codec import canonical
-from qrmem.io.archive.checked import Wrong, checked
-from qrmem.io.archive.lines import END, HEAD, KINDS, VERSION, End, Head
+from qrmem.graphstore.codec import Wrong, canonical, from_plain
+from qrmem.io.archive.form import END, HEAD, KINDS, VERSION, End, Head
 
 _BEGINS = b'{"qrmem":'
 _LONGEST_HEAD = 4096
@@ -166,7 +165,7 @@ class Reader:
                 raise Wrong(f"no line is called {kind[:40]!r}")
             if kind not in _LOOSE and _SURROGATE.search(raw):
                 _check_pairs(value)
-            return kind, checked(value, KINDS[kind], kind)
+            return kind, from_plain(value, KINDS[kind], kind)
         except (ValueError, RecursionError) as exc:
             raise self.refused(number, _why(exc)) from exc
 
@@ -214,7 +213,7 @@ def _head(path: Path, file: IO[bytes]) -> Head:
             f" {VERSION}: upgrade qrmem (pip install -U qrmem), then import it again"
         )
     try:
-        head = checked(value, Head, "the head")
+        head = from_plain(value, Head, "the head")
         _check_head(head)
     except ValueError as exc:
         raise BadImport(f"{path}, line 1: {_why(exc)}; nothing was imported") from exc
@@ -242,7 +241,7 @@ def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:
     try:
         kind, value = _parsed(tail[at:])
         if kind == END:
-            return checked(value, End, "the end"), begin + at
+            return from_plain(value, End, "the end"), begin + at
     except (ValueError, RecursionError):
         pass
     raise _damaged(path, "its last line is missing")

@@ -3,6 +3,10 @@
 The whole archive is looked at before the first write. The namespace is made with a token that says
 that it is being filled; until the import declares it whole, nothing else opens it. So an import
 that was stopped leaves nothing that could be taken for a memory, and the same import begins anew.
+
+Only facts are written. The graph follows from them and is merged as after any `add`, for the
+documents that were merged in the original; what an archive says of entities is for whoever reads it
+with other programs.
 """
 
 import asyncio
@@ -10,15 +14,35 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import QrmemError, UsageError
+from qrmem.graph.merging import merge_documents
 from qrmem.graphstore.checking import lost_import
-from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.graphstore.protocol import GraphStore, Kept, NamespaceInfo, VectorKind
 from qrmem.io.archive.file import Reader
-from qrmem.io.archive.filling import Filling
+from qrmem.io.archive.form import DocumentLine, EntityLine, SegmentLine, VectorLine, decoded
 from qrmem.io.archive.order import ordered
 from qrmem.text.tokens import BuiltinTokenizer
-from qrmem.types import Archived, Listener
+from qrmem.types import (
+    Archived,
+    CallRecord,
+    Contribution,
+    Document,
+    Event,
+    LedgerRow,
+    Listener,
+    MergeDecision,
+    Segment,
+    Trail,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_ROWS = 256
+"""Contributions, vectors or calls that are committed together."""
 
 
 async def import_archive(
@@ -28,7 +52,7 @@ async def import_archive(
     *,
     accept: Callable[[NamespaceInfo], NamespaceInfo],
     listener: Listener,
-) -> tuple[Archived, tuple[str, ...]]:
+) -> Archived:
     """Make a namespace of an archive: all of it, or nothing.
 
     Args:
@@ -36,10 +60,6 @@ async def import_archive(
         accept: says what the namespace is made with, given what the archive names: the archive's
             word for an embedder or tokenizer is not reason enough to open it. Without the
             embedder the vectors are left out; with another tokenizer the segments are counted anew.
-
-    Returns:
-        What was read, and the ids of the documents whose graph the archive does not have as the
-        facts have it: they are to be merged.
 
     Raises:
         BadImport: the archive is cut, altered or not in its form.
@@ -58,10 +78,9 @@ async def import_archive(
         importing=token,
     )
     info = accept(named)
-    count = BuiltinTokenizer().count if info.tokenizer != named.tokenizer else None
+    filling = _Filling(store, info, listener, counted=info.tokenizer == named.tokenizer)
     try:
         await _claim(store, ns, info)
-        filling = Filling(store, info, listener, count)
         for kind, value in ordered(reader):
             await filling.take(kind, value)
         await filling.end()
@@ -69,11 +88,16 @@ async def import_archive(
     except BaseException:
         # If the store is gone too, the token stays, and the next import begins anew.
         with suppress(QrmemError):
-            await _abandon(store, ns, token)
+            await store.delete_namespace(ns, importing=token)
         raise
-    graph, documents = filling.graph, len(filling.documents)
-    done = Archived(str(path), documents, filling.segments, graph.size, reader.end.sha256)
-    return done, tuple(graph.stale)
+    counts = await store.counts(ns)
+    return Archived(
+        str(path),
+        len(filling.documents),
+        filling.segments,
+        counts["entities"],
+        reader.end.sha256,
+    )
 
 
 def _looked_through(path: str | os.PathLike[str]) -> Reader:
@@ -106,6 +130,130 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
         )
 
 
-async def _abandon(store: GraphStore, ns: str, token: str) -> None:
-    """Remove what was written, unless another import has the namespace by now."""
-    await store.delete_namespace(ns, importing=token)
+class _Filling:
+    """Takes the lines in their order; `end` writes what is still waiting.
+
+    Attributes:
+        documents: ids of the documents that were written.
+        segments: how many were.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        info: NamespaceInfo,
+        listener: Listener,
+        *,
+        counted: bool,
+    ) -> None:
+        self.documents: list[str] = []
+        self.segments = 0
+        self._store, self._ns, self._info = store, info.name, info
+        self._listener = listener
+        self._count = None if counted else BuiltinTokenizer().count
+        self._document: DocumentLine | None = None
+        self._lines: list[SegmentLine] = []
+        self._states: dict[str, LedgerRow] = {}
+        self._rows: list[tuple[LedgerRow, Contribution | None]] = []
+        self._vectors: dict[VectorKind, list[tuple[str, NDArray[np.float32]]]] = {}
+        self._calls: list[CallRecord] = []
+        self._in_graph: list[str] = []
+        self._is_merged = False
+
+    async def take(self, kind: str, value: Any) -> None:
+        """Take the next line."""
+        if not isinstance(value, SegmentLine):
+            await self._put_document()
+        match value:
+            case DocumentLine():
+                self._document, self._lines, self._states = value, [], {}
+            case SegmentLine():
+                self._lines.append(value)
+                row = LedgerRow(value.id, value.state, value.reason, value.reasoner)
+                self._states[value.id] = row
+            case Contribution():
+                self._rows.append((self._states[value.segment_id], value))
+            case VectorLine() if self._info.dimension:
+                found = self._vectors.setdefault("segment" if kind == "vector" else "relation", [])
+                found.append((value.owner, decoded(value, self._info.dimension)))
+            case MergeDecision():
+                await self._store.decide(self._ns, value)
+            case Kept():
+                await self._merge()
+                await self._store.put_cached(
+                    self._ns, value.key, value.value, segments=value.segments
+                )
+            case Trail():
+                await self._merge()
+                await self._store.put_trail(self._ns, value)
+            case CallRecord():
+                self._calls.append(value)
+            case EntityLine() | VectorLine():
+                pass
+        vectors = max(map(len, self._vectors.values()), default=0)
+        if max(len(self._rows), len(self._calls), vectors) >= _ROWS:
+            await self._flush()
+
+    async def end(self) -> None:
+        """Write what is left."""
+        await self._put_document()
+        await self._merge()
+        await self._flush()
+
+    async def _put_document(self) -> None:
+        """Write the document above with its segments, once all of them are there."""
+        line, self._document = self._document, None
+        if line is None:
+            return
+        document = Document(line.text, line.title, line.id, line.metadata, line.parts)
+        segments = [self._segment(line, index, each) for index, each in enumerate(self._lines)]
+        await self._store.put_document(self._ns, document, segments)
+        if line.summary:
+            await self._store.set_summary(self._ns, line.id, line.summary)
+        self._rows += [(row, None) for row in self._states.values() if row.state != "pending"]
+        self.documents.append(line.id)
+        if any(each.merged for each in self._lines):
+            self._in_graph.append(line.id)
+        self.segments += len(segments)
+        for kind, count in (("document", "segments"), ("segment", "count")):
+            self._listener(Event(kind, {"id": line.id, count: len(segments)}))
+
+    def _segment(self, document: DocumentLine, index: int, line: SegmentLine) -> Segment:
+        text = document.text[line.start : line.end]
+        return Segment(
+            id=line.id,
+            document_id=document.id,
+            index=index,
+            start=line.start,
+            end=line.end,
+            text=text,
+            tokens=self._count(text) if self._count else line.tokens,
+            part=line.part,
+        )
+
+    async def _flush(self) -> None:
+        """Commit what is waiting."""
+        import numpy as np
+
+        info = await self._store.namespace(self._ns)
+        if info is None or info.importing != self._info.importing:
+            raise lost_import(self._ns)
+        rows, vectors, calls = self._rows, self._vectors, self._calls
+        self._rows, self._vectors, self._calls = [], {}, []
+        if rows:
+            await self._store.record_all(self._ns, rows)
+        for kind, found in vectors.items():
+            owners = [owner for owner, matrix in found for _ in matrix]
+            matrix = np.concatenate([matrix for _, matrix in found])
+            await self._store.put_vectors(self._ns, kind, owners, matrix)
+        if calls:
+            await self._store.put_calls(self._ns, calls)
+
+    async def _merge(self) -> None:
+        """Make the graph of what the original had in its own, once all facts are there."""
+        if self._is_merged:
+            return
+        await self._flush()
+        self._is_merged = True
+        self._listener(Event("phase", {"phase": "merging"}))
+        await merge_documents(self._store, self._ns, self._in_graph)

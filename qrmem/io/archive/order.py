@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from qrmem.graphstore.codec import Wrong, from_plain
 from qrmem.graphstore.protocol import Kept
-from qrmem.io.archive.checked import Wrong, checked
 from qrmem.io.archive.file import Reader
-from qrmem.io.archive.lines import (
+from qrmem.io.archive.form import (
     DERIVED,
     FOLD,
     KINDS,
@@ -16,8 +16,8 @@ from qrmem.io.archive.lines import (
     DocumentLine,
     Head,
     SegmentLine,
+    decoded,
 )
-from qrmem.io.archive.vectors import decoded
 from qrmem.types import ChatReply, Contribution
 
 _LONGEST_ID = 1000
@@ -125,7 +125,7 @@ def _check_kept(kind: str, kept: Kept) -> None:
     if kind == "fold" and not isinstance(kept.value.get("description"), str):
         raise Wrong("a fold has no description")
     if _REPLY.fullmatch(kept.key):
-        checked(dict(kept.value), ChatReply, "reply.value")
+        from_plain(dict(kept.value), ChatReply, "reply.value")
 
 
 def _check_id(id_: str) -> None:

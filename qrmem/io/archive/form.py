@@ -7,11 +7,19 @@ and older archives stay readable; an older qrmem refuses a line with a field tha
 rather than drop it. Anything else about the form that changes raises `VERSION`.
 """
 
+import base64
+import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from qrmem.graphstore.codec import Wrong
 from qrmem.graphstore.protocol import Kept
 from qrmem.types import CallRecord, Contribution, MergeDecision, Part, Scalar, SegmentState, Trail
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 VERSION = 1
 
@@ -120,3 +128,28 @@ FOLD = "fold:"
 DERIVED = "code:"
 """What the keys of outlines and relations of source code start with: they are made anew, and no
 stranger's are ever unpacked. Everything else that is kept is a reply."""
+
+
+def encoded(row: "NDArray[np.float32]") -> str:
+    """Return one vector as text."""
+    return base64.b64encode(row.astype("<f4").tobytes()).decode()
+
+
+def decoded(line: "VectorLine", dimension: int) -> "NDArray[np.float32]":
+    """Return the vectors of a line, `(rows, dimension)`.
+
+    Raises:
+        Wrong: they are none, of another length, or hold what is no number.
+    """
+    import numpy as np
+
+    try:
+        data = [base64.b64decode(row, validate=True) for row in line.rows]
+    except (binascii.Error, ValueError) as exc:
+        raise Wrong(f"the vectors of {line.owner[:80]!r} are no base64") from exc
+    if not data or not dimension or any(len(row) != 4 * dimension for row in data):
+        raise Wrong(f"the vectors of {line.owner[:80]!r} have not {dimension} numbers each")
+    matrix = np.frombuffer(b"".join(data), dtype="<f4").reshape(len(data), dimension)
+    if not np.isfinite(matrix).all():
+        raise Wrong(f"the vectors of {line.owner[:80]!r} hold what is no number")
+    return matrix.astype(np.float32)
