@@ -30,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _demonstrate(arguments: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if not settings.model:
-        output.note("no model set: the local reasoner reads and answers, by quoting")
+        output.note(
+            "no model set: built-in rules read the text; questions get the closest passages"
+        )
     if arguments.file:
         if not arguments.ask:
             raise UsageError('give a question too: make run FILE=book.txt ASK="Who …?"')

@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
+import os
 import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from textwrap import dedent
 from typing import Any
@@ -20,6 +21,9 @@ _LINES, _WIDTH = 8, 100
 """Of an excerpt of code."""
 _CODE = re.compile(r"lines? \d")
 STEP_EDGES = 3
+_MARK, _UNMARK = "\x02", "\x03"
+"""Round a word that the question has, until it is known where it is printed."""
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _PROBLEMS = 20
 """Lines about problems; a person reads no more, and `--json` has all."""
 
@@ -43,13 +47,33 @@ def show(text: str) -> None:
         BrokenPipeError: its reader went away.
     """
     try:
-        print(safe(text), flush=True)
+        print(_styled(text), flush=True)
     except BrokenPipeError:
         raise
     except OSError as exc:
         raise OutputFailed(
             f"standard output cannot be written: {exc.strerror}; what was done is kept"
         ) from exc
+
+
+def _styled(text: str) -> str:
+    """Replace control characters, and marks by bold letters where a person reads them."""
+    on, off = (_BOLD, _PLAIN) if _shows_bold() else ("", "")
+    before, *marked = text.split(_MARK)
+    pieces = [piece.partition(_UNMARK) for piece in marked]
+    return safe(before) + "".join(f"{on}{safe(a)}{off}{safe(b)}" for a, _, b in pieces)
+
+
+def _shows_bold() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _mark(line: str, words: Collection[str]) -> str:
+    """Mark some words wherever they stand in a line that was made safe."""
+    if not words:
+        return line
+    either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.sub(rf"(?<!\w)(?:{either})(?!\w)", rf"{_MARK}\g<0>{_UNMARK}", line)
 
 
 def print_json(value: Any) -> None:
@@ -183,11 +207,15 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
 
 def answer_lines(answer: Answer) -> list[str]:
     """Show an answer with its citations, its trail and what it cost."""
-    text = answer.text or "The text does not answer this."
-    mark = "" if answer.status == "answered" else f"   [{answer.status}]"
-    lines = [f"answer: {safe(text)}{mark}"]
-    if answer.reason and answer.status != "answered":
-        lines.append(f"reason: {shortened(answer.reason)}")
+    if answer.status == "passages" and answer.citations:
+        # What would be the answer is these passages: they are shown once.
+        lines = ["closest passages (no chat model is set):   [passages]"]
+    else:
+        text = answer.text or "The text does not answer this."
+        mark = "" if answer.status == "answered" else f"   [{answer.status}]"
+        lines = [f"answer: {safe(text)}{mark}"]
+        if answer.reason and answer.status != "answered":
+            lines.append(f"reason: {shortened(answer.reason)}")
     lines += [citation_line(citation) for citation in answer.citations]
     lines += ["trail:"]
     for before, step in _steps(answer.trail):
@@ -201,7 +229,8 @@ def citation_line(citation: Citation) -> str:
     place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
     where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
-    quote = excerpt(citation.quote, citation.part)
+    words = {citation.quote[start:end] for start, end in citation.matches}
+    quote = [_mark(line, words) for line in excerpt(citation.quote, citation.part)]
     if len(quote) == 1:
         quote = [f'"{quote[0]}"']
     return "\n        ".join(["cited:  " + quote[0], *quote[1:], where])

@@ -1,6 +1,13 @@
 """What commands print for people."""
 
-from qrmem.cli.output import problem_lines
+import sys
+from typing import Any
+
+import pytest
+
+from qrmem.cli import output
+from qrmem.cli.output import citation_line, problem_lines
+from qrmem.types import Citation
 
 
 def test_segments_in_a_row_with_the_same_trouble_share_a_line() -> None:
@@ -23,3 +30,42 @@ def test_a_long_list_of_problems_says_how_much_is_left_out() -> None:
     lines = problem_lines([("a", 2 * n, "pending") for n in range(25)])
     assert len(lines) == 21
     assert "5 more" in lines[-1]
+
+
+class Terminal:
+    """Standard output that a person sees."""
+
+    def __init__(self) -> None:
+        self.seen = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> None:
+        self.seen += text
+
+    def flush(self) -> None: ...
+
+
+QUOTE = "Ahab lost a leg\x1b[31m near Japan. Nobody else did."
+CITED = Citation("a", "s", 0, len(QUOTE), QUOTE, matches=((0, 4), (12, 15)))
+
+
+@pytest.mark.parametrize(("environment", "bold"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_words_of_the_question_are_bold_on_a_terminal(
+    environment: dict[str, str], bold: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal: Any = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    output.show(citation_line(CITED))
+    assert ("\x1b[1mAhab\x1b[0m lost a \x1b[1mleg\x1b[0m" in terminal.seen) is bold
+    assert "\x1b[31m" not in terminal.seen
+    assert "\x02" not in terminal.seen
+
+
+def test_a_pipe_gets_words_without_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show(citation_line(CITED))
+    assert capsys.readouterr().out.startswith('cited:  "Ahab lost a leg')
