@@ -24,7 +24,7 @@ from typing import Literal
 from qrmem.graphstore.protocol import EntityRow, NameRow
 from qrmem.text.aliases import core_of, is_alias, plain_spelling
 from qrmem.text.blocks import blocks_of, own_block
-from qrmem.text.names import differ_in_number, normalise_name, split_key
+from qrmem.text.names import best_form, differ_in_number, normalise_name, spells, split_key
 from qrmem.text.titles import sex, titled, titles_clash
 from qrmem.types import Merge, MergeDecision
 
@@ -470,22 +470,6 @@ def _canonical(counts: Mapping[str, int]) -> str:
 
 
 # --- how names are spelled -----------------------------------------------------------------------
-
-
-def spells(form: str, key: str) -> bool:
-    """Whether a form is a good spelling of a name: the same words, not a heading's capitals."""
-    is_heading = form.isupper() and len(form.split()) > 1
-    return not is_heading and normalise_name(form) == split_key(key)[0]
-
-
-def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
-    """Return the most frequent form that spells a name, else one with its words, else any."""
-    norm = split_key(key)[0]
-    return min(
-        (form for form in forms),
-        key=lambda f: (not spells(f[0], key), normalise_name(f[0]) != norm, -f[1], -len(f[0]), f),
-        default=("", 0),
-    )[0]
 
 
 def _display(use: NameUse) -> str:

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from qrmem.graph.occurrences import Occurrences
 from qrmem.graph.questions import accept_in_order
-from qrmem.graph.resolution import NameUse, best_form
+from qrmem.graph.resolution import NameUse
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
@@ -22,7 +22,7 @@ from qrmem.graphstore.protocol import (
     IndexRow,
     MentionRow,
 )
-from qrmem.text.names import is_alias, name_key, normalise_name, split_key
+from qrmem.text.names import best_form, is_alias, name_key, normalise_name, split_key
 from qrmem.text.words import terms
 from qrmem.types import (
     Contribution,

@@ -6,6 +6,7 @@ decided by who sees all names of a memory.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from qrmem.text.aliases import is_alias
@@ -14,6 +15,7 @@ from qrmem.text.scripts import MARKS, UNSPACED
 from qrmem.text.spelling import APOSTROPHES, normalise_name
 
 __all__ = [
+    "best_form",
     "differ_in_number",
     "is_alias",
     "meant_name",
@@ -21,6 +23,7 @@ __all__ = [
     "normalise_name",
     "occurrences",
     "occurs_in",
+    "spells",
     "split_key",
 ]
 
@@ -42,6 +45,22 @@ def split_key(key: str) -> tuple[str, str]:
 def meant_name(name: str) -> str:
     """Return the normalised name that a user means who gives a name or a key."""
     return split_key(name)[0] if "|" in name else normalise_name(name)
+
+
+def spells(form: str, key: str) -> bool:
+    """Whether a form is a good spelling of a name: the same words, not a heading's capitals."""
+    is_heading = form.isupper() and len(form.split()) > 1
+    return not is_heading and normalise_name(form) == split_key(key)[0]
+
+
+def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
+    """Return the most frequent form that spells a name, else one with its words, else any."""
+    norm = split_key(key)[0]
+    return min(
+        (form for form in forms),
+        key=lambda f: (not spells(f[0], key), normalise_name(f[0]) != norm, -f[1], -len(f[0]), f),
+        default=("", 0),
+    )[0]
 
 
 @lru_cache(maxsize=200_000)
