@@ -1,0 +1,89 @@
+"""The copy of a namespace's vectors beside the file: appended, made again, and gone with a text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qrmem.config import Settings
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.sqlite import vectors
+from qrmem.graphstore.testing.samples import add, text
+
+PIECES = [f"w{n} " for n in range(30)]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "LEAST", 10)
+
+
+async def filled(path: Path) -> tuple[GraphStore, list[str]]:
+    store = await open_store(str(path), Settings())
+    given = [text(f"d{n:02}", piece) for n, piece in enumerate(PIECES)]
+    await add(store, "n", *given)
+    ids = [segments[0].id for _, segments in given]
+    await store.put_vectors("n", "segment", ids, rows(range(30)))
+    return store, ids
+
+
+def rows(numbers: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    angles = np.array(numbers) / 30
+    return np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1).astype(np.float32)
+
+
+def copies(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}-vectors-*"))
+
+
+async def nearest(store: GraphStore, number: int, k: int = 3) -> list[str]:
+    return list(await store.nearest("n", rows([number])[0], k))
+
+
+async def test_a_copy_is_made_appended_and_read_by_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store, ids = await filled(path)
+    assert copies(path) == []
+    assert await nearest(store, 7, 1) == [ids[7]]
+    (copy,) = copies(path)
+    before = copy.stat().st_size
+    document, segments = text("new", "new ")
+    await add(store, "n", (document, segments))
+    await store.put_vectors("n", "segment", [segments[0].id], rows([40]))
+    assert await nearest(store, 40, 1) == [segments[0].id]
+    assert copy.stat().st_size == before // 30 * 31
+    other = await open_store(str(path), Settings())
+    assert await nearest(other, 40, 2) == [segments[0].id, ids[29]]
+    await other.close()
+    await store.close()
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "empty"])
+async def test_a_copy_that_is_gone_or_torn_is_made_again(tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "a.db"
+    store, ids = await filled(path)
+    await nearest(store, 7)
+    await store.close()
+    (copy,) = copies(path)
+    if harm == "gone":
+        copy.unlink()
+    else:
+        copy.write_bytes(copy.read_bytes()[: 1000 if harm == "cut" else 0])
+    store = await open_store(str(path), Settings())
+    assert await nearest(store, 7, 1) == [ids[7]]
+    assert len(await store.nearest("n", rows([7])[0], 50)) == 30
+    await store.close()
+
+
+async def test_a_deleted_text_leaves_no_vector_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store, ids = await filled(path)
+    await nearest(store, 7)
+    await store.delete_document("n", "d07")
+    assert copies(path) == []
+    assert ids[7] not in await nearest(store, 7, 30)
+    assert len(await nearest(store, 7, 50)) == 29
+    await store.delete_namespace("n")
+    assert copies(path) == []
+    await store.close()
