@@ -25,7 +25,7 @@ from qrmem.types import (
 if TYPE_CHECKING:
     from qrmem.integrations.langchain import tools
     from qrmem.memory import Memory, open
-    from qrmem.planning.figures import Plan
+    from qrmem.types.plans import Plan
 
 __all__ = [
     "AddReport",
@@ -50,7 +50,7 @@ __all__ = [
 
 _LAZY = {
     "Memory": "qrmem.memory",
-    "Plan": "qrmem.planning.figures",
+    "Plan": "qrmem.types.plans",
     "open": "qrmem.memory",
     "tools": "qrmem.integrations.langchain",
 }

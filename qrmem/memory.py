@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from qrmem.graphstore.neo4j import SavedQuery
-    from qrmem.planning.figures import Plan
     from qrmem.retrieval.fragments import FragmentSettings
+    from qrmem.types.plans import Plan
 
 __all__ = ["EntityCount", "Memory", "open"]
 
@@ -451,7 +451,7 @@ class Memory:
     ) -> "Plan":
         """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
 
-        The run is rehearsed: real prompts, with local rules in the place of the chat model and of a
+        The run is made dry: real prompts, with a stub in the place of the chat model and of a
         server's embedder. Nothing is written.
 
         Args:
@@ -463,18 +463,18 @@ class Memory:
             UsageError: both or neither are given, or what the run itself would refuse.
         """
         from qrmem.asking import asked
-        from qrmem.planning.runs import plan_question, plan_source
+        from qrmem.planning import plan_add, plan_ask
 
         if (source is None) == (ask is None):
             raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
             del chosen["caps"]
-            return await plan_source(self._session, **chosen)
+            return await plan_add(self._session, **chosen)
         chosen = _arguments(Memory.ask, self, ask, options)
         for name in ("keep_trail", "checkpointer", "caps"):
             del chosen[name]
-        return await plan_question(self._session, await asked(self._session, **chosen))
+        return await plan_ask(self._session, await asked(self._session, **chosen))
 
     async def stream(
         self, question: str, *, words: bool = False, **options: Any

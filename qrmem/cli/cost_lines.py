@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from qrmem.cli.output import safe, shortened
-from qrmem.planning.figures import Plan, Range, StagePlan
 from qrmem.types import UsageRow
+from qrmem.types.plans import Plan, Range, StagePlan
 
 AGAIN = "run the same command again"
 AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the beginning"

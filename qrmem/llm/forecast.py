@@ -1,36 +1,35 @@
-"""From the calls of a rehearsal to ranges: how far real replies may differ, money and time."""
+"""From the calls of a dry run to ranges: how far real replies may differ, money and time."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from qrmem.config import Settings
 from qrmem.llm.budget import Price
-from qrmem.planning.figures import Range, StagePlan, total
+from qrmem.llm.prices import Prices
 from qrmem.types import CallRecord
+from qrmem.types.plans import Range, StagePlan, total
 
 COUNTER = 0.93
-"""Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours, and ours is
-never below it."""
+"""Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours."""
 SPREAD_IN = Range(0.85, 1.0, 1.25)
 """How prompts may differ: another tokenizer, what a server adds, longer notes in them."""
 SPREAD_FOUND = Range(0.5, 1.0, 1.25)
-"""The same where a prompt holds what a search finds: a query in the model's own words may find
-less."""
-FINDING = frozenset({"judge", "answer"})
+"""The same where a prompt holds what a search finds."""
+FINDING = frozenset({"elaborate", "judge", "answer"})
 SPREAD_OUT = Range(0.4, 1.0, 2.5)
 """How replies may differ: some models are terse, others are not."""
 ASKED_AGAIN = 1.15
 """Calls with the replies that cannot be read, and are asked for again."""
 SPREAD_CALLS: Mapping[str, Range] = {
     "extract": Range(0.9, 1.0, 1.3),
-    "fold": Range(0.2, 1.0, 5.0),
+    "fold": Range(0.1, 1.0, 10.0),
     "supplement": Range(0.6, 1.0, 1.6),
 }
 """How often parallel relations occur, questions are accepted, and a passage of a shared call is
 read once more, depends on the model."""
-
+UNSURE = frozenset({"fold", "supplement"})
 FIRST_TOKEN = Range(0.2, 0.8, 3.0)
 """Seconds until a reply begins, where nothing was measured."""
 PER_TOKEN = Range(1 / 150, 1 / 60, 1 / 15)
@@ -41,11 +40,7 @@ ENOUGH = 3
 
 @dataclass(slots=True)
 class Used:
-    """What a stage used in a rehearsal.
-
-    Attributes:
-        most_out: tokens that its replies may have at most.
-    """
+    """What a stage used in a dry run; `most_out`: tokens that its replies may have at most."""
 
     calls: float = 0.0
     tokens_in: float = 0.0
@@ -60,49 +55,24 @@ class Used:
         self.most_out += weight * most_out
 
 
-@dataclass(slots=True)
-class Rehearsed:
-    """What was used in a rehearsal, by stage and model."""
-
-    stages: dict[tuple[str, str], Used] = field(default_factory=dict)
-
-    @property
-    def calls(self) -> float:
-        """Calls of all stages."""
-        return sum(used.calls for used in self.stages.values())
-
-    @property
-    def tokens(self) -> float:
-        """Tokens of all stages, prompts and replies."""
-        return sum(used.tokens_in + used.tokens_out for used in self.stages.values())
-
-    def add(
-        self,
-        records: Iterable[CallRecord],
-        weight: Callable[[str], float],
-        most_out: Mapping[str, int],
-    ) -> None:
-        """Count calls.
-
-        Args:
-            weight: how many real calls one of a stage stands for.
-            most_out: tokens that a reply of a stage may have at most.
-        """
-        for record in records:
-            used = self.stages.setdefault((record.stage, record.model), Used())
-            used.add(record, weight(record.stage), most_out.get(record.stage, 0))
+Dry = dict[tuple[str, str], Used]
+"""By stage and model."""
 
 
-def stage_plans(
-    low: Rehearsed, likely: Rehearsed, high: Rehearsed, price_of: Callable[[str], Price | None]
-) -> list[StagePlan]:
+def tokens_of(dry: Dry) -> float:
+    """Return the tokens of all stages, prompts and replies."""
+    return sum(used.tokens_in + used.tokens_out for used in dry.values())
+
+
+def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StagePlan]:
     """Return the plans of all stages out of three courses that a run may take."""
     plans = []
-    for stage, model in dict.fromkeys((*likely.stages, *high.stages)):
-        least, mean, most = (
-            course.stages.get((stage, model), Used()) for course in (low, likely, high)
-        )
+    for stage, model in dict.fromkeys((*likely, *high)):
+        least, mean, most = (c.get((stage, model), Used()) for c in (low, likely, high))
         spread = SPREAD_CALLS.get(stage, Range(1.0, 1.0, ASKED_AGAIN))
+        if stage in UNSURE:  # of few calls none may be made
+            few = 1 - 1 / max(1.0, least.calls)
+            spread = Range(spread.low * few, spread.likely, spread.high)
         calls = Range(least.calls * spread.low, mean.calls, most.calls * spread.high)
         prompts = SPREAD_FOUND if stage in FINDING else SPREAD_IN
         tokens_in = Range(
@@ -115,10 +85,11 @@ def stage_plans(
             mean.tokens_out,
             spread.high * min(most.tokens_out * SPREAD_OUT.high, most.most_out),
         )
-        cost = cost_of(tokens_in, tokens_out, price_of(model))
-        whole = Range(math.floor(calls.low), round(calls.likely), math.ceil(calls.high))
+        cost = cost_of(tokens_in, tokens_out, prices.of(model))
         plans.append(
-            StagePlan(stage, model, whole, _rounded(tokens_in), _rounded(tokens_out), cost)
+            StagePlan(
+                stage, model, _rounded(calls), _rounded(tokens_in), _rounded(tokens_out), cost
+            )
         )
     return plans
 
@@ -139,9 +110,6 @@ def _rounded(figure: Range) -> Range:
     return Range(math.floor(figure.low), round(figure.likely), math.ceil(figure.high))
 
 
-# --- time ----------------------------------------------------------------------------------------
-
-
 def wall_time(
     plans: Sequence[StagePlan], settings: Settings, past: Iterable[CallRecord], in_flight: int
 ) -> tuple[Range, str]:
@@ -153,18 +121,14 @@ def wall_time(
     """
     measured = _measured(past)
     spans = [_latency(plan, measured) for plan in plans]
-    lows, likelies, highs = (
+    waited = [
         sum(
-            math.ceil(calls / in_flight) * latency
-            for calls, latency in (
-                (_three(plan.calls)[n], _three(span)[n])
-                for plan, span in zip(plans, spans, strict=True)
-            )
+            math.ceil(_three(plan.calls)[n] / in_flight) * _three(span)[n]
+            for plan, span in zip(plans, spans, strict=True)
         )
         for n in range(3)
-    )
-    paced = _paced(plans, settings)
-    bounds = zip((lows, likelies, highs), _three(paced), strict=True)
+    ]
+    bounds = zip(waited, _three(_allowed(plans, settings)), strict=True)
     known = sum((plan.stage, plan.model) in measured for plan in plans)
     basis = "assumed: 60 tokens a second, 0.8 s before the first"
     if plans and known == len(plans):
@@ -190,7 +154,7 @@ def _latency(plan: StagePlan, measured: Mapping[tuple[str, str], float]) -> Rang
     return FIRST_TOKEN + Range(*(length * each for each in _three(PER_TOKEN)))
 
 
-def _paced(plans: Sequence[StagePlan], settings: Settings) -> Range:
+def _allowed(plans: Sequence[StagePlan], settings: Settings) -> Range:
     """Return the time that the allowances of a minute ask for."""
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     calls = total(plan.calls for plan in plans)
@@ -200,4 +164,4 @@ def _paced(plans: Sequence[StagePlan], settings: Settings) -> Range:
     return Range(*(max(pair) for pair in zip(by_calls, by_tokens, strict=True)))
 
 
-__all__ = ["Rehearsed", "cost_of", "stage_plans", "wall_time"]
+__all__ = ["Dry", "Used", "cost_of", "stage_plans", "tokens_of", "wall_time"]

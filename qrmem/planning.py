@@ -1,0 +1,368 @@
+"""What a run would cost, before its first call.
+
+The real code is run dry: real prompts, counted as they would be sent, and a stub that replies at
+the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no server is asked.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from qrmem.asking import Asker, Asking
+from qrmem.config import Settings
+from qrmem.graph.segmenting import cut
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.ingest import Adder
+from qrmem.ingest_state import IngestState
+from qrmem.llm.budget import Budget, Phase
+from qrmem.llm.counted_embedder import STAGE as EMBED
+from qrmem.llm.forecast import Dry, Used, cost_of, stage_plans, tokens_of, wall_time
+from qrmem.llm.prices import Prices, prices_of
+from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder
+from qrmem.llm.routing import RoutedChat, chosen_stages
+from qrmem.llm.stub import Course, StubChat
+from qrmem.retrieval.fragments import FragmentScorer
+from qrmem.retrieval.searcher import Searcher
+from qrmem.session import Models, Run, Session, recorded_embedder, sketched, stage_names
+from qrmem.sources import PassedOver, Refused, Source, documents
+from qrmem.types import ChatModel, Document, Embedder, Event, Tokenizer
+from qrmem.types.plans import Plan, Range, StagePlan
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SAMPLE = 48_000
+"""Tokens that are read dry at most; of a larger text so many stand for the whole."""
+LEAST = 1_200
+"""Tokens of a document that stand for it at least, if it has so many."""
+QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
+"""Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
+FOLDS = 0.25
+"""Folds of a real run for each of a dry one, whose relations repeat the commonest names."""
+_DIMENSION = 8
+
+
+async def plan_add(
+    session: Session,
+    source: Source,
+    glob: str | None = None,
+    *,
+    follow_links: bool = False,
+    **options: Any,
+) -> Plan:
+    """Return what reading a source will use.
+
+    Args:
+        options: of `Adder`.
+
+    Raises:
+        BadDocument: the one source given cannot be read.
+        UsageError: a document is there with another text, and `update` is not set.
+    """
+    settings, stored = session.settings, session.store
+    info = await session.known() or sketched(settings)
+    shadow, is_remote = MemoryStore(), info.embedder.startswith("openai:")
+    models = DryModels(shadow, replace(info, dimension=_DIMENSION) if is_remote else info, settings)
+    found = [one async for one in documents(source, glob, follow_links=follow_links)]
+    given = [one for one in found if isinstance(one, Document)]
+    problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
+    waiting = await _waiting(stored, info, given, shadow, is_rebuild=bool(options.get("rebuild")))
+    shown, weight = _sampled(waiting, models.cutter, info.segment_tokens)
+    # A refused document is an error where it is the only one, as in the run itself.
+    is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
+    adder = Adder(shadow, info.name, models, listener=silent, **options)
+    report = await adder.add(cast("Source", shown[0] if is_alone else shown))
+    by_document = len(waiting) / len(shown) if shown else 1.0
+    is_paper = settings.mode == "paper"
+    dry = models.used(lambda stage: by_document if stage == "summary" and not is_paper else weight)
+    return await _plan(
+        session,
+        "add",
+        stage_plans(dry, dry, dry, prices_of(settings)),
+        documents=sum(report.states.values()) and len(waiting),
+        segments=round(report.read * weight),
+        rehearsed=report.read,
+        problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
+    )
+
+
+async def plan_ask(session: Session, asking: Asking) -> Plan:
+    """Return what a question will use: if it is answered at once, as is likely, or never."""
+    info, settings = await session.info(), session.settings
+    is_remote = info.embedder.startswith("openai:")
+    store = dry_store(session.store)
+    embedder = None if is_remote else recorded_embedder(info, settings)
+    searcher = Searcher(store, info.name, embedder)
+    courses = {}
+    for course in get_args(Course):
+        models = DryModels(store, info, settings, embedder, asking.question, course)
+        scorer = FragmentScorer(searcher)
+        await Asker(store, info.name, models, searcher, silent, scorer).ask(asking)
+        courses[course] = models.used(lambda stage: 1.0)
+    prices, likely = prices_of(settings), courses["likely"]
+    low = min(courses["shortest"], likely, key=tokens_of)
+    high = max(courses["longest"], likely, key=tokens_of)
+    stages = stage_plans(low, likely, high, prices)
+    if is_remote:
+        stages.append(await _embedding(session.store, info, likely, high, prices))
+    counts = await session.store.counts(info.name)
+    segments = counts.get("segments", 0)
+    return await _plan(
+        session,
+        "ask",
+        stages,
+        documents=len(asking.documents or ()) or counts.get("documents", 0),
+        segments=segments,
+        rehearsed=segments,
+    )
+
+
+async def _plan(
+    session: Session, run: Literal["add", "ask"], stages: Sequence[StagePlan], **counts: Any
+) -> Plan:
+    settings = session.settings
+    in_flight = settings.concurrency if run == "add" else 1
+    past = await session.store.calls(session.ns)
+    seconds, basis = wall_time(stages, settings, past, in_flight)
+    return Plan(
+        run=run,
+        stages=tuple(stages),
+        seconds=seconds,
+        basis=basis,
+        concurrency=in_flight,
+        prices_date=prices_of(settings).date,
+        unpriced=tuple(dict.fromkeys(s.model for s in stages if s.cost is None)),
+        **counts,
+    )
+
+
+# --- a run made dry ------------------------------------------------------------------------------
+
+
+class DryModels(Models):
+    """Models whose runs are dry: real prompts, stubs for all that costs."""
+
+    keeps_records = True
+
+    def __init__(
+        self,
+        store: GraphStore,
+        info: NamespaceInfo,
+        settings: Settings,
+        embedder: Embedder | None = None,
+        question: str = "",
+        course: Course = "likely",
+    ) -> None:
+        """Take the parts; `embedder` is one that works here, or none."""
+        self._longest: dict[str, int] = {}
+        self._budgets: list[Budget] = []
+        # Nothing is started, kept or capped.
+        settings = replace(
+            settings,
+            tagger="rules",
+            cache=False,
+            record="",
+            replay="",
+            max_calls=None,
+            max_tokens=None,
+            max_cost=None,
+            max_seconds=None,
+        )
+
+        def stub(model: str) -> StubChat:
+            return StubChat(model, self._longest, question, course)
+
+        chosen = chosen_stages(settings, stage_names())
+        chat: ChatModel | None = stub(settings.model) if settings.model else None
+        if chat is not None and chosen:
+            chat = RoutedChat(chat, {stage: stub(model) for stage, model in chosen.items()})
+        super().__init__(store, info, settings, chat, embedder)
+
+    def run(self, phase: Phase, *args: Any, **options: Any) -> Run:
+        """Return what one dry run works with."""
+        run = super().run(phase, *args, **options)
+        self._budgets.append(run.budget)
+        if phase == "construction" and self.info.embedder.startswith("openai:"):
+            return replace(run, embedder=StubEmbedder(self.info.embedder, run.budget, self.counter))
+        return run
+
+    def used(self, weight: Callable[[str], float]) -> Dry:
+        """Return what all dry runs used by stage and model.
+
+        Args:
+            weight: how many real calls one of a stage stands for.
+        """
+        stages: Dry = {}
+        for record in (record for budget in self._budgets for record in budget.records):
+            used = stages.setdefault((record.stage, record.model), Used())
+            share = FOLDS if record.stage == "fold" else 1.0
+            most = self._longest.get(record.stage, 0)
+            used.add(record, share * weight(record.stage), most)
+        return stages
+
+
+class StubEmbedder:
+    """Counts what a server's embedder would be sent; its vectors say nothing."""
+
+    dimension = _DIMENSION
+
+    def __init__(self, name: str, budget: Budget, counter: Tokenizer) -> None:
+        self.name = name
+        self._budget = budget
+        self._counter = counter
+
+    def windows(self, text: str) -> Sequence[str]:
+        """Cut a text as the embedder would."""
+        return RemoteEmbedder.pieces(text)
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> "NDArray[np.float32]":
+        """Count the requests; return rows that are all the same."""
+        import numpy as np
+
+        for start in range(0, len(texts), BATCH):
+            tokens = sum(self._counter.count(text) for text in texts[start : start + BATCH])
+            model = self.name.partition(":")[2]
+            self._budget.count(
+                stage=EMBED, prompt="", model=model, tokens_in=tokens, cost=None, seconds=0.0
+            )
+        return np.full((len(texts), _DIMENSION), _DIMENSION**-0.5, dtype=np.float32)
+
+
+def silent(event: Event) -> None:
+    """Take an event and do nothing."""
+
+
+# --- stores --------------------------------------------------------------------------------------
+
+_WRITES = """
+apply clear_view close create_namespace decide delete_document delete_namespace drop_cached
+drop_kept finish_import put_cached put_calls put_document put_documents put_index put_trail
+put_vectors record record_all set_embedder set_summary
+"""
+_READS = """
+around cached calls catalog contributions counts decisions document document_texts documents
+entities entities_in entries fact_counts facts index indexed is_read_only keeps_index kept
+kept_keys last_document ledger list_entities location matching mean_length merged_segments
+name_columns named_in names names_called names_in_blocks names_of namespace namespaces nearest
+numbered_vectors owners postings questions segments segments_of segments_with shared_entities
+stale_names states titled trail trails vectors vocabulary
+"""
+WRITES = frozenset(_WRITES.split())
+"""Methods of a store that change it."""
+READS = frozenset(_READS.split())
+"""Methods that only look; whatever is in neither list is refused."""
+
+
+class DryStore:
+    """A store that can be read; what is written to it is forgotten."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name in WRITES:
+            return _forget
+        if name not in READS:
+            raise AttributeError(f"a plan may not use {name!r} of a store")
+        return getattr(self._store, name)
+
+
+async def _forget(*args: Any, **options: Any) -> None:
+    """Do nothing."""
+
+
+def dry_store(store: GraphStore) -> GraphStore:
+    """Return a store that can be read, and forgets what is written to it."""
+    return cast("GraphStore", DryStore(store))
+
+
+async def _waiting(
+    stored: GraphStore,
+    info: NamespaceInfo,
+    given: Sequence[Document],
+    shadow: MemoryStore,
+    *,
+    is_rebuild: bool,
+) -> list[Document]:
+    """Return the documents of which something is to be read; copy what is known of them."""
+    state = IngestState(stored, info.name, is_embedded=False)
+    await state.look([document.id or "" for document in given])
+    waiting = []
+    for document in given:
+        name = document.id or ""
+        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        known = state.digest(name)
+        if known == digest and state.is_done(name) and not is_rebuild:
+            continue
+        waiting.append(document)
+        if known is not None:
+            await _copy(stored, shadow, info, name)
+    return waiting
+
+
+async def _copy(
+    stored: GraphStore, shadow: GraphStore, info: NamespaceInfo, document_id: str
+) -> None:
+    """Copy a document with all that was read of it."""
+    ns = info.name
+    document = await stored.document(ns, document_id)
+    assert document is not None
+    await shadow.create_namespace(ns, info)
+    await shadow.put_document(ns, document, await stored.segments_of(ns, document_id))
+    for known in await stored.documents(ns, [document_id]):
+        if known.summary:
+            await shadow.set_summary(ns, document_id, known.summary)
+    rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
+    made = await stored.contributions(ns, document_id)
+    await shadow.record_all(ns, [(rows[found.segment_id], found) for found in made])
+
+
+def _sampled(
+    given: Sequence[Document], cutter: Tokenizer, segment_tokens: int
+) -> tuple[list[Document], float]:
+    """Return documents that stand for all, and how many real calls one of theirs stands for.
+
+    Of many every n-th is read, of long ones segments evenly chosen.
+    """
+    sizes = [cutter.count(document.text) for document in given]
+    if sum(sizes) <= SAMPLE:
+        return list(given), 1.0
+    share = max(LEAST, SAMPLE // len(given))
+    step = max(1, math.ceil(sum(min(size, share) for size in sizes) / SAMPLE))
+    shown, read = [], 0
+    for document, size in list(zip(given, sizes, strict=True))[::step]:
+        segments = cut(document.id or "", document, cutter, segment_tokens)
+        few = min(len(segments), max(1, round(len(segments) * share / max(1, size))))
+        chosen = [segments[n * len(segments) // few] for n in range(few)]
+        read += sum(segment.tokens for segment in chosen)
+        shown.append(replace(document, text="\n\n".join(segment.text for segment in chosen)))
+    return shown, sum(sizes) / max(1, read)
+
+
+async def _embedding(
+    stored: GraphStore, info: NamespaceInfo, likely: Dry, high: Dry, prices: Prices
+) -> StagePlan:
+    """Return what a server's embedder will be sent: queries, and relations that lack vectors."""
+    model = info.embedder.partition(":")[2]
+    facts = (await stored.counts(info.name)).get("facts", 0)
+    missing = max(0, facts - len(await stored.owners(info.name, "relation")))
+    asked = [sum(used.calls for used in dry.values()) for dry in (likely, high)]
+    queries = Range(1, 1 + asked[0], 1 + EXPANSIONS + asked[1])
+    calls = queries + Range(0, -(-missing // BATCH) // 2, -(-missing // BATCH))
+    tokens = Range(
+        queries.low * QUERY_TOKENS / 2,
+        queries.likely * QUERY_TOKENS + missing * RELATION_TOKENS / 2,
+        queries.high * 2 * QUERY_TOKENS + missing * 2 * RELATION_TOKENS,
+    )
+    return StagePlan(
+        EMBED, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
+    )
+
+
+__all__ = ["DryModels", "dry_store", "plan_add", "plan_ask"]
