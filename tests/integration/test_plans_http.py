@@ -231,10 +231,10 @@ def test_every_method_of_a_store_is_known_to_read_or_to_write() -> None:
 
 async def test_what_a_plan_writes_is_forgotten() -> None:
     store = MemoryStore()
-    await store.create_namespace("ns", NamespaceInfo("ns"))
+    await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
     await store.put_cached("ns", "derived:a", {"kept": True})
     dry = dry_store(store)
-    await dry.drop_kept("ns", "derived:")
+    await dry.drop_kept("ns", ["derived:a"])
     await dry.delete_namespace("ns")
     await dry.put_cached("ns", "derived:b", {})
     assert await dry.cached("ns", "derived:a") == {"kept": True}
