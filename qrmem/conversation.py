@@ -17,7 +17,7 @@ How = Literal["turns", "fragrel"]
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
-_FAR = 2_048
+_FAR = 512
 """Turns back from the end that are looked through for the last ones of a session."""
 _CANDIDATES = 100
 """Turns that each of the two rankings gives."""

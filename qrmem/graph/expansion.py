@@ -17,12 +17,6 @@ SEPARATOR = " [SEP] "
 STEP_WIDTH = 3
 """Edges that Graph Expansion Search takes per step."""
 
-STEPS = 3
-"""Steps of Graph Expansion Search."""
-
-LEAST_COSINE = 0.3
-"""Cosine below which Graph Expansion Search takes no edge."""
-
 QUERY_TOKENS = 512
 """What the paper's encoder reads of a query."""
 
@@ -92,7 +86,7 @@ def worthy_edges(
     """Return what one step of Graph Expansion Search takes: the best edges from a threshold on.
 
     Args:
-        threshold: least score, for cosines `LEAST_COSINE`; `None` is the frontier's mean plus one
+        threshold: least score; `None` is the frontier's mean plus one
             standard deviation, for scores of any scale.
 
     Returns:

@@ -1,36 +1,17 @@
 """Parallel facts folded into one relation per pair of entities (Q12), without a model."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from qrmem.graph.questions import THRESHOLD, rouge_l
 from qrmem.graphstore.protocol import relation_key
 from qrmem.text.words import tokens
-from qrmem.types import Fact, Relation, Segment
+from qrmem.types import Fact, Relation
 
 LONGEST = 600
 """Characters of a folded description; the facts keep the rest."""
 
 SEPARATOR = "; "
 BACKWARD = "← "
-
-DISTANT = 3
-"""Segments of one document so far apart may contradict each other without saying so."""
-
-
-_WEIGHED = 200
-"""Facts of one relation that are compared with each other, all pairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parallel:
-    """Two facts of one pair of entities, from places far apart, that do not say the same.
-
-    Whether they contradict each other is for a reader to judge.
-    """
-
-    first: Fact
-    second: Fact
 
 
 def fold(facts: Iterable[Fact]) -> list[Relation]:
@@ -53,27 +34,6 @@ def fold(facts: Iterable[Fact]) -> list[Relation]:
     ]
 
 
-def contradictions(relation: Relation, segments: Iterable[Segment]) -> list[Parallel]:
-    """Return pairs of facts that may contradict each other.
-
-    Args:
-        segments: those that state the relation.
-
-    Returns:
-        Facts of two documents, or of segments at least `DISTANT` apart, whose descriptions are not
-        alike, in order; of very many facts the first are compared.
-    """
-    places = {segment.id: (segment.document_id, segment.index) for segment in segments}
-    known = [fact for fact in relation.facts if fact.segment_id in places][:_WEIGHED]
-    return [
-        Parallel(first, second)
-        for n, first in enumerate(known)
-        for second in known[n + 1 :]
-        if _are_distant(places[first.segment_id], places[second.segment_id])
-        and not _are_alike(tokens(first.description), tokens(second.description))
-    ]
-
-
 def _description(facts: Sequence[Fact]) -> str:
     """Join the descriptions that say something new, in order, as far as they fit."""
     kept: list[str] = []
@@ -93,7 +53,3 @@ def _description(facts: Sequence[Fact]) -> str:
 
 def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
     return bool(first) and rouge_l(first, second) >= THRESHOLD
-
-
-def _are_distant(first: tuple[str, int], second: tuple[str, int]) -> bool:
-    return first[0] != second[0] or abs(first[1] - second[1]) >= DISTANT

@@ -1,16 +1,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.folding import LONGEST, contradictions, fold
-from qrmem.types import Fact, Segment
+from qrmem.graph.folding import LONGEST, fold
+from qrmem.types import Fact
 
 
 def fact(head: str, tail: str, description: str, segment: int = 0) -> Fact:
     return Fact(head, tail, description, f"s{segment}")
-
-
-def segments(*indexes: int) -> list[Segment]:
-    return [Segment(f"s{n}", "d", n, 0, 0, "", 0) for n in indexes]
 
 
 def test_there_is_one_relation_for_each_unordered_pair() -> None:
@@ -66,27 +62,3 @@ def test_folding_loses_no_fact_and_stays_within_its_length(facts: list[Fact]) ->
     assert sorted(map(repr, kept)) == sorted(repr(f) for f in facts if f.head != f.tail)
     assert all(0 < len(relation.description) <= LONGEST for relation in relations)
     assert len({relation.key for relation in relations}) == len(relations)
-
-
-def test_parallel_facts_from_far_apart_may_contradict_each_other() -> None:
-    (relation,) = fold(
-        [
-            fact("a", "b", "was born in Paris in spring", 0),
-            fact("a", "b", "lived there for years", 1),
-            fact("a", "b", "was born in Paris in spring", 7),
-            fact("a", "b", "never left London", 9),
-        ]
-    )
-    found = contradictions(relation, segments(0, 1, 7, 9))
-    assert [(p.first.segment_id, p.second.segment_id) for p in found] == [
-        ("s0", "s9"),
-        ("s1", "s7"),
-        ("s1", "s9"),
-    ]
-
-
-def test_facts_of_two_documents_are_always_far_apart() -> None:
-    (relation,) = fold([fact("a", "b", "won the war"), fact("a", "b", "lost everything", 1)])
-    elsewhere = [*segments(0), Segment("s1", "other", 0, 0, 0, "", 0)]
-    assert len(contradictions(relation, elsewhere)) == 1
-    assert contradictions(relation, segments(0, 1)) == []
