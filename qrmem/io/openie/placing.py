@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.graph.occurrences import Occurrences
-from qrmem.io.openie.extraction import Passage, Triple
+from qrmem.io.openie.reading import Passage, Triple
 from qrmem.text.names import normalise_name
 from qrmem.types import Contribution, Mention, Segment, Statement
 

@@ -7,16 +7,57 @@ malformed: those are left out and counted, as HippoRAG itself does.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadImport
-from qrmem.io.openie.extraction import Extraction, Passage, Triple
 
 _FIELDS = ("subject", "relation", "object", "passage")
 _OF_TRIPLES = frozenset({*_FIELDS, "passage_id"})
 _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """An open relation as somebody extracted it."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass(slots=True)
+class Passage:
+    """A passage and what was extracted from it.
+
+    Attributes:
+        where: its place in the file, for messages.
+        id: id of a document or a segment; "" where the text is to give one.
+        text: of the passage, or `None` if the file does not carry it.
+    """
+
+    where: str
+    id: str = ""
+    text: str | None = None
+    title: str = ""
+    entities: list[str] = field(default_factory=list)
+    triples: list[Triple] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Extraction:
+    """All passages of a file, in its order.
+
+    Attributes:
+        malformed: records within passages that are no triple, or no name; a model wrote them.
+        left_out: passages without a text, by their place in the file.
+    """
+
+    passages: list[Passage] = field(default_factory=list)
+    malformed: int = 0
+    left_out: list[str] = field(default_factory=list)
 
 
 class _Wrong(ValueError):
@@ -164,11 +205,11 @@ class _Collected:
         passage.triples += self._kept(item, "extracted_triples", _triple)
         self._add(passage)
 
-    def _kept(self, item: Mapping[str, Any], field: str, made: Any) -> list[Any]:
-        values = item.get(field)
+    def _kept(self, item: Mapping[str, Any], name: str, made: Any) -> list[Any]:
+        values = item.get(name)
         values = [] if values is None else values
         if not isinstance(values, list):
-            raise _Wrong(f"its {field} are no list")
+            raise _Wrong(f"its {name} are no list")
         found = [made(value) for value in values]
         self.extraction.malformed += found.count(None)
         return [value for value in found if value is not None]
@@ -200,4 +241,4 @@ def _word(value: Any) -> str | None:
     return (" ".join(value.split()) or None) if isinstance(value, str) else None
 
 
-__all__ = ["read_openie"]
+__all__ = ["Extraction", "Passage", "Triple", "read_openie"]
