@@ -75,7 +75,7 @@ async def _fill(store: GraphStore, ns: str, vectors: Matrix) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("size", [2_000, 50_000])
+@pytest.mark.parametrize("size", [2_000, 12_000])
 async def test_the_ten_nearest_are_the_exact_ones_whatever_else_lies_nearer(
     neo4j: Server, size: int
 ) -> None:
