@@ -1,10 +1,11 @@
 """How fast a text becomes a memory, with no chat model.
 
-    python -m benchmarks build TEXT… [--megabytes 5] [--vectors]
+    python -m benchmarks build TEXT… [--megabytes 5] [--passages 2000] [--vectors]
 
 The first text as it is; then a text of the given size and one of a tenth of it, made of the
 sentences of all texts: known ones in another order and with other names in each round, so that
-names and questions keep growing as they do in a long text. Times are of the processor, so that a
+names and questions keep growing as they do in a long text. Then passages of HotpotQA and
+MuSiQue, a document each (`QRMEM_DATA`; 0 leaves them out). Times are of the processor, so that a
 busy machine does not count. `--vectors` builds the first 150,000 characters with the local embedder
 too, beside sentence-transformers' own `encode` of all windows of all segments.
 """
@@ -22,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import qrmem
+from benchmarks import multihop
 from benchmarks.frame import Figure
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
@@ -31,7 +33,10 @@ from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.files import read
 from qrmem.text.sentences import sentences
 
-LEAST_RATE = 150
+LEAST_RATE = 100
+"""Segments of 600 tokens."""
+LEAST_PASSAGES = 150
+"""Passages of some 100 words, a document each."""
 MOST_GROWTH = 13
 LEAST_OF_ENCODER = 0.9
 EMBEDDED_CHARACTERS = 150_000
@@ -57,6 +62,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("texts", nargs="+", type=Path)
     parser.add_argument("--megabytes", type=float, default=5, help="0: the first text alone")
+    parser.add_argument("--passages", type=int, default=0)
     parser.add_argument("--vectors", action="store_true")
 
 
@@ -70,6 +76,10 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     yield Figure(f"{name}: file to text", first.file_ratio, "", at_most=8)
     if chosen.megabytes:
         yield from _growth(texts, int(chosen.megabytes * 1e6))
+    if chosen.passages:
+        rate = asyncio.run(_passages(chosen.passages))
+        name = f"{chosen.passages} passages in one add: rate"
+        yield Figure(name, rate, "passages/s", at_least=LEAST_PASSAGES)
     if chosen.vectors:
         yield from _with_vectors(texts[0][:EMBEDDED_CHARACTERS])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
@@ -84,6 +94,19 @@ async def build(text: str) -> Built:
             report = await memory.add(qrmem.Document(text, id="text"))
         seconds = time.process_time() - began
         return Built(report.read, seconds, _size(Path(folder)) / len(text.encode()))
+
+
+async def _passages(count: int) -> float:
+    corpora = [multihop.load(name, multihop.folder()) for name in ("hotpotqa", "musique")]
+    found = [passage for corpus in corpora for passage in corpus.passages][:count]
+    documents = [
+        qrmem.Document(text, title, f"p{n:06}") for n, (title, text) in enumerate(found) if text
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        async with qrmem.open(f"{folder}/b.db", embedder="none", model="") as memory:
+            await memory.add(documents)
+        return len(documents) / (time.process_time() - began)
 
 
 def _size(folder: Path) -> int:

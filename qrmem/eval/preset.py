@@ -57,7 +57,7 @@ class Preset:
         plot: `axis` (`parts`, or a parameter of the systems), `label`, `metric` (several with a
             comma) and `scale` (`log`, or nothing); empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
-        cases: `ours` and `theirs`, labels, where single cases are shown.
+        cases: `ours`, `theirs` and `compressed`, labels, where single cases are shown.
         costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
             `tokens_out`, and `built_calls`, of everything that is built.
         quoted: labels of the paper's systems that are not run here.

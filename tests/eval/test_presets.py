@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,35 @@ def test_cases_say_where_one_of_the_two_was_not_run(
 ) -> None:
     assert run("table-5", data, "--system", "BM25 (top 3)", "--out", "r") == 0
     assert "No cases: they need results of QRMeM (KN)" in capsys.readouterr().out
+
+
+def test_a_case_shows_the_compressed_answer(
+    data: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "llmlingua.py").write_text(COMPRESSOR)
+    monkeypatch.syspath_prepend(tmp_path)
+    with in_thread(OpenAIServer()) as server:
+        model = ("--model", "test", "--base-url", server.url)
+        words = ("--system", "QRMeM (KN),BM25 (top 3),LLMLingua-2", "--out", "r")
+        assert run("table-5", data, *words, *model) == 0
+    sys.modules.pop("llmlingua", None)
+    capsys.readouterr()
+    said = {"QRMeM (KN)": "Vantry", "BM25 (top 3)": "Corrin Head", "LLMLingua-2": "Dunmore"}
+    answered(Path("r/hotpotqa"), "table-5", said)
+    assert main(["eval", "report", "r"]) == 0
+    told = capsys.readouterr().out
+    assert "LLMLingua-2 (compressed text) answers: Dunmore" in told
+    assert "| segment | rank by BM25 | read by ours |" in told
+
+
+COMPRESSOR = """
+class PromptCompressor:
+    def __init__(self, model_name, use_llmlingua2, device_map):
+        pass
+
+    def compress_prompt_llmlingua2(self, context, target_token):
+        return {"compressed_prompt": " ".join(" ".join(context).split()[:50])}
+"""
 
 
 def test_a_table_of_many_parts_has_a_row_for_each(

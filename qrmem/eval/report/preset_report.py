@@ -35,7 +35,9 @@ async def _of_part(preset: Preset, results: Results, metric: str) -> list[str]:
     """Return the cases of one part, or why there are none."""
     ours = preset.cases["ours"]
     wanted = [preset.cases["theirs"], *preset.systems]
-    run = [label for label in wanted if preset.systems[label] in results.systems and label != ours]
+    no_retriever = (ours, preset.cases.get("compressed"))
+    here = [label for label in wanted if preset.systems[label] in results.systems]
+    run = [label for label in here if label not in no_retriever]
     if not run or preset.systems[ours] not in results.systems:
         return [f"No cases: they need results of {ours} and of a retriever.\n"]
     mine, other = (results.systems[preset.systems[label]] for label in (ours, run[0]))
@@ -47,12 +49,29 @@ async def _of_part(preset: Preset, results: Results, metric: str) -> list[str]:
     if not won:
         return [f"No cases: no question was answered right by {ours} and wrong by {run[0]}.\n"]
     return [
-        await _case(results, results.items[id], mine.rows[id], other.rows[id], run[0])
+        await _case(
+            results,
+            results.items[id],
+            mine.rows[id],
+            other.rows[id],
+            run[0],
+            _compressed(preset, results, id),
+        )
         for id in won[:COUNT]
     ]
 
 
-async def _case(results: Results, item: Item, ours: Row, theirs: Row, retriever: str) -> str:
+def _compressed(preset: Preset, results: Results, id: str) -> list[str]:
+    """Return what is answered from the compressed text, where that was run."""
+    label = preset.cases.get("compressed", "")
+    result = results.systems.get(preset.systems.get(label, ""))
+    row = result.rows.get(id) if result else None
+    return [f"{label} (compressed text) answers: {row.short or '(none)'}"] if row else []
+
+
+async def _case(
+    results: Results, item: Item, ours: Row, theirs: Row, retriever: str, also: Sequence[str]
+) -> str:
     ranks = {id: rank for rank, id in enumerate(theirs.prediction.segments, 1)}
     ids = list(dict.fromkeys([*ours.prediction.read, *theirs.prediction.segments[:TOP]]))
     texts = await _texts(results, ours.prediction.memory, ids)
@@ -65,6 +84,7 @@ async def _case(results: Results, item: Item, ours: Row, theirs: Row, retriever:
         f"Question: {item.question}",
         f"Gold answer: {' / '.join(item.answers)}",
         f"{retriever} answers: {theirs.short or '(none)'}",
+        *also,
         f"Ours answers: {ours.short or '(none)'}",
     ]
     head = ["segment", f"rank by {retriever.partition(' (')[0]}", "read by ours"]
