@@ -18,7 +18,7 @@ from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.usage import usage
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
-from qrmem.session import Models
+from qrmem.session import Models, measured
 from qrmem.types import AddReport, Embedder, Event, Listener
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Memories:
         try:
             info = await store.namespace(NAMESPACE)
             if info is None:
-                info = await store.create_namespace(NAMESPACE, self._info(settings))
+                info = await store.create_namespace(NAMESPACE, await self._info(settings))
             tools = Models(store, info, settings, None if is_local else self._chat, self._embedder)
             await self._build(key, context, build, store, tools)
         except BaseException:
@@ -145,13 +145,13 @@ class Memories:
         titles = {document.id or "": document.title for document in context.documents}
         return OpenMemory(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
 
-    def _info(self, settings: Settings) -> NamespaceInfo:
+    async def _info(self, settings: Settings) -> NamespaceInfo:
         return NamespaceInfo(
             name=NAMESPACE,
             tokenizer=open_tokenizer(settings.tokenizer).name,
             segment_tokens=settings.segment_tokens,
             embedder=settings.embedder,
-            dimension=self._embedder.dimension if self._embedder else 0,
+            dimension=await measured(self._embedder),
         )
 
     async def _build(

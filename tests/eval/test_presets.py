@@ -325,7 +325,7 @@ def test_every_preset_runs_to_its_end_with_a_chat_model(
         code = run(name, all_data, *words, *model)
         assert server.stats.requests > 0
     told = capsys.readouterr()
-    assert code == 0, told.err
+    assert code == 0, told.out[-3000:] + told.err
     for part in preset.parts:
         found = read_results(Path("r") / folder_of(part))
         wanted = {preset.systems[label] for label in labels if label in (part.systems or labels)}

@@ -19,7 +19,7 @@ from qrmem.llm.prompting import Caller
 from qrmem.prompts import catalogue, fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
-from qrmem.session import Models
+from qrmem.session import Models, measured
 from qrmem.types import Listener, ScoredSegment, Step, Turn
 
 NAMESPACE = "session"
@@ -70,7 +70,7 @@ async def open_session(harness: Harness) -> AsyncIterator[Session]:
             harness.tools.info,
             name=NAMESPACE,
             embedder=settings.embedder,
-            dimension=embedder.dimension if embedder else 0,
+            dimension=await measured(embedder),
         )
         info = await store.create_namespace(NAMESPACE, info)
         yield Session(store, Models(store, info, settings, None, embedder), harness.listener)
