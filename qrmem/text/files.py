@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from qrmem.errors import BadDocument
 from qrmem.text.budget import ByteBudget
-from qrmem.text.code.ignore_rules import Sieve
+from qrmem.text.code.ignore_rules import IgnoreRules
 from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.decoding import decode
 from qrmem.text.front_matter import split_front_matter
@@ -183,9 +183,9 @@ def discover(
         below = sorted(walk.files(path), key=lambda file: file.relative_to(path).as_posix())
         passed_over.update({_OUTSIDE: walk.outside} if walk.outside else {})
         wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
-        sieve = Sieve(path)
-        kept += [file for file in wanted if not (language_of(file) and sieve.reason(file))]
-        passed_over += sieve.passed_over
+        rules = IgnoreRules(path)
+        kept += [file for file in wanted if not (language_of(file) and rules.reason(file))]
+        passed_over += rules.passed_over
         if glob is None and len(wanted) < len(below):
             passed_over[_OTHER] += len(below) - len(wanted)
     return Found(tuple(kept), passed_over)

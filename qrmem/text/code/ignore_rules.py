@@ -36,7 +36,7 @@ _HEAD = 1_000
 _LONG_LINE = 5_000
 
 
-class Sieve:
+class IgnoreRules:
     """Says which source files below a folder are to be read, and counts the others.
 
     Attributes:

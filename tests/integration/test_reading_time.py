@@ -12,7 +12,7 @@ from qrmem.text.sentences import sentences
 BASE, DOUBLINGS = 8_000, 4
 MOST = 48
 """Growth of the time over all doublings, of which the text's is 16."""
-LEAST = 0.01
+LEAST = 0.003
 """Seconds below which a reading is too short to be compared."""
 
 HTML = """
