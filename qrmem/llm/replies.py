@@ -149,13 +149,15 @@ def _candidates(text: str) -> Iterator[_Candidate]:
             return
         stripped = value  # JSON inside a JSON string
     answer = without_reasoning(stripped)
-    fenced = [match.group(1).strip() for match in _FENCE.finditer(answer)]
-    # Models that think aloud without tags put the answer last.
-    for piece in reversed(fenced):
-        if (value := _loaded(piece)) is not _NOTHING:
-            yield _Candidate(value)
+    fences = list(_FENCE.finditer(answer))
+    fenced = [match.group(1).strip() for match in fences]
     whole, inner = _embedded(answer)
-    for value in reversed(whole):
+    for match in fences:
+        if (value := _loaded(match.group(1).strip())) is not _NOTHING:
+            whole.append((match.start(), value))
+    # Models that think aloud without tags put the answer last: what they quote before it, in a
+    # fence or not, is none.
+    for _, value in sorted(whole, key=lambda found: found[0], reverse=True):
         yield _Candidate(value)
     for piece in [*reversed(fenced), answer]:
         closed, is_cut = completed(piece)
@@ -166,12 +168,12 @@ def _candidates(text: str) -> Iterator[_Candidate]:
         yield _Candidate(value, is_whole=False, loss="only a part of the reply is JSON")
 
 
-def _embedded(text: str) -> tuple[list[Any], list[Any]]:
-    """Return the JSON objects and lists that stand in a text, and those after a broken one.
+def _embedded(text: str) -> tuple[list[tuple[int, Any]], list[Any]]:
+    """Return the JSON objects and lists in a text with their places, and those after a broken one.
 
     What comes after a bracket that opens no JSON may be a part of what was meant.
     """
-    whole: list[Any] = []
+    whole: list[tuple[int, Any]] = []
     inner: list[Any] = []
     position, is_broken = 0, False
     for _ in range(_STARTS):
@@ -183,8 +185,10 @@ def _embedded(text: str) -> tuple[list[Any], list[Any]]:
         except (ValueError, RecursionError):
             position, is_broken = match.end(), True
             continue
-        if value:
-            (inner if is_broken else whole).append(value)
+        if value and is_broken:
+            inner.append(value)
+        elif value:
+            whole.append((match.start(), value))
     return whole, inner
 
 
