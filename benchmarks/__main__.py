@@ -9,7 +9,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-NAMES = ("build", "chat", "everyday", "footprint", "model", "model_cost", "recall", "search_speed")
+NAMES = (
+    *("build", "chat", "everyday", "footprint", "model", "model_cost", "passages", "recall"),
+    "search_speed",
+)
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 
 

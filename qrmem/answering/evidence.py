@@ -17,10 +17,10 @@ from qrmem.types import Passage
 NEAR = (0.5, 0.25, 0.12)
 """What a question's word is worth in a sentence one, two or three sentences away."""
 
-IN_TITLE, IN_PASSAGE = 0.3, 0.15
+IN_TITLE, IN_PASSAGE = 0.3, 0.3
 """The same for a word in the passage's title, and farther away in the passage."""
 
-KIND, RANK, DEFINITION = 0.15, 0.3, 1.0
+KIND, RANK, DEFINITION = 0.15, 0.5, 1.0
 """What is added to a sentence's coverage: for the expected kind of answer, for its passage's
 score in the search (as a share of the best one), and for code that defines what is asked for."""
 

@@ -230,7 +230,11 @@ def citation_line(citation: Citation) -> str:
     whole = " (whole segment)" if citation.whole else ""
     where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}
-    quote = [_mark(line, words) for line in excerpt(citation.quote, citation.part)]
+    # A passage that is shown in place of an answer is shown whole.
+    is_shown = bool(words) and not _CODE.match(citation.part)
+    uncut = [safe(" ".join(citation.quote.split()))]
+    quote = uncut if is_shown else excerpt(citation.quote, citation.part)
+    quote = [_mark(line, words) for line in quote]
     if len(quote) == 1:
         quote = [f'"{quote[0]}"']
     return "\n        ".join(["cited:  " + quote[0], *quote[1:], where])
