@@ -53,8 +53,8 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     yield Figure(f"novels: shown, of {asked}", shown, at_least=25)
     yield Figure(f"invented names refused, of {2 * len(INVENTED)}", refused, at_least=20)
     documents, questions = _paragraphs(data / "squad" / "xquad.en.json")
-    found = asyncio.run(_xquad(documents, questions[:: chosen.every], chosen.embedder))
-    yield Figure("XQuAD: shown", 100 * found, "%", at_least=95)
+    share = asyncio.run(_xquad(documents, questions[:: chosen.every], chosen.embedder))
+    yield Figure("XQuAD: shown", 100 * share, "%", at_least=95)
 
 
 async def _novel(text: str, title: str, questions: Asked, embedder: str) -> tuple[int, int]:
