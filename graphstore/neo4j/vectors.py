@@ -35,8 +35,9 @@ async def prepare(connection: Connection, dimension: int) -> None:
     """Make the index over vectors of one length unless it is there."""
     await connection.outside(
         f"CREATE VECTOR INDEX {index_name(dimension)} IF NOT EXISTS FOR (w:Window)"
-        f" ON (w.{_property(dimension)}) OPTIONS {{indexConfig: {{`vector.dimensions`:"
-        f" {int(dimension)}, `vector.similarity_function`: 'cosine'}}}}"
+        f" ON (w.{_property(dimension)}) OPTIONS {{indexConfig: {{"
+        f"`vector.dimensions`: {int(dimension)}, `vector.similarity_function`: 'cosine',"
+        " `vector.quantization.enabled`: false}}"
     )
 
 
