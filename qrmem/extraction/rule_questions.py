@@ -34,6 +34,10 @@ _TEMPLATES = (
     "Which part do {items} play?",
 )
 _ALONE = ("What is told of {items}?", "What becomes of {items}?", "Why does {items} matter here?")
+_SPEAKER = frozenset(
+    ("I", "me", "my", "mine", "myself", "we", "us", "our", "ours", "you", "your", "yours")
+)
+"""Words that say nothing once the speech that they stand in is left out."""
 _FEWEST_WORDS, _MOST_WORDS = 3, 18
 _FEWEST_IN_FRAGMENT, _MOST_IN_FRAGMENT = 5, 12
 
@@ -91,7 +95,7 @@ def _of_clause(reading: SegmentReading, sentence: Sentence, place: Occurrence, t
     clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
     words = _WORD.findall(clause)
     is_clause = _FEWEST_WORDS <= len(words) <= _MOST_WORDS and clause.startswith(f"{words[0]} ")
-    if not is_clause or not _is_verb(words[0]):
+    if not is_clause or not _is_verb(words[0]) or not _SPEAKER.isdisjoint(words):
         return ""
     return _when(reading, sentence, place, clause, the) or _who(reading, place, clause, words, the)
 

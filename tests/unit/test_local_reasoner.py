@@ -93,6 +93,12 @@ async def test_questions_are_made_from_sentences(reasoner: LocalReasoner) -> Non
     assert "When was Lucian Ashby born in Vantry?" in asked
 
 
+async def test_what_somebody_says_of_himself_is_no_question(reasoner: LocalReasoner) -> None:
+    text = "The Heron Key slipped my mind on that cold and windy morning in Skarrow."
+    made = await reasoner.extract(replace(segment(text), tokens=600), Reading())
+    assert not any("my mind" in question for question in made.questions)
+
+
 async def test_a_segment_gets_five_questions_per_600_tokens() -> None:
     reasoner = LocalReasoner(BuiltinTokenizer(), questions_per_600=5)
     text = " ".join(
