@@ -291,7 +291,10 @@ class MemoryStore:
     ) -> Mapping[int, Sequence[NameRow]]:
         view = self._space(ns).view()
         rows = view.names_where(lambda key: not most.keys().isdisjoint(blocks_of(key)))
-        found = {block: [row for row in rows if block in blocks_of(row.key)] for block in most}
+        found: dict[int, list[NameRow]] = {block: [] for block in most}
+        for row in rows:
+            for block in most.keys() & set(blocks_of(row.key)):
+                found[block].append(row)
         return {block: found[block][:limit] for block, limit in most.items()}
 
     async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
