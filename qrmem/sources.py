@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
+from qrmem.graphstore.codec import LARGEST
 from qrmem.text import files
 from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
@@ -107,6 +108,11 @@ def _checked(document: Document) -> dict[str, Scalar]:
             raise BadDocument(
                 f"metadata {key!r} of {named} is {what}; only text, finite numbers and "
                 "true/false can be stored"
+            )
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise BadDocument(
+                f"metadata {key!r} of {named} is a whole number that is too large to store; "
+                "give it as text"
             )
     return {normalise(key): _kept(value) for key, value in document.metadata.items()}
 

@@ -65,9 +65,12 @@ async def test_an_answer_cites_file_and_lines(tree: Path) -> None:
         report = await memory.add(str(tree))
         assert report.is_complete
         answer = await memory.ask("How heavy are all the anchors?", strategy="fragment")
-        (citation,) = answer.citations
-        assert (citation.document_id, citation.part) == ("pkg/store.py", "lines 20-22")
+        citation = next(c for c in answer.citations if c.document_id == "pkg/store.py")
         document = await memory.document(citation.document_id)
+        first = document.text.count("\n", 0, citation.start) + 1
+        last = document.text.count("\n", 0, citation.end) + 1
+        assert citation.part == f"lines {first}-{last}"
+        assert first <= 20 <= 22 <= last
         assert document.text[citation.start : citation.end] == citation.quote
         assert "by relation code" in answer.trail.steps[0].reason
 
@@ -89,8 +92,8 @@ async def test_what_a_name_means_is_quoted_from_its_definition(
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(str(tree))
         answer = await memory.ask(question, strategy=strategy)
-        assert answer.status == "answered"
-        assert answer.citations[0].quote.startswith(quote)
+        assert answer.status == "passages"
+        assert quote in answer.citations[0].quote
 
 
 async def test_definitions_are_entities_and_their_calls_relations(tree: Path) -> None:

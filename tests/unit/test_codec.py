@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qrmem.graphstore.codec import dumps, from_plain, loads, to_plain
+from qrmem.graphstore.codec import Wrong, dumps, from_plain, loads, to_plain
 from qrmem.types import (
     CallRecord,
     Citation,
@@ -28,9 +28,14 @@ from qrmem.types import (
 @pytest.mark.parametrize("kind", [Trail, Contribution, Document, CallRecord])
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_any_record_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
+def test_any_record_is_kept_as_it_was_or_refused(kind: type[Any], data: st.DataObject) -> None:
     record = data.draw(st.from_type(kind))
-    assert dumps(loads(dumps(record), kind)) == dumps(record)  # NaN differs from itself
+    try:
+        found = loads(dumps(record), kind)
+    except Wrong as exc:  # a number that no store keeps
+        assert "number" in str(exc)  # noqa: PT017
+    else:
+        assert dumps(found) == dumps(record)
 
 
 def test_a_record_with_all_that_it_can_hold_comes_back_equal() -> None:
@@ -52,11 +57,12 @@ def test_what_holds_its_default_is_left_out() -> None:
     }
 
 
-def test_an_older_or_newer_record_can_be_read() -> None:
-    assert from_plain({"segment_id": "s", "kind": "oriented", "mood": 1}, Contribution) == (
-        Contribution("s", "oriented")
-    )
-    with pytest.raises(TypeError):
+def test_an_older_record_can_be_read_and_a_newer_one_is_refused() -> None:
+    older = {"segment_id": "s", "kind": "oriented"}
+    assert from_plain(older, Contribution) == Contribution("s", "oriented")
+    with pytest.raises(Wrong, match="mood"):
+        from_plain({**older, "mood": 1}, Contribution)
+    with pytest.raises(Wrong, match="segment_id"):
         from_plain({"kind": "oriented"}, Contribution)
 
 

@@ -19,6 +19,7 @@ GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
         ({"metadata": {"year": float("nan")}}, "'year' of a is nan"),
         ({"metadata": {"year": float("inf")}}, "'year' of a is inf"),
         ({"metadata": {"year": float("-inf")}}, "'year' of a is -inf"),
+        ({"metadata": {"year": 2**63}}, "'year' of a is a whole number that is too large"),
         ({"metadata": {"tags": ["x"]}}, "'tags' of a is a list"),
         ({"metadata": {1: "x"}}, "metadata 1 of a"),
         ({"metadata": ["year"]}, "not a list"),
