@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 
@@ -20,12 +21,26 @@ def jars(name: str, pom: Path) -> Path:
     mark = folder.parent / "complete"
     if mark.is_file():
         return folder
+    # Two runs may fetch at once: each into a folder of its own, and the last one stays.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        _fetch(name, pom, own)
+        shutil.rmtree(folder, ignore_errors=True)
+        own.rename(folder)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+    mark.touch()
+    return folder
+
+
+def _fetch(name: str, pom: Path, into: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(f"fetching {name} needs Maven (mvn)")
-    command = [maven, "-q", "-B", "-f", str(pom), GOAL, f"-DoutputDirectory={folder}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Unavailable(f"Maven could not fetch {name}: {done.stdout[-500:]}")
-    mark.touch()
-    return folder
+    command = [maven, "-q", "-B", "-f", str(pom), GOAL, f"-DoutputDirectory={into}"]
+    for _ in range(2):  # what a first try could not fetch is tried once more
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            return
+    raise Unavailable(f"Maven could not fetch {name}: {done.stdout[-500:]}")
