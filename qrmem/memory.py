@@ -111,13 +111,17 @@ class Opening:
         """Open it; see `open`."""
         from qrmem.graphstore import missing_file, open_store
 
-        made = missing_file(revealed(self._settings.memory))
-        store = await open_store(
-            revealed(self._settings.memory), self._settings, create=self._create
-        )
-        memory = Memory(store, self._settings, self._listener, made=made)
+        settings = self._settings
+        if settings.replay:
+            from qrmem.llm.routing import as_recorded
+
+            settings = as_recorded(settings)
+        address = revealed(settings.memory)
+        made = missing_file(address)
+        store = await open_store(address, settings, create=self._create)
+        memory = Memory(store, settings, self._listener, made=made)
         try:
-            check_embedder(self._settings, await store.namespace(self._settings.namespace))
+            check_embedder(settings, await store.namespace(settings.namespace))
         except BaseException:
             await memory.close()
             raise

@@ -16,7 +16,8 @@ from qrmem.eval.datasets.quality import leval
 
 Json = Any
 
-CODE = Path(__file__).parent.parent / "qrmem" / "eval" / "metrics"
+CODE = Path(__file__).parent.parent / "qrmem" / "eval"
+HOLES_IN = "metrics.py"
 ARRANGED = 8
 """Questions with ten passages or more each: enough for the 40 that Table 3 and Figure 5 want."""
 
@@ -105,11 +106,11 @@ def _few(sentences: Iterable[str]) -> str:
 
 def _repoeval(folder: Path, items: int) -> None:
     """Write holes in our own code: each line is asked for from what stands before it."""
-    code = folder / "repositories" / "qrmem_metrics" / "metrics"
+    code = folder / "repositories" / "qrmem_eval" / "eval"
     code.mkdir(parents=True, exist_ok=True)
     for path in CODE.glob("*.py"):
         (code / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    lines = (CODE / "overlap.py").read_text(encoding="utf-8").splitlines()
+    lines = (CODE / HOLES_IN).read_text(encoding="utf-8").splitlines()
     holes = [n for n, line in enumerate(lines) if n > 10 and len(line.split()) > 3]
     records = [_hole(lines, n) for n in islice(holes, items)]
     for level in ("line", "api"):
@@ -121,9 +122,9 @@ def _hole(lines: list[str], n: int) -> Mapping[str, Json]:
     return {
         "prompt": "".join(f"{line}\n" for line in lines[first:n]),
         "metadata": {
-            "task_id": f"qrmem_metrics/{n}",
+            "task_id": f"qrmem_eval/{n}",
             "ground_truth": lines[n],
-            "fpath_tuple": ["qrmem_metrics", "metrics", "overlap.py"],
+            "fpath_tuple": ["qrmem_eval", "eval", HOLES_IN],
             "context_start_lineno": first,
             "line_no": n,
         },

@@ -71,9 +71,14 @@ def _hint(exc: QrmemError) -> str:
 
 
 def _take_any_text() -> None:
-    """Let both outputs take what their encoding lacks, half a surrogate pair too."""
-    if sys.stderr is None:  # closed, as under some daemons; `print` would take the other output
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    """Let both outputs take what their encoding lacks, half a surrogate pair too.
+
+    A stream that is closed, as under some daemons, becomes an empty one: a closed one is `None`,
+    and `print` would take another output in the place of standard error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

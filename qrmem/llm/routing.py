@@ -121,6 +121,20 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> OpenedChat | 
     return OpenedChat(chat, tuple(servers.values()), recorder)
 
 
+def as_recorded(settings: Settings) -> Settings:
+    """Return settings with the usual window of the model that was recorded, where none is chosen.
+
+    A replay that names no model would else ask for other lengths than the recording did.
+
+    Raises:
+        UsageError: there is no such cassette.
+    """
+    if settings.model or not settings.replay:
+        return settings
+    recorded = Replayer(Path(settings.replay)).name.partition("+")[0]
+    return settings.with_(window=settings.with_(model=recorded).window)
+
+
 def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
     """Return model by stage, for the stages that have one of their own.
 
@@ -135,4 +149,4 @@ def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
-__all__ = ["OpenedChat", "RoutedChat", "chosen_stages", "open_models"]
+__all__ = ["OpenedChat", "RoutedChat", "as_recorded", "chosen_stages", "open_models"]

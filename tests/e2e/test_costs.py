@@ -147,7 +147,7 @@ def test_replies_are_kept_unless_that_is_not_wanted_and_can_be_forgotten(
 ) -> None:
     book(qrmem, 1)
     assert qrmem("add", "book.md", "--no-cache", *using(server)).code == 0
-    assert "0 kept replies" in qrmem("prune").out
+    assert "0 cached replies" in qrmem("prune").out
     built = server.stats.requests
     ask = ["ask", "Who keeps the light?", *using(server)]
     assert qrmem(*ask).code == 0

@@ -58,6 +58,20 @@ def test_a_run_does_not_end_for_streams_that_are_closed(qrmem: Shell, closed: st
     assert qrmem("status", "--json").json["states"] == {"ok": 1}
 
 
+def test_a_question_that_nobody_can_answer_is_refused_where_the_input_is_closed(
+    read_sample: Shell,
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", *read_sample.command("delete", "--all")],
+        cwd=read_sample.folder,
+        env=read_sample.environment,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert b"without a terminal, delete needs --yes" in done.stderr
+
+
 def test_letters_that_an_output_lacks_are_escaped(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Zoë Čapek met Ægir in Łódź.")
     assert qrmem.apart("add", "a.txt", PYTHONIOENCODING="ascii").code == 0
