@@ -217,9 +217,12 @@ class Session:
 
     async def unread(self, documents: frozenset[str] | None) -> str:
         """Return what an answer cannot rest on, in words; "" if everything was read."""
-        states = Counter(await self.store.states(self.ns)) if documents is None else Counter()
-        for info in await self.store.documents(self.ns, sorted(documents or ())):
-            states.update(info.states)
+        if documents is None:
+            states = Counter(await self.store.states(self.ns))
+        else:
+            states = Counter()
+            for info in await self.store.documents(self.ns, sorted(documents)):
+                states.update(info.states)
         missing = states.total() - states["ok"]
         if not missing:
             return ""

@@ -20,7 +20,7 @@ from qrmem.types import Hit, Scalar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+    from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, Vocabulary
     from qrmem.types import Embedder
 
 
@@ -60,6 +60,7 @@ class Searcher:
         self._embedder = embedder
         self._settings = settings or SearchSettings()
         self._texts = Texts(store, ns)
+        self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
 
     @property
     def store(self) -> "GraphStore":
@@ -89,7 +90,17 @@ class Searcher:
         """
         other = copy(self)
         other._embedder = embedder if self._embedder is not None else None
+        other._looked_up = {}
         return other
+
+    async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
+        """Return how many segments have each term; one run looks the same terms up once."""
+        if self._looked_up is None:
+            return await self._store.vocabulary(self._ns, wanted)
+        key = tuple(wanted)
+        if key not in self._looked_up:
+            self._looked_up[key] = await self._store.vocabulary(self._ns, wanted)
+        return self._looked_up[key]
 
     async def search(
         self,
@@ -184,8 +195,10 @@ class Searcher:
         self, text: str, info: "NamespaceInfo | None" = None
     ) -> "NDArray[np.float32] | None":
         """Return a query's vector, `None` where the memory has none."""
+        if self._embedder is None:
+            return None
         info = info or await self._store.namespace(self._ns)
-        if self._embedder is None or info is None or not info.dimension:
+        if info is None or not info.dimension:
             return None
         return await scoring.embed_query(self._embedder, text, info.dimension)
 
@@ -238,7 +251,7 @@ class Searcher:
             known = [entry.id for entry in await self._store.entries(self._ns, ids)]
             return {id_: near.get(id_, 0.0) for id_ in known}
         wanted = scoring.query_terms(query, self._settings.max_terms)
-        vocabulary = await self._store.vocabulary(self._ns, list(wanted))
+        vocabulary = await self.vocabulary(list(wanted))
         weights = scoring.weighted(wanted, vocabulary)
         entries = await self._store.entries(self._ns, ids)
         counts = scoring.saturated(
