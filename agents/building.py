@@ -1,4 +1,4 @@
-"""Building a memory as a LangGraph state machine (Q03-Q13).
+"""Building a memory as a LangGraph state machine (QRMeM, section 2.1).
 
     plan -> take -> summarise -> extract -> accept -> supplement -> merge -> fold -> embed
              ^------------------------------------------|
@@ -296,7 +296,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Make and freeze the summary T of each document of two segments and more (Q03)."""
+    """Make and freeze the summary T of each document of two segments and more."""
     run = runtime.context
     reading = {run.segments[id].document_id for id in state["unread"]}
     waiting = [
@@ -313,7 +313,7 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Read what was not read yet: entities, statements, proposed questions (Q04-Q08)."""
+    """Read what was not read yet: entities, statements, proposed questions."""
     run, unread = runtime.context, state["unread"]
     if unread:
         run.deps.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
@@ -321,7 +321,7 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
-    """Decide on the proposed questions, one pool per document, in segment order (Q09)."""
+    """Decide on the proposed questions, one pool per document, in segment order."""
     run = runtime.context
     found = await run.contributions(state["portion"])
     extractions = [c for c in found if c.kind == "extraction"]
@@ -342,7 +342,7 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
 
 
 async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Read segments again with the questions that were accepted for them (Q10)."""
+    """Read segments again with the questions that were accepted for them."""
     run, lacking = runtime.context, state["lacking"]
     if not lacking:
         return
@@ -359,14 +359,14 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Bring the view of the memory up to date (Q11, Q12)."""
+    """Bring the view of the memory up to date."""
     run = runtime.context
     run.deps.listener(Event("phase", {"phase": "merging"}))
     await merge_view(run.deps, state["documents"])
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Fold parallel relations by the reasoner, where that is wanted (Q12)."""
+    """Fold parallel relations by the reasoner, where that is wanted."""
     run = runtime.context
     if run.deps.fold_by_reasoner:
         summaries = {id: info.summary for id, info in run.infos.items()}

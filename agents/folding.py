@@ -1,4 +1,4 @@
-"""Parallel relations folded by the reasoner, in mode `paper` (Q12): made once, kept in the store.
+"""Parallel relations folded by the reasoner, in mode `paper`: made once, kept in the store.
 
 Facts of one pair of entities are folded from the left in segment order, document by document, as
 the prompt knows one document's summary. What is folded so far is kept under the facts that went in,

@@ -1,4 +1,4 @@
-"""Names that an embedder finds alike, within a type (SPEC 1.2, disambiguation, step 3)."""
+"""Names that an embedder finds alike, within a type."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -21,7 +21,7 @@ async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
 
 
 def deciding(deps: BuildDeps) -> Decide:
-    """Return how generated questions are decided on: not at all without the graph update (Q24)."""
+    """Return how generated questions are decided on: not at all without the graph update."""
     return decided if deps.graph_update else _none
 
 

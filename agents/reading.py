@@ -1,4 +1,4 @@
-"""Reading segments: the parallel phases of a build, each committed as it comes in (Q04-Q10)."""
+"""Reading segments: the parallel phases of a build, each committed as it comes in."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

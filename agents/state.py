@@ -36,15 +36,15 @@ class BuildDeps:
     """What building a memory needs.
 
     Attributes:
-        tagger: its entities are united with the reasoner's (Q05); a local reasoner needs none.
+        tagger: its entities are united with the reasoner's; a local reasoner needs none.
         embedder: the namespace's own; `None` where it has none.
         concurrency: segments that are with a chat model at the same time.
         similar_names: cosine from which two names of a type count as one; 0 turns it off.
-        fold_by_reasoner: fold parallel relations by Q12's prompt (mode `paper`).
+        fold_by_reasoner: fold parallel relations by the paper's prompt (mode `paper`).
         take_calls: returns the calls about a segment that were made since it was asked last; they
             are committed together with what the calls brought.
-        open_entity: `False` leaves the reasoner's entities out (ablation, Q24).
-        graph_update: `False` leaves generated questions out (ablation, Q24).
+        open_entity: `False` leaves the reasoner's entities out (ablation of section 3.5).
+        graph_update: `False` leaves generated questions out (ablation of section 3.5).
         executor: reads the segments; `None`: in this process.
     """
 

@@ -1,4 +1,4 @@
-"""Entities of a schema-based tagger, united with the reasoner's (Q05)."""
+"""Entities of a schema-based tagger, united with the reasoner's."""
 
 from dataclasses import dataclass, replace
 

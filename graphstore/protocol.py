@@ -3,8 +3,7 @@
 A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived
 from them (names, entities, mentions, facts, search indexes, vectors) and what runs leave behind
 (trails, calls, cached replies). It decides nothing: names are resolved and changes computed in
-`qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision
-(DESIGN, section 8).
+`qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision.
 
 Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
 (document id, segment index), whatever the order of arrival. Unknown ids in a list are left out of

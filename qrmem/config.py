@@ -149,7 +149,8 @@ class Settings(_Marked):
         tagger_timeout: seconds that a tagger has for one segment.
         corenlp_home: folder of CoreNLP's jars; the server is started from it where no URL is given.
         stanza_models: folder of Stanza's models, where the tagger names none.
-        mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: SPEC 1.1).
+        mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
+            prompts, a call each).
         segment_tokens: upper bound of a segment, of a new namespace.
         text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
             as LongBench cuts them (FragRel: 500 or 800).
@@ -174,10 +175,10 @@ class Settings(_Marked):
         replay: a cassette that answers in the place of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
-        questions: generated questions per 600 tokens of segment (Q08: 5).
+        questions: generated questions per 600 tokens of segment.
         shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
-        similar_names: cosine from which two names of a type count as one (SPEC 1.2: 0.85); 0, the
-            default, turns it off: an encoder finds two brothers alike.
+        similar_names: cosine from which two names of a type count as one; 0, the default, turns
+            it off: an encoder finds two brothers alike.
         neo4j_patience: seconds that a transaction is tried again while the server is away.
     """
 

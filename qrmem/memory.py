@@ -405,12 +405,12 @@ class Memory:
                 (FragRel), `temp-mem` (the whole text, its middle left out) or `passages` (one
                 search, read once). `None`: with a chat model, all that may be read is read in order
                 where it fits the window, else `reflection`; without one `passages`.
-            window: L in tokens, a hard bound on every call (Q21).
+            window: L in tokens, a hard bound on every call.
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.
             share_orientation: let this run see what other questions' orientation added.
-            max_trials: how often segments are read at most (Q22).
-            start: begin from search hits, or from entities named in the question (Q14).
+            max_trials: how often segments are read at most.
+            start: begin from search hits, or from entities named in the question.
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.

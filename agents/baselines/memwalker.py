@@ -1,12 +1,11 @@
-"""MemWalker, a baseline (B08): a tree of summaries, walked down to the text and back up.
+"""MemWalker, a baseline: a tree of summaries, walked down to the text and back up.
 
     triage -> (triage: one level down | read: at a leaf | back | conclude)
     read   -> (answered: end | back)
     back   -> (triage | conclude)
 
-Built after SPEC section 5: leaves of about 1,000 tokens, at most eight children, a part that did
-not help is left out when its parent is seen again, and what was read on the way down is known
-below as working memory.
+Leaves have about 1,000 tokens, nodes at most eight children. A part that did not help is left out
+when its parent is seen again. What was read on the way down is known below as working memory.
 """
 
 from collections.abc import Sequence

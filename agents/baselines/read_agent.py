@@ -1,9 +1,9 @@
-"""ReadAgent, a baseline (B09): pages with a gist each; some are read again in full, then answered.
+"""ReadAgent, a baseline: pages with a gist each; some are read again in full, then answered.
 
     look_up -> (look_up: sequential, until nothing more is wanted | answer)
 
-Built after SPEC section 5: a page ends where the model says, between 280 and 600 words; the gists
-of all pages together are the memory; the pages looked up stand in full in their places.
+A page ends where the model says, between 280 and 600 words. The gists of all pages together are the
+memory. A page that is looked up stands in full in the place of its gist.
 """
 
 from collections.abc import Sequence

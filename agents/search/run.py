@@ -49,7 +49,7 @@ class Search:
         listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
         concurrency: segments that are read again at the same time.
         folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
-            descriptions that were folded for them (Q12).
+            descriptions that were folded for them.
         aside: takes what an answer can do without; `None`: one of its own.
         fragments: what `fragment` assesses by; `None`: one of its own.
         usage: returns what the run has used so far.
@@ -129,12 +129,12 @@ class Search:
     # --- the window -------------------------------------------------------------------------------
 
     async def packed(self, state: Mapping[str, Any]) -> Packed:
-        """Fit S_imp and S_add into the window (Q20).
+        """Fit S_imp and S_add into the window.
 
         S_imp is kept whole if it fits, as in the paper. Where it does not, be it the hits of a
         search or the segments of frequent entities, only the best half of the window is sure of its
-        place once there is something to add, and the rest of S_imp comes after S_add. Deviation:
-        SPEC 1.2 leaves S_add empty then, and a search could never move.
+        place once there is something to add, and the rest of S_imp comes after S_add. The paper
+        does not say what to do then; with S_imp alone in the window a search could never move.
         """
         imp, add = await self._weighed(state["important"]), await self._weighed(state["added"])
         segments = [weighed.segment for weighed in (*imp, *add)]

@@ -1,4 +1,4 @@
-"""Where a search starts: the entities E_s and the segments S_imp (Q14)."""
+"""Where a search starts: the entities E_s and the segments S_imp (QRMeM, section 2.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +108,7 @@ async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]
 
 
 async def _nearest_node(run: "Search") -> list[str]:
-    """Return the entity whose name and edges are nearest to the question (Q23)."""
+    """Return the entity whose name and edges are nearest to the question."""
     hits = await run.searcher.search(asked(run), k=3, documents=run.asking.documents)
     found = await run.graph.entities_in([hit.segment_id for hit in hits])
     keys = list(dict.fromkeys(key for near in found.values() for key in near))

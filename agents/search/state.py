@@ -30,7 +30,7 @@ class Asking:
         window: L in tokens.
         max_trials: how often segments are read at most, a last forced call not counted.
         start: `search`: the searcher's hits and their entities; `entities`: those that the question
-            names, and their segments (Q14).
+            names, and their segments.
         on_exhausted: what to do when nothing answered: say so, or force an answer.
         documents: ids of the only documents to read; `None`: all.
         fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
@@ -40,8 +40,8 @@ class Asking:
         width: edges that `graph-expansion` takes per step.
         depth: its steps at most.
         threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
-        reflection: `False` leaves the reason out of the query (ablation, Q24).
-        navigation: `False` answers from where it starts (ablation, Q24).
+        reflection: `False` leaves the reason out of the query (ablation of section 3.5).
+        navigation: `False` answers from where it starts (ablation of section 3.5).
     """
 
     question: str

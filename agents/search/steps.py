@@ -72,7 +72,7 @@ class Strategy:
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
-    """Read S_mix and judge whether it answers the question (Q15): one call per trial."""
+    """Read S_mix and judge whether it answers the question: one call per trial."""
     verdict, packed, update = await _judged(run, state, force=False)
     hits = dict(state["hits"])
     scores = {**state["important"], **state["added"]}
@@ -97,7 +97,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
 
 
 async def conclude(run: Search, state: SearchState) -> SearchState:
-    """End a search that answered nothing: abstain, or force an answer from what was read (Q22).
+    """End a search that answered nothing: abstain, or force an answer from what was read.
 
     Without a chat model the closest passages are shown, or an option is chosen.
     """

@@ -1,4 +1,4 @@
-"""Entity Trial: the reasoner itself replaces the entities whose segments are read (Q16).
+"""Entity Trial: the reasoner replaces the entities whose segments are read (QRMeM, section 2.2).
 
 begin -> read -> (answered: end | trials used up: conclude | move) ; move -> (read | conclude)
 """
@@ -18,7 +18,7 @@ MOST_CANDIDATES = 2000
 async def revise(run: Search, state: SearchState) -> SearchState:
     """Let the reasoner choose entities, E <- LLM(E, R, S_imp, Q), and take their segments.
 
-    S_imp is replaced, not added to (SPEC 1.3, item 13). The search ends if E stays as it was, or if
+    S_imp is replaced, not added to. The search ends if E stays as it was, or if
     the new E leads to the segments that were read.
     """
     candidates = await _candidates(run)

@@ -1,4 +1,4 @@
-"""FragRel as a strategy: fragments are picked with their surroundings in mind, and read once (F14).
+"""FragRel as a strategy: fragments are picked with their surroundings in mind, and read once.
 
 begin -> read -> (answered: end | conclude)
 """

@@ -1,4 +1,4 @@
-"""Graph Expansion Search: relations near the question widen the entities, then one answer (Q17).
+"""Graph Expansion Search: relations near the question widen the entities, then one answer.
 
     begin -> widen -> (widen | elaborate) ; elaborate -> read -> (answered: end | conclude)
 

@@ -1,4 +1,4 @@
-"""QRMeM's own strategy, navigation by reflection: Algorithm 1, corrected (Q18-Q20, SPEC 1.3).
+"""QRMeM's own strategy, navigation by reflection: Algorithm 1, corrected (section 2.2).
 
     begin -> read -> (answered: end | trials used up: conclude | move) ; move -> (read | conclude)
 
@@ -24,7 +24,7 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     """Take in nodes until there is something new to read, or no edge is left.
 
     A node whose segments were all read, or do not fit, is kept but costs no call: the same passages
-    would get the same verdict (SPEC 1.3, item 11).
+    would get the same verdict.
     """
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     added, moves, has_moved = dict(state["added"]), state["moves"], False
@@ -54,7 +54,7 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 
 
 async def _query(run: Search, state: SearchState) -> str:
-    """Return [Q;R;E]; without reflection, R is left out (Q24)."""
+    """Return [Q;R;E]; without reflection, R is left out."""
     reason = state["reason"] if run.asking.reflection else ""
     names = await run.graph.names(state["entities"])
     return expansion.query_text(run.context.question, reason, names, BuiltinTokenizer())

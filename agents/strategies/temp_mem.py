@@ -1,4 +1,4 @@
-"""TempMem: the whole text in the window, its middle left out where it does not fit (F01).
+"""TempMem: the whole text in the window, its middle left out where it does not fit.
 
     begin -> read -> (answered: end | conclude)
 

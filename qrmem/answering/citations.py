@@ -11,7 +11,7 @@ from qrmem.text.words import terms
 from qrmem.types import Citation, Passage, Quote
 
 ALIKE = 90.0
-"""Least alignment, of 100, for a quotation that is not verbatim (DESIGN, section 8)."""
+"""Least alignment, of 100, for a quotation that is not verbatim."""
 SHORTEST = 12
 """Characters below which a quotation must be verbatim: anything short aligns somewhere."""
 

@@ -96,17 +96,17 @@ class PromptedReasoner:
         return False
 
     async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return the document's summary T (Q03)."""
+        """Return the document's summary T."""
         return await self._summariser.summarise(title, segments)
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """First pass over a segment (Q04-Q08)."""
+        """First pass over a segment."""
         return await self._reader.extract(segment, reading)
 
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
-        """Second pass, with the accepted questions (Q10)."""
+        """Second pass, with the accepted questions."""
         return await self._reader.supplement(segment, reading, known, questions)
 
     @property
@@ -125,7 +125,7 @@ class PromptedReasoner:
     async def fold(
         self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
     ) -> str:
-        """Fold two parallel relations into one description (Q12); unparsable: both, side by side.
+        """Fold two parallel relations into one description; unparsable: both, side by side.
 
         Args:
             texts: of the two facts' segments.
@@ -133,7 +133,7 @@ class PromptedReasoner:
         return await self._folder.fold(first, second, summary, texts)
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:
-        """Return the names in the question and its options (Q14)."""
+        """Return the names in the question and its options."""
         return await self._answerer.query_entities(context)
 
     def room(self, context: AskContext, *, extra: str = "") -> int:
@@ -147,7 +147,7 @@ class PromptedReasoner:
     async def judge(
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Answer from the passages, or say what is missing (Q15)."""
+        """Answer from the passages, or say what is missing."""
         return await self._answerer.judge(context, passages, force=force)
 
     async def revise(
@@ -159,11 +159,11 @@ class PromptedReasoner:
         reason: str,
         passages: Sequence[Passage],
     ) -> Sequence[str]:
-        """Choose the entities of the next trial (Q16)."""
+        """Choose the entities of the next trial."""
         return await self._answerer.revise(context, current, candidates, reason, passages)
 
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Return the elaborated query (Q17)."""
+        """Return the elaborated query."""
         return await self._answerer.elaborate(context, entities, relations)

@@ -1,4 +1,4 @@
-"""Answering with a chat model: verdicts, forced answers, the strategies' prompts (Q14-Q17)."""
+"""Answering with a chat model: verdicts, forced answers, the strategies' prompts."""
 
 import re
 from collections.abc import Callable, Sequence

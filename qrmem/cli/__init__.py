@@ -1,4 +1,4 @@
-"""`qrmem …`: parse, run, print; errors become one line and an exit code (DESIGN, section 3)."""
+"""`qrmem …`: parse, run, print; errors become one line and an exit code."""
 
 import os
 import sys

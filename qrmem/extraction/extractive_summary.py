@@ -1,4 +1,4 @@
-"""An extractive summary: the sentences that the document's own words make central (Q03)."""
+"""An extractive summary: the sentences that the document's own words make central."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Mode `paper`: the paper's prompts in their order, each a call of its own (SPEC 1.1)."""
+"""Mode `paper`: the paper's prompts in their order, each a call of its own (QRMeM, Appendix E)."""
 
 import re
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ Kept = Sequence[Sequence[str]]
 """What is kept of each list of pieces, so that a prompt fits."""
 
 PER_QUESTION = 120
-"""Tokens of a segment for each question, if five are asked per 600 (Q08)."""
+"""Tokens of a segment for each question, if five are asked per 600."""
 LONG = 4
 """Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
 

@@ -1,4 +1,4 @@
-"""Folding two descriptions of one relation with a chat model (Q12)."""
+"""Folding two descriptions of one relation with a chat model (QRMeM, Appendix E)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Questions made from sentences by rule (Q08).
+"""Questions made from sentences by rule.
 
 A sentence that opens with a name and its verb becomes "Who …?" or "When was …?"; of any other, the
 question names who and what it is about. Questions carry the sentence's own words, which keeps two

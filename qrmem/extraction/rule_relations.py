@@ -1,4 +1,4 @@
-"""Open relations: the sentence in which two entities meet is what is said of them (Q06)."""
+"""Open relations: the sentence in which two entities meet is what is said of them."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""What an accepted question adds to a segment's sub-graph (Q10).
+"""What an accepted question adds to a segment's sub-graph.
 
 The question points at the sentences that answer it. The first pass kept names only; here the things
 without a capital in those sentences become entities, and a sentence that goes on about the one

@@ -1,4 +1,4 @@
-"""The built-in tagger: entities by capitals, titles, figures and quotation marks (Q05).
+"""The built-in tagger: entities by capitals, titles, figures and quotation marks.
 
 What it says of a segment depends on that segment alone, so the order in which segments are read, or
 read again, changes nothing.

@@ -1,4 +1,4 @@
-"""The summary T of a document (Q03): one call over chosen sentences, or map-reduce."""
+"""The summary T of a document: one call over chosen sentences, or map-reduce."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from qrmem.text.words import terms
 from qrmem.types import Segment
 
 LIMIT = 300
-"""Tokens of T at most (SPEC 1.2)."""
+"""Tokens of T at most; the paper sets no bound."""
 SKELETON = 250
 """Tokens to leave for the summary prompt itself when sentences are chosen."""
 

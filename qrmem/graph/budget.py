@@ -1,4 +1,4 @@
-"""Which segments fit the window (Q20, Q21)."""
+"""Which segments fit the window (QRMeM, section 2.2)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def pack(
     """Fit S_imp and S_add into the window.
 
     S_imp is kept whole if it fits, and the lowest of S_add are dropped until both fit. If S_imp
-    alone does not fit, its lowest are dropped and S_add is empty (SPEC 1.2). A segment that could
+    alone does not fit, its lowest are dropped and S_add is empty. A segment that could
     not be read even without its rivals is dropped first, so that it takes nobody else's place.
 
     Args:

@@ -1,4 +1,4 @@
-"""Conversations: turns as documents, what of them is recent, and what later turns correct (F19)."""
+"""Conversations: turns as documents, what of them is recent, and what later turns correct."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

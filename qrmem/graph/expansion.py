@@ -1,9 +1,9 @@
-"""Walking the graph: the pieces of Algorithm 1 and of Graph Expansion Search (Q17-Q19).
+"""Walking the graph: the pieces of Algorithm 1 and of Graph Expansion Search.
 
-Algorithm 1 as printed never initialises E and updates it where nothing reads it, takes an edge's
-arg-max for a node, and may weigh an edge again for ever. Here E starts as E_s and is what the next
-step stands on, a frontier edge has exactly one end in E and was not taken before, and the end
-outside E is what it leads to (SPEC 1.3, items 8-12).
+QRMeM, section 2.2. Algorithm 1 as printed never initialises E, and updates it where nothing reads
+it. It takes the arg-max over edges for a node, and it may weigh an edge again for ever. Here E
+starts as E_s, and each step starts from E. A frontier edge has exactly one end in E and was not
+taken before. It leads to its end outside E.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -72,7 +72,7 @@ def ranked(edges: Iterable[Relation], scores: Mapping[str, float]) -> list[Relat
 
 
 def best_edge(edges: Iterable[Relation], scores: Mapping[str, float]) -> Relation | None:
-    """Return the arg-max edge of Algorithm 1, or `None` if the frontier is empty (Q19, Q23)."""
+    """Return the arg-max edge of Algorithm 1, or `None` if the frontier is empty."""
     return next(iter(ranked(edges, scores)), None)
 
 
@@ -148,7 +148,7 @@ def query_text(
     tokenizer: Tokenizer,
     limit: int = QUERY_TOKENS,
 ) -> str:
-    """Return `Q [SEP] R [SEP] e1, e2, …` within what the encoder reads (Q19).
+    """Return `Q [SEP] R [SEP] e1, e2, …` within what the encoder reads.
 
     The question comes first and is cut last. Of the rest, entities take at most a half, the last
     ones being left out, and the reason is trimmed to what remains. Empty parts are left out.

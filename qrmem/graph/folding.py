@@ -1,4 +1,4 @@
-"""Parallel facts folded into one relation per pair of entities (Q12), without a model."""
+"""Parallel facts folded into one relation per pair of entities, without a model."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Bringing a namespace's view up to date with its facts, by compare-and-set (DESIGN, section 8).
+"""Bringing a namespace's view up to date with its facts, by compare-and-set.
 
 Two steps, each one transaction: the rows of segments go in, where new names stand for themselves at
 first; then the names whose mentions changed are resolved, with the names that they could be one

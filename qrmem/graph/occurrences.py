@@ -1,4 +1,4 @@
-"""Where names stand in a segment: the check that what was read out of it is in it (Q04)."""
+"""Where names stand in a segment: the check that what was read out of it is in it."""
 
 import re
 from collections.abc import Iterable

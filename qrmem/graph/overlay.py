@@ -1,4 +1,4 @@
-"""What a question adds to the memory for its own run: orientation `local` (DESIGN, section 8).
+"""What a question adds to the memory for its own run: orientation `local`.
 
 The stored view is not touched, so that others never see what one question read into it.
 """

@@ -1,4 +1,4 @@
-"""Which generated questions enter a document's pool (Q08, Q09).
+"""Which generated questions enter a document's pool (QRMeM, section 2.1).
 
 A question is taken if its ROUGE-L F with every pooled question is below 0.6. The decision is
 exact, and compares few questions: F is at least 0.6 only if two questions share `least_overlap`

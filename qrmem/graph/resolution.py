@@ -1,4 +1,4 @@
-"""Entity resolution: which names stand for one entity (Q11).
+"""Entity resolution: which names stand for one entity (QRMeM, section 2.1).
 
 Every name has at most one parent, the name that it is short for, and an entity is a tree of names.
 The parent depends on the names of one block alone (`qrmem.text.blocks`) and on nothing that was

@@ -1,4 +1,4 @@
-"""Cutting a document into segments, the static memory (Q01, Q02).
+"""Cutting a document into segments, the static memory (QRMeM, section 2.1).
 
 Whole sentences are packed up to the limit. A segment never crosses a part of the document (page,
 chapter) nor a passage of a joined context. Now and then a sentence whose text hashes to a fixed
@@ -59,7 +59,7 @@ def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) 
 def cut_words(
     document_id: str, document: Document, tokenizer: Tokenizer, words: int
 ) -> list[Segment]:
-    """Cut a document as LongBench does: whole sentences up to a number of words (S06).
+    """Cut a document as LongBench does: whole sentences up to a number of words.
 
     A sentence that has more is a segment of its own, whatever its size.
     """

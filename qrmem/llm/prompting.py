@@ -20,7 +20,7 @@ Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
 
 PARSE_RETRIES = 4
-"""Tries at a higher temperature (S02)."""
+"""Tries at a higher temperature (QRMeM, section 3.2)."""
 PACKED_AGAIN = 3
 """How often a prompt that a server finds too long is shortened."""
 

@@ -37,7 +37,7 @@ def open_tokenizer(name: str) -> Tokenizer:
 
 @lru_cache(maxsize=8)
 def open_pieces(name: str) -> Callable[[str], frozenset[str] | frozenset[int]]:
-    """Return what turns a text into the set of its tokens, to compare texts by (S03).
+    """Return what turns a text into the set of its tokens, to compare texts by.
 
     Args:
         name: `builtin`, which needs no file, or `tiktoken:NAME` (RepoCoder: `p50k_base`).

@@ -11,8 +11,8 @@ class SearchSettings:
     """How a search weighs its parts.
 
     Attributes:
-        k1: BM25's saturation (S05).
-        b: BM25's length normalisation (S05).
+        k1: BM25's saturation.
+        b: BM25's length normalisation.
         lexical: weight of BM25 in the direct score.
         dense: weight of the cosine in the direct score; nothing without an embedder.
         names: weight of a document that the question names, in the direct score.

@@ -1,4 +1,4 @@
-"""How near edges and segments are to a query, for the strategies (Q17, Q19, Q20).
+"""How near edges and segments are to a query, for the strategies.
 
 With an embedder it is the cosine; without one, BM25 over the question's maximum.
 """

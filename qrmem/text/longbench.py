@@ -1,4 +1,4 @@
-"""LongBench's words and chunks, which FragRel takes its fragments by (S03, S06)."""
+"""LongBench's words and chunks, which FragRel takes its fragments by (FragRel, section 4.1)."""
 
 import re
 from collections.abc import Iterator

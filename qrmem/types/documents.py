@@ -35,7 +35,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A sentence-aligned piece of a document, immutable, in order (Q01, Q02).
+    """A sentence-aligned piece of a document, immutable, in order.
 
     Attributes:
         id: hash of document id, text, and which occurrence of that text it is.

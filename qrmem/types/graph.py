@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the structured memory: canonical name e', mentions M, segments N (Q11).
+    """A node of the structured memory: canonical name e', mentions M, segments N.
 
     Attributes:
         key: stable id within the namespace.
@@ -42,7 +42,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge of the structured memory: all facts between one unordered pair of entities (Q12).
+    """An edge of the structured memory: all facts between one unordered pair of entities.
 
     Attributes:
         key: `<smaller entity key>|<larger entity key>`.
@@ -66,7 +66,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A generated question that was accepted into its document's pool (Q08, Q09)."""
+    """A generated question that was accepted into its document's pool."""
 
     text: str
     segment_id: str

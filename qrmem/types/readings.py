@@ -26,9 +26,9 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An open relation as one segment states it: two names and a description in plain words (Q06).
+    """An open relation as one segment states it: two names and a description in plain words.
 
-    The direction is that of the description; the folded relation has none (DESIGN, section 8).
+    The direction is that of the description; the folded relation has none.
     """
 
     head: str
@@ -57,7 +57,7 @@ class Contribution:
     """What one pass over one segment added: the only facts that a store keeps of it.
 
     Attributes:
-        kind: `extraction` (first pass), `supplement` (asked with accepted questions, Q10) or
+        kind: `extraction` (first pass), `supplement` (asked with accepted questions) or
             `oriented` (asked with the user's question).
         asked: the questions that the pass was asked with, in order; `()` for an extraction.
         questions: questions that the pass proposes, in order; only an extraction proposes any.

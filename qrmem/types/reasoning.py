@@ -36,7 +36,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reasoner makes of the segments it read (Q15).
+    """What a reasoner makes of the segments it read.
 
     Attributes:
         is_answerable: Action -2 of the paper; `False` is Action -1.
@@ -45,7 +45,7 @@ class Verdict:
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
         status: what an answerable verdict makes of the run; `passages`: the answer is excerpts.
-        is_readable: `False` where no reply could be read; it counts as not answerable (Q15).
+        is_readable: `False` where no reply could be read; it counts as not answerable.
     """
 
     is_answerable: bool
@@ -63,7 +63,7 @@ class AskContext:
     """What stays the same in all calls of one question.
 
     Attributes:
-        window: L in tokens; a hard bound on every call, reply reserve included (Q21).
+        window: L in tokens; a hard bound on every call, reply reserve included.
     """
 
     question: str
@@ -79,7 +79,7 @@ class Reading:
         summary: T, the document's summary; "" for a document of one segment.
         question: the user's question (orientation), or "".
         tagged: entities that a tagger found in the segment; they are united with the reasoner's by
-            the caller, and are here for passes that build on all entities (Q05, Q06).
+            the caller, and are here for passes that build on all entities.
         window: L of the run that the reading is part of; 0 where it is the reasoner's own.
         attempt: number of the first try; lower ones were made, and something of them was lost.
     """
@@ -107,27 +107,27 @@ class Reasoner(Protocol):
         ...
 
     async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return the document's summary T (Q03); called only for two segments and more."""
+        """Return the document's summary T; called only for two segments and more."""
         ...
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """First pass: entities, statements and proposed questions of one segment (Q04-Q08).
+        """First pass: entities, statements and proposed questions of one segment.
 
         Raises:
-            ModelOutputError: no usable reply after the temperature ladder (S02).
+            ModelOutputError: no usable reply after all tries at higher temperatures.
         """
         ...
 
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
-        """Second pass: what the accepted questions add to the sub-graph (Q10)."""
+        """Second pass: what the accepted questions add to the sub-graph."""
         ...
 
     async def fold(
         self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
     ) -> str:
-        """Fold two parallel relations into one description (Q12); `compact` never calls it.
+        """Fold two parallel relations into one description; `compact` never calls it.
 
         Args:
             texts: of the two facts' segments, S_n and S_k.
@@ -135,7 +135,7 @@ class Reasoner(Protocol):
         ...
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:
-        """Return the names in the question and its options (Q14, E_s)."""
+        """Return the names in the question and its options (E_s)."""
         ...
 
     def room(self, context: AskContext, *, extra: str = "") -> int:
@@ -153,7 +153,7 @@ class Reasoner(Protocol):
     async def judge(
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Answer from the passages, or say what is missing (Q15); `force` must answer."""
+        """Answer from the passages, or say what is missing; `force` must answer."""
         ...
 
     async def revise(
@@ -165,7 +165,7 @@ class Reasoner(Protocol):
         reason: str,
         passages: Sequence[Passage],
     ) -> Sequence[str]:
-        """Entity Trial's update E <- LLM(E, R, S_imp, Q) (Q16).
+        """Entity Trial's update E <- LLM(E, R, S_imp, Q).
 
         Args:
             current: canonical names of E.
@@ -180,7 +180,7 @@ class Reasoner(Protocol):
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Graph Expansion Search's elaborated query (Q17)."""
+        """Graph Expansion Search's elaborated query."""
         ...
 
 
@@ -276,7 +276,7 @@ class Executor(Protocol):
 
 
 class EntityTagger(Protocol):
-    """Finds typed entities in a text (Q05)."""
+    """Finds typed entities in a text."""
 
     @property
     def name(self) -> str:

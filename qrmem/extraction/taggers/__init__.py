@@ -1,4 +1,4 @@
-"""Entity taggers that need something installed: CoreNLP and Stanza, both through stanza (Q05)."""
+"""Entity taggers that need something installed: CoreNLP and Stanza, both through stanza."""
 
 from qrmem.extraction.taggers.opening import open_tagger
 

@@ -32,7 +32,7 @@ def place(segments: Sequence[Segment], passage: Passage) -> Placed:
 
     A name is an entity of every segment that it occurs in; a triple belongs to the first segment
     that holds both its ends. What does not occur as the text spells it is counted and left out, as
-    it would be for a model's words (Q04).
+    it would be for a model's words.
 
     Args:
         segments: of the passage's document, or the one that it is.

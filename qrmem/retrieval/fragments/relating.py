@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 GROUP = "qrmem.relations"
-"""Entry points of relations that come with other packages (F11)."""
+"""Entry points of relations that come with other packages."""
 
 
 def name_of(relation: "str | Relate") -> str:

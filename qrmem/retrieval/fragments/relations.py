@@ -96,7 +96,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """Cosine of the fragments' vectors, below 0 clipped to 0 (Equation 6, SPEC 2.4.1).
+    """Cosine of the fragments' vectors, below 0 clipped to 0 (FragRel, Equation 6).
 
     Attributes:
         vectors: `(n, dimension)`, rows of unit length, or of zeros where there is none.

@@ -1,4 +1,4 @@
-"""Source files as the repository graph sees them, and what their calls mean (SPEC 2.4.13)."""
+"""Source files as the repository graph sees them, and what their calls mean."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
