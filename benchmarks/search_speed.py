@@ -2,9 +2,10 @@
 
     QRMEM_DATA=… python -m benchmarks search_speed [--kept FOLDER] [--segments 12000]
 
-Beside the search stand bm25s with a matrix product, over the same words and vectors, and this
-package's own two. A memory beyond the sets' passages is made by `benchmarks.multiplied`. Vectors
-are drawn at random: their values don't change how long a search takes. Each question is new.
+Beside the search stand words and meaning alone, over the same candidates, and the search right
+after a passage was added. A memory beyond the sets' passages is made by `benchmarks.multiplied`.
+Vectors are drawn at random: their values don't change how long a search takes. Each question is
+new.
 """
 
 import argparse

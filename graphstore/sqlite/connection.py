@@ -62,7 +62,7 @@ class Worker:
         self._db: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """Open the file; tables are made or migrated if need be."""
+        """Open the file; tables are made if need be."""
         try:
             await self._submit(self._open)
         except BaseException:

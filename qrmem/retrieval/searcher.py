@@ -86,7 +86,7 @@ class Searcher:
         """Return a searcher for one run.
 
         Args:
-            embedder: the namespace's own, its use counted on the account of the run.
+            embedder: the namespace's own, its use counted in the budget of the run.
         """
         other = copy(self)
         other._embedder = embedder if self._embedder is not None else None
