@@ -25,7 +25,7 @@ DRAWN = {
     "The entities that occur most, and what relates them": "Nell Sayle",
     "The memory around an entity": "Nell Sayle",
     "A document's chain of segments": "2 · ## Chapter 2",
-    "Questions as a picture, with the entities that they added": "harbour mouth",
+    "Questions as a picture, with the entities and relations that they added": "harbour mouth",
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "1. start",
     "Two trails of one question as a picture: what both read, and what only one": "entity-trial ·",
     "Merged names as a picture": "CLB (5)",
