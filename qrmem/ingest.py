@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
+from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
@@ -119,6 +120,7 @@ class Adder:
         try:
             await self._take_all(source, glob, follow_links)
             await self._build()
+            await self._settle_names()
         except CapReached as exc:
             await self._stop(str(exc))
         finally:
@@ -127,6 +129,16 @@ class Adder:
                 await self._store.put_calls(self._ns, self._run.calls)
         await self._look_at_yields()
         return self._report(time.monotonic() - began)
+
+    async def _settle_names(self) -> None:
+        """Resolve names that an earlier `add` merged and could not resolve, as it was killed."""
+        if not await self._store.stale_names(self._ns):
+            return
+        from qrmem.agents.likeness import alike_by  # LangGraph takes a second to import
+
+        similar = self._tools.settings.similar_names
+        alike = alike_by(self._store, self._ns, self._run.embedder, similar)
+        await refresh_names(self._store, self._ns, similar=alike)
 
     async def _take_all(self, source: Source, glob: str | None, follow_links: bool) -> None:
         ahead: list[Document | Refused | PassedOver] = []

@@ -6,6 +6,9 @@ import pytest
 
 import qrmem
 from qrmem import Document
+from qrmem.errors import StoreUnavailable
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import Change
 
 
 def letter(n: int) -> Document:
@@ -43,3 +46,29 @@ async def test_a_document_that_is_deleted_while_others_are_added_is_added_anew(
         assert report.added == ("letter4", "letter2")
         assert report.unchanged == ("letter0", "letter1", "letter3")
         assert report.states == {"ok": 5}
+
+
+async def test_names_that_a_broken_add_left_unresolved_are_resolved_by_the_next() -> None:
+    class Cut(MemoryStore):
+        """Breaks off after rows are written and before names are."""
+
+        is_cut = True
+
+        async def apply(self, ns: str, revision: int, change: Change) -> int:
+            if change.resolved and self.is_cut:
+                raise StoreUnavailable("cut off")
+            return await super().apply(ns, revision, change)
+
+    note = Document("Captain Silas Moody met Moody of Skarrow.", id="note")
+    settings = qrmem.Settings(embedder="none")
+    store = Cut()
+    memory = qrmem.Memory(store, settings)
+    with pytest.raises(StoreUnavailable):
+        await memory.add(note)
+    assert await store.stale_names("default")
+    store.is_cut = False
+    assert (await memory.add(note)).unchanged == ("note",)
+    calm = qrmem.Memory(MemoryStore(), settings)
+    await calm.add(note)
+    assert not await store.stale_names("default")
+    assert await memory.entities() == await calm.entities()
