@@ -28,6 +28,7 @@ VERSION = "5.26.20"
 MAIN_CLASS = "org.neo4j.server.CommunityEntryPoint"
 ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 LEAST_JAVA = 17
+PORT_PATIENCE = 5.0
 BOLT_HANDSHAKE = bytes.fromhex("6060b017 00020805 00000004 00000000 00000000")
 OPENS = ("java.nio", "java.io", "sun.nio.ch")
 LOGS = ("logs/neo4j.log", "logs/debug.log", "logs/console.log")
@@ -297,11 +298,21 @@ def _port(wanted: int, last: int) -> int:
         if not _is_free(wanted):
             raise Failed(f"port {wanted} is taken")
         return wanted
-    if last and _is_free(last):
+    if last and _is_soon_free(last):
         return last
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _is_soon_free(port: int) -> bool:
+    """Say whether a port is free now or shortly: a killed process holds its own while it ends."""
+    deadline = time.monotonic() + PORT_PATIENCE
+    while not _is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _is_free(port: int) -> bool:

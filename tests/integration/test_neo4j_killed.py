@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,21 +56,27 @@ def _started(server: Server) -> Server:
     return again
 
 
+@contextmanager
 def _add(
     books: Path, memory: str, server: Server | None = None, *, ns: str = "n", patience: int = 30
-) -> "subprocess.Popen[str]":
+) -> Iterator["subprocess.Popen[str]"]:
+    """Run `qrmem add`; it does not outlive the block, however the block ends."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     if server is not None:
         environment |= {"NEO4J_USERNAME": server.user, "NEO4J_PASSWORD": server.password}
         environment["QRMEM_NEO4J_PATIENCE"] = str(patience)
     options = ["--memory", memory, "--namespace", ns, "--embedder", "none", "--quiet"]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "qrmem", "add", str(books), *options],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as adding:
+        try:
+            yield adding
+        finally:
+            adding.kill()
 
 
 def _kill(server: Server, adding: "subprocess.Popen[str]", once: str, ns: str) -> None:
@@ -98,7 +105,8 @@ async def _held(store: GraphStore, ns: str) -> dict[str, object]:
 def undisturbed(books: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Return what a run leaves that nothing happens to."""
     file = str(tmp_path_factory.mktemp("undisturbed") / "file.db")
-    _finish(_add(books, file), 0)
+    with _add(books, file) as adding:
+        _finish(adding, 0)
 
     async def held() -> dict[str, object]:
         return await _held(await open_store(file, Settings()), "n")
@@ -110,11 +118,12 @@ async def test_the_command_gives_up_in_the_end_and_the_next_one_completes(
     own: Server, books: Path, undisturbed: dict[str, object]
 ) -> None:
     server = _started(own)
-    adding = _add(books, own.uri, own, ns="up", patience=3)
-    _kill(server, adding, BEGUN, "up")
-    _finish(adding, 4)
+    with _add(books, own.uri, own, ns="up", patience=3) as adding:
+        _kill(server, adding, BEGUN, "up")
+        _finish(adding, 4)
     server = _started(own)
-    _finish(_add(books, own.uri, own, ns="up"), 0)
+    with _add(books, own.uri, own, ns="up") as adding:
+        _finish(adding, 0)
     found = await _held(await open_store(server.uri, server.settings), "up")
     for part in undisturbed:
         assert found[part] == undisturbed[part], part
@@ -124,11 +133,13 @@ async def test_the_command_goes_on_when_the_server_is_back_in_time(
     own: Server, books: Path, undisturbed: dict[str, object]
 ) -> None:
     server = _started(own)
-    adding = _add(books, own.uri, own, ns="on", patience=120)
-    _kill(server, adding, READ, "on")
-    server = _started(own)
-    if _finish(adding, 0, 4):  # 4: it died between a commit and its word for it
-        _finish(_add(books, own.uri, own, ns="on"), 0)
+    with _add(books, own.uri, own, ns="on", patience=120) as adding:
+        _kill(server, adding, READ, "on")
+        server = _started(own)
+        code = _finish(adding, 0, 4)
+    if code:  # 4: it died between a commit and its word for it
+        with _add(books, own.uri, own, ns="on") as adding:
+            _finish(adding, 0)
     found = await _held(await open_store(server.uri, server.settings), "on")
     for part in undisturbed:
         assert found[part] == undisturbed[part], part
