@@ -22,8 +22,8 @@ SAMPLE = ROOT / "qrmem" / "sample" / "harbour.md"
 QUESTION = "What is the name of Martin Fenwick's pilot cutter?"
 NS = "harbour"
 DRAWN = {
-    "The entities that occur most, and what relates them": "Nell Sayle",
-    "The memory around an entity": "Nell Sayle",
+    "The entities that occur most, and what relates them": "Nell",
+    "The memory around an entity": "Nell",
     "A document's chain of segments": "2 · ## Chapter 2",
     "Questions as a picture, with the entities and relations that they added": "harbour mouth",
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "1. start",
