@@ -1,0 +1,54 @@
+"""The starter of a local Neo4j finds the last address again, also right after a kill."""
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+from servers import neo4j_server
+
+HOLDER = """
+import socket, sys, time
+with socket.create_server(("127.0.0.1", 0)) as held:
+    print(held.getsockname()[1], flush=True)
+    sys.stdin.readline()
+    time.sleep(0.5)
+"""
+
+
+@pytest.fixture
+def starter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("neo4j_local", neo4j_server.STARTER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "neo4j_local", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def holder() -> Iterator["subprocess.Popen[str]"]:
+    """Yield a process that holds a port and lets go half a second after it was told to end."""
+    command = [sys.executable, "-c", HOLDER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+        process.kill()
+
+
+def _held(holder: "subprocess.Popen[str]") -> int:
+    assert holder.stdout is not None
+    return int(holder.stdout.readline())
+
+
+def test_the_last_port_is_waited_for_while_something_that_ends_holds_it(
+    starter: ModuleType, holder: "subprocess.Popen[str]"
+) -> None:
+    port = _held(holder)
+    assert holder.stdin is not None
+    holder.stdin.write("end\n")
+    holder.stdin.flush()
+    assert starter._port(0, port) == port
