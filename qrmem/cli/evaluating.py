@@ -33,11 +33,22 @@ def add_eval(commands: Any, common: argparse.ArgumentParser) -> None:
     build = actions.add_parser("build", parents=[common], help="make a data set out of texts")
     build.add_argument("kind", metavar="KIND", help="a builder of `qrmem eval list`")
     build.add_argument("options", nargs="*", metavar="KEY=VALUE", help="of the builder")
-    build.add_argument("--data", required=True, metavar="PATH", help="the texts")
+    build.add_argument("--data", "--source", required=True, metavar="PATH", help="the texts")
+    for option, what in _BUILT.items():
+        build.add_argument(f"--{option}", metavar=option[0].upper(), help=what)
     build.add_argument("--out", required=True, metavar="FOLDER", help="new or empty")
     report = actions.add_parser("report", parents=[common], help="tables and plots of a run")
     report.add_argument("runs", nargs="+", metavar="FOLDER")
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
+
+
+_BUILT = {
+    "length": "tokens of a case: 8k, 3000, or several: 1k,2k,4k",
+    "seed": "of what is drawn",
+    "count": "cases at most",
+    "manifest": "make the set of this manifest again",
+}
+"""Options that many builders have; each is the same as KEY=VALUE."""
 
 
 def _run(run: argparse.ArgumentParser) -> None:
@@ -256,7 +267,9 @@ async def _build(arguments: Namespace) -> int:
     from qrmem.eval.registry import build
 
     out = Path(arguments.out)
-    build(arguments.kind, Path(arguments.data), out, tuple(arguments.options))
+    given = ((option, getattr(arguments, option)) for option in _BUILT)
+    pairs = (f"{option}={value}" for option, value in given if value is not None)
+    build(arguments.kind, Path(arguments.data), out, (*arguments.options, *pairs))
     output.note(f"built {arguments.kind} in {out}", quiet=arguments.quiet)
     return 0
 

@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
+from shutil import rmtree
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -289,8 +290,16 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
         raise UsageError(f"there is no {data}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds something else; name an empty folder")
-    out.mkdir(parents=True, exist_ok=True)
-    found.build(data, out, **given)
+    partial = out.parent / f".{out.name}.partial"
+    rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        found.build(data, partial, **given)
+        if out.exists():
+            out.rmdir()
+        partial.rename(out)
+    finally:  # what was written by half is not left behind
+        rmtree(partial, ignore_errors=True)
 
 
 # --- parameters ----------------------------------------------------------------------------------

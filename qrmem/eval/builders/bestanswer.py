@@ -1,0 +1,271 @@
+"""BestAnswer: a question and many answers, one of which the asker accepted (Ada-LEval, 3.3)."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qrmem.errors import UsageError
+from qrmem.eval.builders.threads import PER_TAG, Answer, Threads
+from qrmem.eval.builders.writing import (
+    case_files,
+    check_same,
+    counter_of,
+    lengths_of,
+    recorded,
+    write_manifest,
+)
+from qrmem.eval.registry import builder
+from qrmem.types import Tokenizer
+
+LIMITS = {
+    1000: 1128,
+    2000: 2154,
+    4000: 4215,
+    6000: 6268,
+    8000: 7790,
+    12_000: 12_389,
+    16_000: 15_964,
+    32_000: 32_974,
+    64_000: 64_216,
+    128_000: 127_059,
+}
+"""Length to the most tokens of a case (Table 1); another length is its own limit."""
+PROMPT, LABEL = 160, 6
+"""Tokens kept for the instructions, and for the name that stands before an answer."""
+SIMILAR, LONG = 0.4, 32_000
+"""Share of a question's tags that a similar question has too; from `LONG` on, one tag does."""
+FILLED = 0.8
+"""Of the length: a case that distractors do not fill so far is none."""
+_DRAWN = 2000
+"""Similar questions that distractors are drawn from."""
+_MISSES = 40
+"""Answers that do not fit any more, before no further one is tried."""
+
+
+@builder("bestanswer", "BestAnswer: the accepted answer among others (Ada-LEval)")
+def build(
+    data: Path,
+    out: Path,
+    *,
+    length: str = "1k",
+    seed: int = 0,
+    count: int = 0,
+    tags: str = "",
+    per_tag: int = PER_TAG,
+    tokenizer: str = "auto",
+    manifest: str = "",
+) -> None:
+    """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions, and a manifest.
+
+    What distracts at one length distracts at every longer one. Lengths that are built together have
+    the same questions: those that can be filled at each of them.
+
+    Args:
+        data: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads.
+        length: tokens of a whole case: `1k`, or several with commas.
+        seed: of the distractors, their places, and which questions are drawn.
+        count: questions at most; 0: all.
+        tags: with commas, whose questions are taken; "": the 23 most frequent.
+        per_tag: most viewed questions of each tag.
+        tokenizer: `auto`: cl100k where its file is, else the built-in counter.
+        manifest: of a set that is to be made again; its options count.
+
+    Raises:
+        UsageError: no case can be made; the message says why.
+    """
+    options: dict[str, Any] = {
+        "length": length,
+        "seed": seed,
+        "count": count,
+        "tags": tags,
+        "per_tag": per_tag,
+    }
+    options = recorded(manifest, "bestanswer", {**options, "tokenizer": tokenizer})
+    counter = counter_of(options.pop("tokenizer"))
+    wanted = lengths_of(options["length"])
+    short = [name for name, tokens in wanted.items() if tokens < 2 * PROMPT]
+    if short:
+        raise UsageError(
+            f"a length of {short[0]} leaves no room beside the prompt's {PROMPT} tokens"
+        )
+    if not data.is_file():
+        raise UsageError(f"{data} is no file; give Posts.xml or JSON lines of threads")
+    chosen_tags = tuple(filter(None, (tag.strip() for tag in options["tags"].split(","))))
+    file = out / "threads.db"
+    threads = Threads(file, counter)
+    try:
+        threads.fill(data, chosen_tags, options["per_tag"])
+        made = _write(_Pool(threads, counter, options["seed"]), out, wanted, options)
+    finally:
+        threads.close()
+        file.unlink()
+    write_manifest(out, "bestanswer", options, counter, [data], made, threads.left_out)
+    check_same(manifest, "bestanswer", out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    id: str
+    accepted: str
+    tags: tuple[str, ...]
+
+
+class _Replayed:
+    """Answers that are made as they are first asked for, and can be gone through again."""
+
+    def __init__(self, *sources: Iterable[Answer]) -> None:
+        self._known: list[Answer] = []
+        self._left = chain(*sources)
+
+    def __iter__(self) -> Iterator[Answer]:
+        yield from self._known
+        for answer in self._left:
+            self._known.append(answer)
+            yield answer
+
+
+class _Pool:
+    """The questions, and which of them are alike."""
+
+    def __init__(self, threads: Threads, counter: Tokenizer, seed: int) -> None:
+        self.seed = seed
+        self.threads = threads
+        self.left_out = threads.left_out
+        self.questions = [_Question(*row) for row in threads.questions()]
+        self._counter = counter
+        tagged: dict[str, list[int]] = {}
+        for n, question in enumerate(self.questions):
+            for tag in question.tags:
+                tagged.setdefault(tag, []).append(n)
+        self._tagged: Mapping[str, NDArray[np.int64]] = {
+            tag: np.array(found) for tag, found in tagged.items()
+        }
+
+    def own(self, question: _Question) -> tuple[Answer, list[Answer]] | None:
+        """Return the accepted answer and those posted before it; `None`: it is no case."""
+        answers = self.threads.answers(question.id)
+        place = next((n for n, one in enumerate(answers) if one.id == question.accepted), None)
+        if place is None:
+            self.left_out["questions whose accepted answer is not there"] += 1
+        elif not answers[place].is_text:
+            self.left_out["questions whose accepted answer is not text only"] += 1
+        else:
+            return answers[place], [one for one in answers[:place] if one.text]
+        return None
+
+    def others(self, n: int, *, is_near: bool) -> Iterator[Answer]:
+        """Yield answers to other questions: to similar ones, or to those that share a tag."""
+        question = self.questions[n]
+        found = [self._tagged[tag] for tag in question.tags]
+        if not found:
+            return
+        shared = np.bincount(np.concatenate(found), minlength=len(self.questions))
+        shared[n] = 0
+        is_similar = shared >= max(SIMILAR * len(question.tags), 1)
+        chosen = np.flatnonzero(is_similar if is_near else (shared > 0) & ~is_similar).tolist()
+        rng = random.Random(f"{self.seed}:{question.id}:{is_near}")
+        for other in rng.sample(chosen, min(len(chosen), _DRAWN)):
+            yield from (a for a in self.threads.answers(self.questions[other].id) if a.text)
+
+    def size(self, text: str) -> int:
+        """Return the tokens of a case without answers."""
+        return PROMPT + self._counter.count(text)
+
+
+def _write(
+    pool: _Pool, out: Path, wanted: Mapping[str, int], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Write the cases of all lengths; a question that cannot be filled at one is in none."""
+    places = list(range(len(pool.questions)))
+    if options["count"]:
+        random.Random(f"{pool.seed}:questions").shuffle(places)
+    kept = 0
+    with case_files(out, "bestanswer", wanted) as files:
+        for n in places:
+            cases = _cases(pool, n, wanted)
+            for name, case in cases.items():
+                files[name].add(case)
+            kept += bool(cases)
+            if options["count"] and kept == options["count"]:
+                break
+    if not kept:
+        told = ", ".join(f"{count} {reason}" for reason, count in pool.left_out.most_common())
+        raise UsageError(
+            f"no case of {', '.join(wanted)} can be made: {told or 'no accepted answer is there'}; "
+            "give more threads, or other lengths"
+        )
+    return [file.about for file in files.values()]
+
+
+def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Return the cases of a question by length, or none if one of them cannot be filled.
+
+    Answers are taken up through the paper's lengths in rising order, each beginning with what the
+    one before has: a length has the same distractors, whichever lengths are built.
+    """
+    question = pool.questions[n]
+    own = pool.own(question)
+    if own is None:
+        return {}
+    accepted, earlier = own
+    near = _Replayed(earlier, pool.others(n, is_near=True))
+    every = _Replayed(near, pool.others(n, is_near=False))
+    text = pool.threads.text(question.id)
+    base = pool.size(text) + accepted.tokens + LABEL
+    names = {tokens: name for name, tokens in wanted.items()}
+    longest = max(names)
+    chosen: dict[str, Answer] = {}
+    cases = {}
+    for size in sorted({*(size for size in LIMITS if size <= longest), *names}):
+        limit = LIMITS.get(size, size)
+        taken = _filled(every if size >= LONG else near, chosen, limit - base, accepted)
+        tokens = base + _tokens(taken.values())
+        if size in LIMITS:
+            chosen = taken
+        if size in names:
+            if not taken or tokens > limit or tokens < FILLED * size:
+                reason = "longer than" if tokens > limit else "with too few answers for"
+                pool.left_out[f"questions {reason} {names[size]}"] += 1
+                return {}
+            options = [accepted, *taken.values()]
+            random.Random(f"{pool.seed}:{question.id}:{size}").shuffle(options)
+            cases[names[size]] = {
+                "question_id": question.id,
+                "question": text,
+                "all_answers": [option.text for option in options],
+                "answer": f"A{1 + options.index(accepted)}",
+                "tags": list(question.tags),
+                "tokens": tokens,
+            }
+    return cases
+
+
+def _filled(
+    candidates: Iterable[Answer], chosen: Mapping[str, Answer], room: int, accepted: Answer
+) -> dict[str, Answer]:
+    """Return what was chosen and, in order, what else fits the room; equal texts once."""
+    taken = dict(chosen)
+    texts = {accepted.text, *(answer.text for answer in taken.values())}
+    left, misses = room - _tokens(taken.values()), 0
+    for answer in candidates:
+        if answer.text in texts:
+            continue
+        if answer.tokens + LABEL <= left:
+            taken[answer.id] = answer
+            texts.add(answer.text)
+            left -= answer.tokens + LABEL
+        else:
+            misses += 1
+            if misses == _MISSES:
+                break
+    return taken
+
+
+def _tokens(answers: Iterable[Answer]) -> int:
+    return sum(answer.tokens + LABEL for answer in answers)

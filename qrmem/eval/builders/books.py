@@ -1,0 +1,200 @@
+"""Books for TSort: text, Gutenberg, EPUB and BookSum's form, as paragraphs without headings.
+
+Chapter numbers, illustrations, footnotes and other marks of an edition are taken out, so that
+nothing but the story says what comes first (Ada-LEval, section 3.2).
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qrmem.errors import BadDocument, UsageError
+from qrmem.text import files
+from qrmem.text.boilerplate import is_heading
+from qrmem.text.normalise import normalise
+
+_START = re.compile(r"\*\*\* ?START OF TH[EIS]+ PROJECT GUTENBERG.*?\*\*\*", re.DOTALL)
+_END = re.compile(
+    r"\*\*\* ?END OF TH[EIS]+ PROJECT GUTENBERG|^End of (?:the )?Project Gutenberg", re.M
+)
+_NOTE = re.compile(
+    r"\[(?:illustrations?|footnote|note|transcriber|pg|page|sidenote|editor)\b[^\[\]]*\]|\[\d+\]|\{\d+\}",
+    re.IGNORECASE,
+)
+_CHAPTER = re.compile(
+    r"(?:(?:chapter|chap\.|letter|part|book|volume|vol\.|section|act|scene|canto|stave)\s+"
+    r"(?:[ivxlcdm]+|\d+|[a-z-]+)|[ivxlcdm]+|\d+)\s*[.:)\]—–-]*(?:\s|\Z)",
+    re.IGNORECASE,
+)
+_LONGEST_HEADING = 120
+"""Characters of a paragraph that may be a chapter's heading."""
+_VERSE_LINE = 50
+"""Characters: prose that is wrapped has longer lines than most verse."""
+_FEWEST_LINES = 4
+_SALUTATION = re.compile(
+    r"\W*(?:(?:my )?(?:very )?dear(?:est)?|to (?:mr|mrs|miss)\.?) [^.!?]{2,40}[,.:—]", re.I
+)
+_VERSE_SHARE, _LETTER_SHARE = 0.5, 0.05
+"""Of the paragraphs: a book with more of them is verse, or told in letters."""
+_NUMBERED = re.compile(r"\D*(\d+)\D*")
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A text in order.
+
+    Attributes:
+        id: path below the source, or BookSum's id.
+        paragraphs: as they stand, each on one line.
+    """
+
+    id: str
+    paragraphs: tuple[str, ...]
+
+
+def book_files(source: Path) -> list[Path]:
+    """Return the files of a source, in order.
+
+    Raises:
+        UsageError: there are none.
+    """
+    if source.is_file():
+        return [source]
+    found = sorted(
+        path
+        for path in source.rglob("*")
+        if _suffix(path) in _READ
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(source).parts)
+    )
+    if not found:
+        raise UsageError(f"{source} holds no text to build from (.txt, .md, .html, .epub, .jsonl)")
+    return found
+
+
+def books(source: Path, left_out: Counter[str]) -> Iterator[Book]:
+    """Yield the books of a source one at a time; verse and letters are left out.
+
+    Args:
+        left_out: counts what was, by reason.
+    """
+    for id, texts in _texts(source, left_out):
+        paragraphs = [p for text in texts for p in cleaned(text)]
+        verse = sum(is_verse for _, is_verse in paragraphs)
+        prose = tuple(text for text, is_verse in paragraphs if not is_verse)
+        letters = sum(bool(_SALUTATION.match(text)) for text in prose)
+        if verse > _VERSE_SHARE * max(1, len(paragraphs)):
+            left_out["books in verse"] += 1
+        elif letters > _LETTER_SHARE * max(1, len(prose)) and letters > 2:
+            left_out["books told in letters"] += 1
+        elif prose:
+            yield Book(id, prose)
+        else:
+            left_out["books without text"] += 1
+
+
+def cleaned(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield a text's paragraphs without headings and notes, and whether each is verse."""
+    text = normalise(text)
+    if start := _START.search(text):
+        text = text[start.end() :]
+    if end := _END.search(text):
+        text = text[: end.start()]
+    while (without := _NOTE.sub("", text)) != text:
+        text = without
+    blocks = re.split(r"\n[ \t]*\n+", text)
+    if len(blocks) * 40 < text.count("\n"):  # no blank lines: each line is a paragraph
+        blocks = text.split("\n")
+    for block in blocks:
+        lines = [line.strip() for line in block.split("\n") if line.strip()]
+        joined = " ".join(" ".join(lines).replace("_", "").split())
+        if any(c.isalpha() for c in joined) and not _is_heading(joined):
+            yield joined, _is_verse(lines)
+
+
+def _is_heading(text: str) -> bool:
+    if len(text) > _LONGEST_HEADING:
+        return False
+    return bool(_CHAPTER.match(text) and text[-1:] not in ",;") or is_heading(text)
+
+
+def _is_verse(lines: Sequence[str]) -> bool:
+    """Whether lines are verse: several short ones, of which most begin with a capital."""
+    if len(lines) < _FEWEST_LINES:
+        return False
+    short = sum(len(line) < _VERSE_LINE for line in lines)
+    capitals = sum(line.lstrip("\"'“‘—-")[:1].isupper() for line in lines)
+    return short >= 0.8 * len(lines) and capitals >= 0.7 * len(lines)
+
+
+# --- sources -------------------------------------------------------------------------------------
+
+_LINES = (".jsonl", ".json")
+_READ = (".txt", ".text", ".md", ".html", ".htm", ".xhtml", ".epub", *_LINES)
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower()
+
+
+def _texts(source: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield an id and the texts of its chapters."""
+    paths = book_files(source)
+    base = source if source.is_dir() else source.parent
+    lines = [path for path in paths if _suffix(path) in _LINES]
+    for name, chapters in _by_book([path for path in paths if path not in lines], base).items():
+        try:
+            yield name, [files.read(path).text for path in chapters]
+        except BadDocument as exc:
+            if source.is_file():
+                raise UsageError(str(exc)) from exc
+            left_out["files that cannot be read"] += 1
+    for path in lines:
+        yield from _booksum(path)
+
+
+def _by_book(paths: Sequence[Path], base: Path) -> dict[str, list[Path]]:
+    """Group files; the numbered files of one sub-folder are the chapters of one book."""
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        is_chapter = path.parent != base and _NUMBERED.fullmatch(path.stem)
+        own = path.parent if is_chapter else path
+        found.setdefault(own.relative_to(base).as_posix(), []).append(path)
+    for chapters in found.values():
+        chapters.sort(key=lambda p: (int(m[1]) if (m := _NUMBERED.fullmatch(p.stem)) else 0, p))
+    return found
+
+
+def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the books of BookSum's form: JSON lines of chapters, those of a book in a row.
+
+    A row has `chapter` or `text`, and `bid` or `book_id`. Rows of several chapters together
+    (`is_aggregate`) and second summaries of the same chapter (`chapter_path`) are passed over.
+    """
+    book, texts, seen = "", list[str](), set[str]()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for n, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                text = str(row.get("chapter") or row["text"])
+            except (ValueError, KeyError, AttributeError, TypeError):
+                raise UsageError(
+                    f"{path}: line {n} is no BookSum chapter (an object with chapter or text, and "
+                    "bid or book_id)"
+                ) from None
+            own = str(row.get("bid") or str(row.get("book_id", path.stem)).partition(".")[0])
+            if own != book:
+                if texts:
+                    yield book, texts
+                book, texts, seen = own, [], set()
+            place = str(row.get("chapter_path") or n)
+            if str(row.get("is_aggregate", "")).lower() not in ("true", "1") and place not in seen:
+                seen.add(place)
+                texts.append(text)
+    if texts:
+        yield book, texts

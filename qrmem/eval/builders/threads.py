@@ -1,0 +1,240 @@
+"""Questions with their answers for BestAnswer, read one post at a time.
+
+Sources: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads:
+
+    {"id": 1, "title": "…", "body": "…", "tags": ["…"], "views": 10, "accepted_answer_id": 7,
+     "answers": [{"id": 7, "body": "…", "date": "2020-01-31T…"}, …]}
+
+A body may be HTML. What the builder needs of a dump is kept in a file, never in memory.
+"""
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappush, heappushpop
+from html import unescape
+from pathlib import Path
+
+from lxml import etree
+
+from qrmem.errors import UsageError
+from qrmem.text.normalise import normalise
+from qrmem.types import Tokenizer
+
+PER_TAG, TAGS = 2500, 23
+"""The most viewed questions of each of so many tags (Ada-LEval, section 3.2)."""
+_IMAGE = re.compile(r"<img\b|!\[[^\]]*\]\(", re.IGNORECASE)
+_BREAK = re.compile(r"<(?:/p|/pre|/li|/h\d|br|/tr|/blockquote)\b[^<>]*>", re.IGNORECASE)
+_MARK = re.compile(r"</?[a-zA-Z][^<>]*>")
+_BLANK = re.compile(r"\n\s*\n\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A question, or an answer to the question `parent`.
+
+    Attributes:
+        accepted: id of the answer that the asker accepted.
+        views: how popular a question is.
+        date: ISO form, so that dates compare as texts.
+    """
+
+    id: str
+    body: str
+    date: str
+    parent: str = ""
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    accepted: str = ""
+    views: int = 0
+
+
+def posts(path: Path) -> Iterator[Post]:
+    """Yield the questions and answers of a source.
+
+    Raises:
+        UsageError: it is of no form that is read, or ends in the middle.
+    """
+    with path.open("rb") as file:
+        head = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
+    if head.startswith(b"<"):
+        return _dump(path)
+    if head.startswith(b"{"):
+        return _lines(path)
+    raise UsageError(f"{path} is neither a Posts.xml of Stack Exchange nor JSON lines of threads")
+
+
+def _dump(path: Path) -> Iterator[Post]:
+    try:
+        for _, row in etree.iterparse(str(path), tag="row", huge_tree=True, no_network=True):
+            found = {str(name): str(value) for name, value in row.attrib.items()}
+            row.clear()
+            while row.getprevious() is not None:
+                del row.getparent()[0]
+            if found.get("PostTypeId") in ("1", "2"):
+                yield _post(found)
+    except etree.XMLSyntaxError as exc:
+        raise UsageError(
+            f"{path} is cut in the middle, or no XML, at line {exc.lineno}: get the dump again"
+        ) from exc
+
+
+def _post(row: dict[str, str]) -> Post:
+    is_answer = row["PostTypeId"] == "2"
+    return Post(
+        id=row.get("Id", ""),
+        body=row.get("Body", ""),
+        date=row.get("CreationDate", ""),
+        parent=row.get("ParentId", "") if is_answer else "",
+        title=row.get("Title", ""),
+        tags=tuple(re.findall(r"[^<>|]+", row.get("Tags", ""))),
+        accepted=row.get("AcceptedAnswerId", ""),
+        views=int(row.get("ViewCount") or row.get("Score") or 0),
+    )
+
+
+def _lines(path: Path) -> Iterator[Post]:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for n, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                yield from _thread(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as exc:
+                raise UsageError(
+                    f"{path}: line {n} is no thread (an object with id, body, tags, "
+                    f"accepted_answer_id, and answers with id, body and date): {exc}"
+                ) from exc
+
+
+def _thread(found: dict[str, object]) -> Iterator[Post]:
+    id, answers, tags = str(found["id"]), found.get("answers", []), found["tags"]
+    if not isinstance(answers, list) or not isinstance(tags, list):
+        raise TypeError("tags or answers are no list")
+    yield Post(
+        id=id,
+        body=str(found["body"]),
+        date=str(found.get("date", "")),
+        title=str(found.get("title", "")),
+        tags=tuple(map(str, tags)),
+        accepted=str(found.get("accepted_answer_id") or ""),
+        views=int(str(found.get("views") or 0)),
+    )
+    for one in answers:
+        yield Post(str(one["id"]), str(one["body"]), str(one["date"]), parent=id)
+
+
+def plain(body: str) -> str:
+    """Return a post without its HTML; code stays, as the released items have it."""
+    if "<" in body:
+        body = unescape(_MARK.sub("", _BREAK.sub("\n", body)))
+    return _BLANK.sub("\n", normalise(body)).strip()
+
+
+# --- which questions are kept --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is kept.
+
+    Attributes:
+        is_text: whether it has text and no picture.
+    """
+
+    id: str
+    text: str
+    tokens: int
+    is_text: bool
+
+
+class Threads:
+    """The kept questions and their answers, in a file of their own beside what is built.
+
+    Attributes:
+        left_out: what was not kept, by reason.
+    """
+
+    def __init__(self, file: Path, counter: Tokenizer) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._counter = counter
+        self._db = sqlite3.connect(file)
+        self._db.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32000;"
+            "CREATE TABLE question (id TEXT PRIMARY KEY, body, accepted, tags) WITHOUT ROWID;"
+            "CREATE TABLE answer (id TEXT PRIMARY KEY, parent, date, body, tokens, is_text);"
+        )
+
+    def fill(self, path: Path, tags: tuple[str, ...], per_tag: int) -> None:
+        """Read a source twice or three times: its tags, its best questions, their texts.
+
+        Args:
+            tags: whose questions are kept; none: the most frequent of the source.
+        """
+        if not tags:
+            counts = Counter(tag for post in posts(path) for tag in post.tags)
+            tags = tuple(tag for tag, _ in counts.most_common(TAGS))
+        chosen = _popular(path, tags, per_tag)
+        for post in posts(path):
+            if (post.parent or post.id) in chosen:
+                self._keep(post)
+        self._db.execute("CREATE INDEX of_question ON answer (parent, date, id)")
+
+    def _keep(self, post: Post) -> None:
+        text = plain(post.body)
+        if post.parent:
+            row = (
+                post.id,
+                post.parent,
+                post.date,
+                text,
+                self._counter.count(text),
+                bool(text) and not _IMAGE.search(post.body),
+            )
+            self._db.execute("INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?, ?, ?)", row)
+        else:
+            body = f"{normalise(post.title)}\n{text}".strip()
+            asked = (post.id, body, post.accepted, json.dumps(post.tags))
+            self._db.execute("INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)", asked)
+
+    def questions(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield id, id of the accepted answer and tags, in the order of the ids."""
+        rows = self._db.execute("SELECT id, accepted, tags FROM question ORDER BY length(id), id")
+        for id, accepted, tags in rows:
+            yield id, accepted, tuple(json.loads(tags))
+
+    def text(self, question: str) -> str:
+        """Return a question's title and text."""
+        row = self._db.execute("SELECT body FROM question WHERE id = ?", (question,)).fetchone()
+        return str(row[0])
+
+    def answers(self, question: str) -> list[Answer]:
+        """Return a question's answers by date."""
+        rows = self._db.execute(
+            "SELECT id, body, tokens, is_text FROM answer WHERE parent = ? ORDER BY date, id",
+            (question,),
+        )
+        return [Answer(*row) for row in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+
+def _popular(path: Path, tags: tuple[str, ...], per_tag: int) -> frozenset[str]:
+    """Return the ids of the most viewed answered questions of each tag."""
+    best: dict[str, list[tuple[int, str]]] = {tag: [] for tag in tags}
+    for post in posts(path):
+        if post.accepted:
+            for tag in post.tags:
+                heap = best.get(tag)
+                if heap is not None:
+                    entry = (post.views, post.id)
+                    if len(heap) < per_tag:
+                        heappush(heap, entry)
+                    else:
+                        heappushpop(heap, entry)
+    return frozenset(id for heap in best.values() for _, id in heap)

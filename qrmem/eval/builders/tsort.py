@@ -1,0 +1,223 @@
+"""TSort: consecutive pieces of a book in random order, to be put right (Ada-LEval, section 3.3)."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+from qrmem.errors import UsageError
+from qrmem.eval.builders.books import Book, book_files, books
+from qrmem.eval.builders.writing import (
+    case_files,
+    check_same,
+    counter_of,
+    lengths_of,
+    recorded,
+    write_manifest,
+)
+from qrmem.eval.registry import builder
+from qrmem.types import Tokenizer
+
+PROMPT = 200
+"""Tokens kept for the instructions (Table 11's limits add up to the length less these)."""
+_AROUND = ((2000, 200), (4000, 300), (8000, 400))
+_MOST_AROUND = 500
+_LONG = 32_000
+"""From here on cases begin twice as far from each other."""
+_SEAM = 1
+"""Tokens between two paragraphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most tokens of what stands before, of each segment and after; paragraphs between starts."""
+
+    before: int
+    segment: int
+    after: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A case as places in its book: paragraph numbers, n + 3 of them for n segments."""
+
+    start: int
+    bounds: tuple[int, ...]
+    tokens: int
+
+
+def limits(length: int, parts: int) -> Limits:
+    """Return the limits of Table 11, for any length and number of parts.
+
+    Raises:
+        UsageError: the length leaves no room.
+    """
+    around = next((size for most, size in _AROUND if length <= most), _MOST_AROUND)
+    around = min(around, length // 10)
+    segment = (length - PROMPT - 2 * around) // parts
+    if segment < 20:
+        raise UsageError(
+            f"a length of {length} tokens leaves no room for {parts} parts beside the prompt's "
+            f"{PROMPT}; take a longer one"
+        )
+    return Limits(around, segment, around, 128 if length >= _LONG else 64)
+
+
+@builder("tsort", "TSort: parts of a book to be put in order (Ada-LEval)")
+def build(
+    data: Path,
+    out: Path,
+    *,
+    length: str = "8k",
+    seed: int = 0,
+    count: int = 0,
+    parts: int = 4,
+    stride: int = 0,
+    tokenizer: str = "auto",
+    manifest: str = "",
+) -> None:
+    """Write `tsort_LENGTH.jsonl` for each length, and a manifest.
+
+    Args:
+        data: a book, or a folder of books (see `qrmem.eval.builders.books`).
+        length: tokens of a whole case with its prompt: `8k`, or several with commas.
+        seed: of the order of the parts, and of which cases are drawn.
+        count: cases of each length at most; 0: all.
+        parts: segments to put in order.
+        stride: paragraphs between the starts of two cases; 0: the paper's, 64, or 128 from 32k on.
+        tokenizer: `auto`: cl100k where its file is, else the built-in counter.
+        manifest: of a set that is to be made again; its options count.
+
+    Raises:
+        UsageError: no case can be made; the message says why.
+    """
+    options: dict[str, Any] = {
+        "length": length,
+        "seed": seed,
+        "count": count,
+        "parts": parts,
+        "stride": stride,
+    }
+    options = recorded(manifest, "tsort", {**options, "tokenizer": tokenizer})
+    counter = counter_of(options.pop("tokenizer"))
+    if not 2 <= options["parts"] <= 9:
+        raise UsageError(f"parts are 2 to 9, not {options['parts']}")
+    wanted = lengths_of(options["length"])
+    bounds = {name: limits(tokens, options["parts"]) for name, tokens in wanted.items()}
+    left_out: Counter[str] = Counter()
+    cuts = _cuts(data, bounds, options, counter, left_out)
+    empty = [name for name, found in cuts.items() if not found]
+    if empty:
+        raise UsageError(_why(data, empty[0], left_out))
+    made = _write(data, out, cuts, options)
+    write_manifest(out, "tsort", options, counter, book_files(data), made, left_out)
+    check_same(manifest, "tsort", out)
+
+
+Places = dict[str, dict[tuple[int, int], Cut]]
+"""Length to (number of the book, first paragraph) to the case there."""
+
+
+def _cuts(
+    data: Path,
+    bounds: dict[str, Limits],
+    options: dict[str, Any],
+    counter: Tokenizer,
+    left_out: Counter[str],
+) -> Places:
+    """Return where the cases of each length are; texts are not kept."""
+    found: Places = {name: {} for name in bounds}
+    for n, book in enumerate(books(data, left_out)):
+        sums = [0, *accumulate(counter.count(text) + _SEAM for text in book.paragraphs)]
+        for name, limit in bounds.items():
+            for cut in _of_book(book, sums, limit, options, left_out):
+                found[name][n, cut.start] = cut
+    if options["count"]:
+        for name, cuts in found.items():
+            rng = random.Random(f"{options['seed']}:{name}")
+            chosen = rng.sample(sorted(cuts), min(options["count"], len(cuts)))
+            found[name] = {key: cuts[key] for key in sorted(chosen)}
+    return found
+
+
+def _of_book(
+    book: Book,
+    sums: Sequence[int],
+    limit: Limits,
+    options: dict[str, Any],
+    left_out: Counter[str],
+) -> Iterator[Cut]:
+    step = options["stride"] or limit.stride
+    sizes = [limit.before, *[limit.segment] * options["parts"], limit.after]
+    last = len(sums) - 1
+    for start in range(0, max(1, last), step):
+        bounds = [start]
+        for size in sizes:
+            bounds.append(_reach(sums, bounds[-1], size))
+        inner = bounds[1:-1]
+        if bounds[-2] >= last:
+            left_out["starts too near to the end of the text"] += 1
+        elif any(a == b for a, b in pairwise(bounds)):
+            left_out["starts with a paragraph longer than a part"] += 1
+        elif _has_twins(book, inner):
+            left_out["starts with paragraphs that stand twice"] += 1
+        else:
+            yield Cut(start, tuple(bounds), sums[bounds[-1]] - sums[start] + PROMPT)
+
+
+def _reach(sums: Sequence[int], start: int, size: int) -> int:
+    """Return the end of the whole paragraphs from `start` on that have `size` tokens at most."""
+    end = start
+    while end + 1 < len(sums) and sums[end + 1] - sums[start] <= size:
+        end += 1
+    return end
+
+
+def _has_twins(book: Book, inner: Sequence[int]) -> bool:
+    """Whether two parts are mostly the same paragraphs, so that no order of them is right."""
+    parts = [set(book.paragraphs[a:b]) for a, b in pairwise(inner)]
+    return any(
+        2 * len(one & other) >= min(len(one), len(other))
+        for n, one in enumerate(parts)
+        for other in parts[n + 1 :]
+    )
+
+
+def _write(data: Path, out: Path, cuts: Places, options: dict[str, Any]) -> list[dict[str, Any]]:
+    by_book: dict[int, list[tuple[str, Cut]]] = {}
+    for name, found in cuts.items():
+        for (n, _), cut in found.items():
+            by_book.setdefault(n, []).append((name, cut))
+    with case_files(out, "tsort", cuts) as files:
+        for n, book in enumerate(books(data, Counter())):
+            for name, cut in by_book.get(n, ()):
+                files[name].add(_case(book, cut, options["seed"]))
+    return [file.about for file in files.values()]
+
+
+def _case(book: Book, cut: Cut, seed: int) -> dict[str, Any]:
+    """Return a case; `answer` names the parts in the right order, from 1."""
+    pieces = ["\n\n".join(book.paragraphs[a:b]) for a, b in pairwise(cut.bounds)]
+    shown = list(range(len(pieces) - 2))
+    random.Random(f"{seed}:{book.id}:{cut.start}").shuffle(shown)
+    return {
+        "book_id": book.id,
+        "para_offset": cut.start,
+        "before": pieces[0],
+        "segments": [pieces[1 + at] for at in shown],
+        "after": pieces[-1],
+        "answer": [1 + shown.index(at) for at in range(len(shown))],
+        "tokens": cut.tokens,
+    }
+
+
+def _why(data: Path, length: str, left_out: Counter[str]) -> str:
+    told = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+    return (
+        f"{data} gives no case of {length}: {told or 'it holds no text'}; give longer prose in "
+        "paragraphs, or a shorter length"
+    )

@@ -1,0 +1,167 @@
+"""What the builders of Ada-LEval share: lengths, the counter, the files written, the manifest."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from qrmem.errors import UsageError
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import Tokenizer
+
+MANIFEST = "manifest.json"
+CL100K = "tiktoken:cl100k_base"
+_CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+"""Name under which tiktoken keeps the file."""
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)(k?)", re.IGNORECASE)
+
+
+def lengths_of(text: str) -> dict[str, int]:
+    """Return lengths by name in rising order: `8k`, `1k,2k,4k`, `3000`; 1k is 1,000 tokens.
+
+    Raises:
+        UsageError: a length is no number of tokens.
+    """
+    found = {}
+    for name in filter(None, (part.strip().lower() for part in text.split(","))):
+        match = _LENGTH.fullmatch(name)
+        tokens = int(float(match[1]) * (1000 if match[2] else 1)) if match else 0
+        if not tokens:
+            raise UsageError(f"length {name!r} is no number of tokens; write 8k, 3000 or 1k,2k,4k")
+        found[name] = tokens
+    if not found:
+        raise UsageError("name a length: --length 8k")
+    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+
+
+def counter_of(name: str) -> Tokenizer:
+    """Return a token counter.
+
+    Args:
+        name: as in the setting `tokenizer`; `auto`: cl100k if its file is on this machine, else the
+            built-in counter. Nothing is downloaded for `auto`.
+
+    Raises:
+        MissingError, UsageError: a counter that is named is not there.
+    """
+    if name != "auto":
+        return open_tokenizer(name)
+    default = Path(tempfile.gettempdir()) / "data-gym-cache"
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
+    is_there = (Path(folder or default) / _CL100K_FILE).is_file()
+    return open_tokenizer(CL100K if is_there else "builtin")
+
+
+@dataclass(slots=True)
+class CaseFile:
+    """JSON lines of one length, and the numbers of Ada-LEval's Table 1 about them."""
+
+    path: Path
+    file: BinaryIO
+    cases: int = 0
+    most: int = 0
+    total: int = 0
+    _digest: Any = field(default_factory=hashlib.sha256)
+
+    def add(self, case: Mapping[str, Any]) -> None:
+        """Write a case, which has its size under `tokens`."""
+        line = json.dumps(case, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        self.file.write(line)
+        self._digest.update(line)
+        self.cases += 1
+        self.most = max(self.most, case["tokens"])
+        self.total += case["tokens"]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {
+            "file": self.path.name,
+            "sha256": self._digest.hexdigest(),
+            "cases": self.cases,
+            "max_tokens": self.most,
+            "mean_tokens": round(self.total / max(1, self.cases), 1),
+        }
+
+
+@contextmanager
+def case_files(out: Path, kind: str, names: Iterable[str]) -> Iterator[dict[str, CaseFile]]:
+    """Open a file for each length, `KIND_LENGTH.jsonl`."""
+    with ExitStack() as stack:
+        paths = {name: out / f"{kind}_{name}.jsonl" for name in names}
+        yield {
+            name: CaseFile(path, stack.enter_context(path.open("wb")))
+            for name, path in paths.items()
+        }
+
+
+def write_manifest(
+    out: Path,
+    kind: str,
+    options: Mapping[str, Any],
+    counter: Tokenizer,
+    sources: Iterable[Path],
+    files: Sequence[Mapping[str, Any]],
+    left_out: Mapping[str, int],
+) -> None:
+    """Write what a set was made of, so that the same command makes it again byte for byte."""
+    made = {
+        "builder": kind,
+        "options": dict(options),
+        "counter": counter.name,
+        "sources": [_source(path) for path in sources],
+        "files": list(files),
+        "left_out": {name: count for name, count in sorted(left_out.items()) if count},
+    }
+    text = json.dumps(made, indent=1, ensure_ascii=False)
+    (out / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+
+
+def recorded(manifest: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a manifest in place of those given, with its counter.
+
+    Raises:
+        UsageError: there is no manifest of this builder.
+    """
+    if not manifest:
+        return options
+    found = _manifest(Path(manifest), kind)
+    return {**options, **found["options"], "tokenizer": found["counter"]}
+
+
+def check_same(manifest: str, kind: str, out: Path) -> None:
+    """Refuse a set that is not the one of a manifest.
+
+    Raises:
+        UsageError: the sources or the files that were made differ.
+    """
+    if not manifest:
+        return
+    wanted, made = _manifest(Path(manifest), kind), _manifest(out / MANIFEST, kind)
+    for what in ("sources", "files"):
+        sums = [[one["sha256"] for one in found[what]] for found in (wanted, made)]
+        if sums[0] != sums[1]:
+            raise UsageError(f"{manifest}: the {what} are not those that it was made with")
+
+
+def _manifest(path: Path, kind: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        is_right = found["builder"] == kind and "options" in found and "files" in found
+    except (OSError, ValueError, TypeError, KeyError) as exc:
+        raise UsageError(f"{path} is no manifest of `qrmem eval build {kind}`: {exc}") from exc
+    if not is_right:
+        raise UsageError(f"{path} is no manifest of `qrmem eval build {kind}`")
+    return dict(found)
+
+
+def _source(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest}

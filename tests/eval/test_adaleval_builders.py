@@ -1,0 +1,288 @@
+"""`qrmem eval build tsort|bestanswer`: what is built, that it is built again, what is refused."""
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qrmem.errors import QrmemError, UsageError
+from qrmem.eval.builders.books import cleaned
+from qrmem.eval.builders.threads import plain
+from qrmem.eval.registry import build
+from qrmem.llm.tokenizers import open_tokenizer
+
+COUNT = open_tokenizer("builtin").count
+
+
+def story(paragraphs: int, words: int = 40) -> str:
+    """Return prose in paragraphs that all differ, under chapter headings."""
+    parts = []
+    for n in range(paragraphs):
+        if n % 20 == 0:
+            parts.append(f"CHAPTER {n // 20 + 1}")
+        parts.append(
+            f"On day {n} " + " ".join(f"word{n}x{k}" for k in range(words // 4)) + " ended."
+        )
+    return "\n\n".join(parts)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def thread(n: int, answers: int = 4, **changes: Any) -> dict[str, Any]:
+    """Return a thread whose last answer but one is accepted."""
+    found = [
+        {"id": n * 100 + k, "body": f"Reply {k} to question {n}. " * 8, "date": f"2020-01-0{k + 1}"}
+        for k in range(answers)
+    ]
+    return {
+        "id": n,
+        "title": f"Question {n}",
+        "body": f"How is thing {n} done?",
+        "tags": ["python", f"tag{n % 3}"],
+        "views": n,
+        "accepted_answer_id": n * 100 + max(0, answers - 2),
+        "answers": found,
+    } | changes
+
+
+def written(path: Path, threads: list[dict[str, Any]]) -> Path:
+    path.write_text("\n".join(map(json.dumps, threads)), encoding="utf-8")
+    return path
+
+
+def dump(path: Path, threads: list[dict[str, Any]]) -> Path:
+    """Write threads as Stack Exchange's `Posts.xml`."""
+    rows = []
+    for t in threads:
+        tags = escape("".join(f"<{tag}>" for tag in t["tags"]))
+        body = escape(f"<p>{t['body']}</p>", quote=True)
+        rows.append(
+            f'<row Id="{t["id"]}" PostTypeId="1" AcceptedAnswerId="{t["accepted_answer_id"]}" '
+            f'CreationDate="2020" ViewCount="{t["views"]}" Body="{body}" Title="{t["title"]}" '
+            f'Tags="{tags}" />'
+        )
+        rows += [
+            f'<row Id="{a["id"]}" PostTypeId="2" ParentId="{t["id"]}" CreationDate="{a["date"]}" '
+            f'Body="{escape("<p>" + a["body"] + "</p>", quote=True)}" />'
+            for a in t["answers"]
+        ]
+    path.write_text("<?xml version='1.0'?><posts>\n" + "\n".join(rows) + "\n</posts>")
+    return path
+
+
+# --- TSort ---------------------------------------------------------------------------------------
+
+
+def test_a_case_is_consecutive_text_and_its_answer_puts_it_right(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(story(300))
+    build("tsort", tmp_path / "book.txt", tmp_path / "out", ("length=2k", "seed=7"))
+    cases = lines(tmp_path / "out" / "tsort_2k.jsonl")
+    whole = "\n\n".join(text for text, _ in cleaned(story(300)))
+    assert len(cases) >= 3
+    assert len({tuple(case["answer"]) for case in cases}) > 1
+    for case in cases:
+        ordered = [case["segments"][n - 1] for n in case["answer"]]
+        assert "\n\n".join([case["before"], *ordered, case["after"]]) in whole
+        assert all(COUNT(segment) <= 350 for segment in case["segments"])
+        assert max(COUNT(case["before"]), COUNT(case["after"])) <= 200
+        assert 1500 < case["tokens"] <= 2000
+        assert "CHAPTER" not in json.dumps(case)
+
+
+def test_the_same_seed_makes_the_same_bytes_and_a_manifest_makes_them_again(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(story(400))
+    source = tmp_path / "book.txt"
+    build("tsort", source, tmp_path / "a", ("length=1k,2k", "seed=3", "count=4"))
+    build("tsort", source, tmp_path / "b", (f"manifest={tmp_path / 'a' / 'manifest.json'}",))
+    build("tsort", source, tmp_path / "c", ("length=1k,2k", "seed=4", "count=4"))
+    for name in ("tsort_1k.jsonl", "tsort_2k.jsonl", "manifest.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        assert (tmp_path / "a" / name).read_bytes() != (tmp_path / "c" / name).read_bytes()
+    found = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    assert [one["cases"] for one in found["files"]] == [4, 4]
+    assert found["counter"] == "builtin-v1"
+    source.write_text(story(401))
+    with pytest.raises(UsageError, match="the sources are not those"):
+        build("tsort", source, tmp_path / "d", (f"manifest={tmp_path / 'a' / 'manifest.json'}",))
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(("length", "parts"), [("3000", 4), ("16k", 4), ("2k", 5), ("128k", 4)])
+def test_other_lengths_and_numbers_of_parts(tmp_path: Path, length: str, parts: int) -> None:
+    (tmp_path / "book.txt").write_text(story(2600 if length == "128k" else 400, 160))
+    build("tsort", tmp_path, tmp_path / "out", (f"length={length}", f"parts={parts}", "stride=900"))
+    (case, *_) = lines(next((tmp_path / "out").glob("*.jsonl")))
+    assert sorted(case["answer"]) == list(range(1, parts + 1))
+    wanted = 1000 * int(length[:-1]) if length.endswith("k") else int(length)
+    assert 0.65 * wanted < case["tokens"] <= wanted
+
+
+def test_chapters_in_numbered_files_and_in_booksums_rows_are_one_book(tmp_path: Path) -> None:
+    chapters = [story(60).replace("word", f"chapter{n}word") for n in range(12)]
+    folder = tmp_path / "books" / "Some Novel"
+    folder.mkdir(parents=True)
+    rows = []
+    for n, text in enumerate(chapters):
+        (folder / f"chapter_{n}.txt").write_text(text)
+        row = {"bid": 7, "chapter_path": f"c{n}", "chapter": text, "is_aggregate": False}
+        rows += [row, row, row | {"is_aggregate": True, "chapter_path": f"c{n}-all"}]
+    written(tmp_path / "booksum.jsonl", rows)
+    build("tsort", tmp_path / "books", tmp_path / "a", ("length=8k",))
+    build("tsort", tmp_path / "booksum.jsonl", tmp_path / "b", ("length=8k",))
+    cases = [lines(tmp_path / out / "tsort_8k.jsonl") for out in "ab"]
+    assert [case["book_id"] for case in cases[0]] == ["Some Novel"] * len(cases[0])
+    assert [case["before"] for case in cases[0]] == [case["before"] for case in cases[1]]
+    assert any("chapter11word" in case["after"] + case["before"] for case in cases[0])
+
+
+def test_an_edition_s_marks_are_taken_out() -> None:
+    text = (
+        "The Project Gutenberg eBook\n\n*** START OF THE PROJECT GUTENBERG EBOOK X ***\n\n"
+        "CHAPTER IV.\n\nHe came[12] in\nand [Illustration: a door] sat.\n\nXII\n\n* * *\n\n"
+        "She left.\n\n*** END OF THE PROJECT GUTENBERG EBOOK X ***\n\nlicence"
+    )
+    assert [t for t, _ in cleaned(text)] == ["He came in and sat.", "She left."]
+
+
+VERSE = "\n\n".join(
+    f"The moon {n} is low,\nThe tide {n} is slow,\nAnd far away\nAll {n} men pray."
+    for n in range(400)
+)
+LETTERS = "\n\n".join(
+    f"My dear Mr. Brown {n},\n\n{'I write to you of day ' + str(n) + '. ' * 30}" for n in range(200)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("12345 ---", (), "without text"),
+        ("word " * 200_000, (), "longer than a part|too near"),
+        (
+            "\n\n".join(["The same paragraph stands here again and again."] * 4000),
+            (),
+            "stand twice",
+        ),
+        (VERSE, (), "in verse"),
+        (LETTERS, (), "told in letters"),
+        (story(10), (), "too near to the end"),
+        (story(300), ("length=150",), "no room for 4 parts"),
+        (story(300), ("length=eight",), "no number of tokens"),
+        (story(300), ("parts=1",), "parts are 2 to 9"),
+        (story(300), ("tokenizer=hf:nowhere.json",), "no such tokenizer file"),
+        (story(300), ("manifest=nowhere.json",), "no manifest"),
+    ],
+)
+def test_a_source_that_gives_no_case_is_refused_and_nothing_is_left(
+    tmp_path: Path, text: str, options: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "book.txt").write_text(text)
+    with pytest.raises(QrmemError, match=told) as caught:
+        build("tsort", tmp_path / "book.txt", tmp_path / "out", options)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["book.txt"]
+
+
+# --- BestAnswer ----------------------------------------------------------------------------------
+
+
+def test_lengths_have_the_same_questions_and_distractors_are_nested(tmp_path: Path) -> None:
+    source = written(tmp_path / "threads.jsonl", [thread(n) for n in range(60)])
+    build("bestanswer", source, tmp_path / "all", ("length=1k,2k,4k", "seed=7"))
+    build("bestanswer", source, tmp_path / "one", ("length=2k", "seed=7"))
+    short, middle, long = (lines(tmp_path / "all" / f"bestanswer_{n}k.jsonl") for n in (1, 2, 4))
+    assert middle == lines(tmp_path / "one" / "bestanswer_2k.jsonl")
+    assert len(short) == len(middle) == len(long) > 10
+    for a, b, c in zip(short, middle, long, strict=True):
+        assert a["question"] == b["question"] == c["question"]
+        assert set(a["all_answers"]) < set(b["all_answers"]) < set(c["all_answers"])
+        n = int(a["question_id"])
+        right = a["all_answers"][int(a["answer"][1:]) - 1]
+        assert right.startswith(f"Reply 2 to question {n}.")
+        # Only answers that were posted before the accepted one stand against it.
+        assert not any(t.startswith(f"Reply 3 to question {n}.") for t in c["all_answers"])
+        assert all(
+            any(t.startswith(f"Reply {k} to question {n}.") for t in a["all_answers"])
+            for k in (0, 1)
+        )
+    places = {case["answer"] for case in long}
+    assert len(places) > 5
+
+
+def test_a_dump_and_lines_of_the_same_threads_give_the_same_cases(tmp_path: Path) -> None:
+    threads = [thread(n) for n in range(40)]
+    build(
+        "bestanswer", written(tmp_path / "t.jsonl", threads), tmp_path / "a", ("count=5", "seed=1")
+    )
+    build(
+        "bestanswer", dump(tmp_path / "Posts.xml", threads), tmp_path / "b", ("count=5", "seed=1")
+    )
+    ours, theirs = (lines(tmp_path / out / "bestanswer_1k.jsonl") for out in "ab")
+    assert ours == theirs
+    assert len(ours) == 5
+
+
+def test_similar_questions_share_tags_and_from_32k_on_one_tag_does(tmp_path: Path) -> None:
+    far = [thread(n, tags=["python", "x1", "x2"]) for n in range(400, 500)]
+    near = [thread(n, tags=["python", "b", "c"]) for n in range(100)]
+    source = written(tmp_path / "t.jsonl", [*near, *far])
+    build("bestanswer", source, tmp_path / "out", ("length=16k,32k", "count=3", "tags=b"))
+    build("bestanswer", source, tmp_path / "far", ("length=16k,32k", "count=3"))
+    for name, has_far in (("16k", False), ("32k", True)):
+        for case in lines(tmp_path / "far" / f"bestanswer_{name}.jsonl"):
+            is_near = int(case["question_id"]) < 400
+            others = [int(text.split("question ")[1].split(".")[0]) for text in case["all_answers"]]
+            assert has_far == any((n < 400) != is_near for n in others)
+    assert all(
+        int(c["question_id"]) < 400 for c in lines(tmp_path / "out" / "bestanswer_16k.jsonl")
+    )
+
+
+def test_pictures_unanswered_and_absent_accepted_answers_are_left_out(tmp_path: Path) -> None:
+    threads = [thread(n) for n in range(40)]
+    threads[1]["answers"][2]["body"] += '<img src="x.png">'
+    threads[2]["accepted_answer_id"] = None
+    threads[3]["accepted_answer_id"] = 9999
+    source = written(tmp_path / "t.jsonl", threads)
+    build("bestanswer", source, tmp_path / "out", ())
+    ids = {case["question_id"] for case in lines(tmp_path / "out" / "bestanswer_1k.jsonl")}
+    assert ids == {str(n) for n in range(40)} - {"1", "2", "3"}
+    left = json.loads((tmp_path / "out" / "manifest.json").read_text())["left_out"]
+    assert left["questions whose accepted answer is not text only"] == 1
+    assert left["questions whose accepted answer is not there"] == 1
+
+
+def test_html_becomes_text_and_code_stays() -> None:
+    code = "<pre><code>if a &lt; b:\n    go()</code></pre>"
+    body = f"<p>Use <code>a &lt; b</code>:</p>\n\n{code}<ul><li>x</li></ul>"
+    assert plain(body) == "Use a < b:\nif a < b:\n    go()\nx"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("just text", (), "neither a Posts.xml"),
+        ("", (), "neither a Posts.xml"),
+        ('{"id": 1}', (), "line 1 is no thread"),
+        ("<posts><row Id='1' PostTypeId='1' Ti", (), "cut in the middle"),
+        ("<posts></posts>", (), "no accepted answer is there"),
+        (json.dumps(thread(1, answers=1)), (), "too few answers"),
+        (json.dumps(thread(1)), ("length=64k",), "too few answers for 64k"),
+        (json.dumps(thread(1)), ("length=100",), "leaves no room"),
+        (json.dumps(thread(1)), ("length=0",), "no number of tokens"),
+        (json.dumps(thread(1)), ("tokenizer=none",), "no tokenizer"),
+        (json.dumps(thread(1)), ("tags=cobol",), "no accepted answer"),
+    ],
+)
+def test_threads_that_give_no_case_are_refused_and_nothing_is_left(
+    tmp_path: Path, content: str, options: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "source").write_text(content)
+    with pytest.raises(QrmemError, match=told) as caught:
+        build("bestanswer", tmp_path / "source", tmp_path / "out", options)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
