@@ -363,6 +363,9 @@ class Memory:
     ) -> list[Hit]:
         """Rank segments for a question; no chat model is called.
 
+        Each hit has an excerpt, with the spans of the question's words in it. Tables of contents,
+        title pages, indexes and licences come last, and are marked.
+
         Args:
             k: how many at most, at least 1.
             documents: only these documents.
@@ -377,7 +380,10 @@ class Memory:
         hits = await searcher.search(question, k=k, documents=narrowed)
         if not hits:
             await self._session.require_any()
-        return hits
+            return []
+        from qrmem.answering.passages import with_excerpts
+
+        return with_excerpts(question, hits)
 
     async def ask(
         self,

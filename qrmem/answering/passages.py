@@ -5,18 +5,21 @@ Nothing is composed: an excerpt is a run of whole sentences of one segment, as t
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rapidfuzz import fuzz
 
 from qrmem.answering.evidence import Clue, Evidence, Line, lines
 from qrmem.answering.query import Query, content, query
 from qrmem.extraction import vocabulary as voc
+from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text.boilerplate import boilerplate
-from qrmem.types import AskContext, Passage, Quote, Segment, Verdict
+from qrmem.text.code.languages import language_of
+from qrmem.types import AskContext, Hit, Passage, Quote, Segment, Verdict
 
-MOST, WORDS, ALL_WORDS = 3, 50, 150
-"""Excerpts at most, the words that one is filled up to, and the words of all of them together."""
+MOST, WORDS, ALL_WORDS, CODE_LINES = 3, 50, 150, 8
+"""Excerpts at most, the words that one is filled up to, the words of all of them together, and the
+lines of code that a search shows."""
 
 SAME_PASSAGE = 0.15
 """What each excerpt of a passage takes off the score of its other sentences."""
@@ -60,17 +63,65 @@ def excerpts(question: str, passages: Sequence[Passage]) -> list[Excerpt]:
     return [shown for _, shown in _chosen(Evidence(query(question), _readable(passages)))]
 
 
-def excerpt(question: str, segment: Segment, *, words: int = WORDS) -> Excerpt:
-    """Return the part of one segment that matches a question best; its beginning if none does."""
-    evidence = Evidence(query(question), [Passage("", segment)])
-    own = lines(segment.text)
-    if not own:
-        return Excerpt(segment, 0, len(segment.text), ())
-    scores = [clue.score for clue in evidence.clues]
-    ranked = [clue for clue in evidence.ranked() if not clue.line.is_heading]
-    at = ranked[0].at if ranked else 0
-    first, last = _grown(own, scores, at, (), words)
-    return _excerpt(evidence.asked, segment, first, last, words)
+def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits with the part of each text that matches best, and its matches.
+
+    It is at most 50 words in whole sentences, of code 8 lines; the beginning where nothing matches.
+    """
+    segments = [Segment(hit.segment_id, hit.document_id, 0, 0, 0, hit.text, 0) for hit in hits]
+    passages = [
+        Passage(str(n), one, title=hit.title)
+        for n, (one, hit) in enumerate(zip(segments, hits, strict=True))
+    ]
+    evidence = Evidence(query(question), passages)
+    clues: dict[str, list[Clue]] = {}
+    for clue in evidence.clues:
+        clues.setdefault(clue.passage.label, []).append(clue)
+    shown = []
+    for n, (segment, hit) in enumerate(zip(segments, hits, strict=True)):
+        language = language_of(hit.title)
+        own = clues.get(str(n), [])
+        if language:
+            start, end = _code_lines(evidence, hit.text, language)
+        elif own:
+            found = _best_part(evidence.asked, segment, own)
+            start, end = found.start, found.end
+        else:
+            start, end = 0, len(hit.text)
+        text = hit.text[start:end]
+        shown.append(replace(hit, excerpt=text, matches=matches(question, text)))
+    return shown
+
+
+def _best_part(asked: Query, segment: Segment, clues: Sequence[Clue]) -> Excerpt:
+    """Return the best sentence of a segment that is no heading, with what stands round it."""
+    no_heading = [clue for clue in clues if not clue.line.is_heading] or clues
+    best = max(no_heading, key=lambda clue: (round(clue.score, 9), -clue.order))
+    own, scores = [clue.line for clue in clues], [clue.score for clue in clues]
+    first, last = _grown(own, scores, best.at, (), WORDS)
+    return _excerpt(asked, segment, first, last, WORDS)
+
+
+def _weight(evidence: Evidence, found: Collection[str]) -> float:
+    return sum(evidence.rarity(term) for term in sorted(found))
+
+
+def _code_lines(evidence: Evidence, text: str, language: str) -> tuple[int, int]:
+    """Return the span of the lines that hold most of a question, or define what it names."""
+    rows = text.splitlines(keepends=True)
+    names = identifiers(evidence.asked.text)
+    defined = [any(defines(row, name, language) for name in names) for row in rows]
+    if any(defined):
+        first = defined.index(True)
+    else:
+        own = [set(content(row)) & evidence.asked.terms for row in rows]
+        near = [own[n : n + CODE_LINES] for n in range(len(rows))]
+        worth = [_weight(evidence, set().union(*one)) for one in near]
+        worth = [w + max(_weight(evidence, o) for o in n) for w, n in zip(worth, near, strict=True)]
+        best = [n for n, one in enumerate(worth) if one == max(worth)]
+        first = best[len(best) // 2] if best else 0
+    start = sum(map(len, rows[:first]))
+    return start, start + len("".join(rows[first : first + CODE_LINES]).rstrip())
 
 
 def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:

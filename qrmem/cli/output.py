@@ -126,10 +126,14 @@ def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
-def excerpt(text: str, part: str) -> list[str]:
-    """Return the beginning of a text: of code, its first lines; of anything else, one line."""
+def excerpt(text: str, part: str, *, whole: bool = False) -> list[str]:
+    """Return the beginning of a text: of code, its first lines; of anything else, one line.
+
+    Args:
+        whole: don't cut the line.
+    """
     if not _CODE.match(part):
-        return [shortened(text)]
+        return [safe(" ".join(text.split()))] if whole else [shortened(text)]
     lines = [line for line in dedent(safe(text)).split("\n") if line.strip()] or [""]
     cut = [line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines]
     return [line.rstrip() for line in cut[:_LINES]] + ["…"] * (len(cut) > _LINES)
@@ -196,12 +200,15 @@ def _span(first: int, last: int) -> str:
 
 
 def hit_lines(number: int, hit: Hit) -> list[str]:
-    """Show a hit: place, how it was reached, beginning of its text."""
+    """Show a hit: place, how it was reached, its excerpt with the question's words marked."""
     place = safe(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
+    kind = f"  ({hit.boilerplate})" if hit.boilerplate else ""
+    words = {hit.excerpt[start:end] for start, end in hit.matches}
+    shown = excerpt(hit.excerpt, hit.part, whole=True)
     return [
-        f"{number}. {place}  [{hit.segment_id}]  {hit.score:.3f}",
+        f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
         f"   via {safe(hit.via)}",
-        *(f"   {line}" for line in excerpt(hit.text, hit.part)),
+        *(f"   {_mark(line, words)}" for line in shown),
     ]
 
 
@@ -231,9 +238,7 @@ def citation_line(citation: Citation) -> str:
     where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}
     # A passage that is shown in place of an answer is shown whole.
-    is_shown = bool(words) and not _CODE.match(citation.part)
-    uncut = [safe(" ".join(citation.quote.split()))]
-    quote = uncut if is_shown else excerpt(citation.quote, citation.part)
+    quote = excerpt(citation.quote, citation.part, whole=bool(words))
     quote = [_mark(line, words) for line in quote]
     if len(quote) == 1:
         quote = [f'"{quote[0]}"']

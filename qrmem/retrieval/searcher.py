@@ -15,13 +15,15 @@ from qrmem.retrieval.exploring import Evidence, explore
 from qrmem.retrieval.linking import Texts
 from qrmem.retrieval.ranking import WITH_EMBEDDER, WITHOUT_EMBEDDER, ranked
 from qrmem.retrieval.settings import SearchSettings
+from qrmem.text.boilerplate import boilerplate
+from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Hit, Scalar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, Vocabulary
-    from qrmem.types import Embedder
+    from qrmem.graphstore.protocol import Entry, GraphStore, NamespaceInfo, Vocabulary
+    from qrmem.types import Embedder, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class Searcher:
             where: search documents with this metadata only.
 
         Returns:
-            Best first, ties by (document id, segment index); empty if nothing fits.
+            Best first, ties by (document id, segment index); empty if nothing fits. Tables of
+            contents, title pages, indexes and licences come after everything else.
 
         Raises:
             UsageError: the question is empty, or `k` is below 1.
@@ -130,7 +133,7 @@ class Searcher:
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
         found = await self.findings(question, documents=documents, where=where, at_least=k)
-        return [] if found is None else await self._hits(found.best(k), found)
+        return [] if found is None else await self._hits(k, found)
 
     async def findings(
         self,
@@ -264,14 +267,16 @@ class Searcher:
         scores = counts @ np.array(list(weights.values()))
         return {entry.id: float(one) for entry, one in zip(entries, scores, strict=True)}
 
-    async def _hits(self, rows: list[int], found: Findings) -> list[Hit]:
+    async def _hits(self, k: int, found: Findings) -> list[Hit]:
         near = found.near
-        ids = [near.entries[row].id for row in rows]
-        segments = {segment.id: segment for segment in await self._store.segments(self._ns, ids)}
-        hits = []
-        for row, id_ in zip(rows, ids, strict=True):
-            if id_ not in segments:  # deleted since
-                continue
+        rows = {near.entries[row].id: row for row in found.best(2 * k)}
+        read = await self._store.segments(self._ns, list(rows))
+        segments = {segment.id: segment for segment in read}  # without those deleted since
+        kinds = {id_: _kind(one, near.entries[rows[id_]]) for id_, one in segments.items()}
+        ordered = sorted((id_ for id_ in rows if id_ in segments), key=lambda id_: kinds[id_] != "")
+        hits: list[Hit] = []
+        for id_ in ordered[:k]:
+            row = rows[id_]
             told, over = await reason(near, found.evidence, self._texts, row)
             name = found.defined.get(id_)
             hit = Hit(
@@ -279,13 +284,20 @@ class Searcher:
                 title=near.entries[row].title,
                 segment_id=id_,
                 text=segments[id_].text,
-                score=round(float(found.scores[row]), 4),
+                score=min([round(float(found.scores[row]), 4), *(hit.score for hit in hits[-1:])]),
                 via=(f'defines "{name}"; ' if name else "") + told,
                 part=segments[id_].part,
                 over=tuple(near.entries[source].id for source in over),
+                boilerplate=kinds[id_],
             )
             hits.append(hit)
         return hits
+
+
+def _kind(segment: "Segment", entry: "Entry") -> str:
+    """Return what a segment is if it is no text to read; of code, only a licence is none."""
+    found = boilerplate(segment.text, segment.index)
+    return found if found == "licence" or CODE_KEY not in entry.metadata else ""
 
 
 def _put_first(scores: "NDArray[np.float64]", rows: "NDArray[np.int64]") -> "NDArray[np.float64]":

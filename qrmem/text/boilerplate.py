@@ -12,10 +12,12 @@ _ENDS = re.compile(r"[.!?;:,…]['\"”’»)\]*_]*\Z")
 _LONGEST_HEADING = 12
 """Words."""
 _ENTRY = re.compile(
-    r"(?:chapter|letter|part|book|volume|section|act|scene|appendix|canto|stave)?\s*"
-    r"(?:[ivxlcdm]+|\d+(?:\.\d+)*)\b[.:)]?(?:\s|\Z)|.*(?:\.{3,}|\s{3,}|\t)\s*(?:\d+|[ivxlc]+)\Z",
+    r"(?:chapter|letter|part|book|volume|section|act|scene|appendix|canto|stave)\s*"
+    r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s|\Z)|\d+(?:\.\d+)+\.?\s"
+    r"|.*(?:\.{3,}|\s{3,}|\t)\s*(?:\d+|[ivxlc]+)\Z",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s+|\Z)", re.IGNORECASE)
 _INDEXED = re.compile(r".*[^\W\d_],?\s+\d+(?:\s*[-–,;]\s*\d+)*[.;]?\Z")
 _LICENCE = re.compile(
     r"\b(?:licen[cs]e[ds]?|copyright(?:ed)?|trademark|redistribut\w+|warrant(?:y|ies)|liability"
@@ -57,21 +59,29 @@ def boilerplate(text: str, index: int = 1) -> str:
         index: the segment's place in its document; only the first can be a title page.
 
     Returns:
-        `contents`, `index`, `licence`, `title page` or "".
+        `contents`, `heading`, `index`, `licence`, `title page` or "".
     """
     words = len(text.split())
+    if words <= _LONGEST_HEADING and _HEADING.match(text) and _opens(text.split()):
+        return "heading" if is_heading(text) else ""
     if _is_licence(text, words):
         return "licence"
     rows = [row.strip() for row in text.split("\n") if row.strip()]
     short = [row for row in rows if len(row.split()) <= _MOST_WORDS_A_LINE]
     if len(rows) < _FEWEST_LINES or len(short) < _MOSTLY * len(rows):
         return ""
-    if sum(bool(_ENTRY.match(row)) for row in rows) >= _MOSTLY * len(rows):
+    if sum(map(_is_entry, rows)) >= _MOSTLY * len(rows):
         return "contents"
     if sum(bool(_INDEXED.match(row)) for row in rows) >= _MOSTLY * len(rows):
         return "index"
     is_prose = len(_SENTENCE_END.findall(text)) * 40 > words
     return "title page" if index == 0 and not is_prose else ""
+
+
+def _is_entry(row: str) -> bool:
+    """Whether a line is of a table of contents; a number alone makes none: lists have numbers."""
+    numbered = _NUMBERED.match(row)
+    return bool(_ENTRY.match(row)) or (numbered is not None and is_heading(row[numbered.end() :]))
 
 
 def _is_licence(text: str, words: int) -> bool:

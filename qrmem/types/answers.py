@@ -14,6 +14,10 @@ class Hit:
         score: higher is better; comparable within one search only.
         via: how it was reached, in words.
         over: ids of the segments that it was reached over; `via` quotes them.
+        excerpt: the part of the text that matches the question best, cut at sentences or lines.
+        matches: spans of the excerpt in which the question's words stand.
+        boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more
+            than that; such segments come last.
     """
 
     document_id: str
@@ -24,6 +28,9 @@ class Hit:
     via: str
     part: str = ""
     over: tuple[str, ...] = ()
+    excerpt: str = ""
+    matches: tuple[tuple[int, int], ...] = ()
+    boilerplate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,67 @@
+"""What a search shows of each hit: the part that matches, and what is no text to read last."""
+
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem import Document
+from qrmem.cli.output import hit_lines
+from qrmem.text.boilerplate import boilerplate
+
+FILLER = "It rained again on the long wet road to nowhere. "
+CONTENTS = "\n\n".join(f"Chapter {n}. The Whale and Ahab" for n in range(1, 12))
+STORY = FILLER * 20 + "In the last chapter the whale killed Ahab. " + FILLER * 20
+
+
+async def test_a_hit_shows_what_matches_not_its_beginning() -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(Document(STORY, title="Story", id="story"))
+        hit = (await memory.search("When did the whale kill Ahab?"))[0]
+    assert "the whale killed Ahab." in hit.excerpt
+    assert hit.excerpt in hit.text
+    assert hit.excerpt.endswith(".")
+    assert len(hit.excerpt.split()) <= 50
+    assert {hit.excerpt[a:b] for a, b in hit.matches} == {"whale", "killed", "Ahab"}
+    assert "\x02whale\x03" in hit_lines(1, hit)[-1]
+
+
+async def test_a_table_of_contents_is_marked_and_comes_last() -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(
+            [
+                Document(CONTENTS, title="The Whale and Ahab", id="contents"),
+                Document("A whale was seen off the coast.", id="news"),
+            ]
+        )
+        hits = await memory.search("the whale and Ahab chapter")
+    # The last line of the table is what a chapter would begin with.
+    assert [hit.boilerplate for hit in hits] == ["", "contents", "heading"]
+    assert hits[0].document_id == "news"
+    assert hits[0].score >= hits[1].score >= hits[2].score
+    assert "(contents)" in hit_lines(2, hits[1])[0]
+
+
+async def test_of_code_whole_lines_are_shown_from_the_definition_on(tmp_path: Path) -> None:
+    body = "".join(f"    total += {n}\n" for n in range(6))
+    code = f"import os\n\ntotal = 0\n\ndef first_step():\n{body}\ndef sail_home(ship):\n{body}"
+    (tmp_path / "ship.py").write_text(code, encoding="utf-8")
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(tmp_path / "ship.py")
+        hit = (await memory.search("What does sail_home do?"))[0]
+    assert hit.excerpt.startswith("def sail_home(ship):\n    total += 0\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("\n".join(f"{n}. The Long Road" for n in range(1, 9)), "contents"),
+        ("\n".join(f"Dinners at sea ..... {n}" for n in range(1, 9)), "contents"),
+        ("\n".join(f"{n}. buy {n} bags of flour" for n in range(1, 9)), ""),
+        ("\n".join(f"{n}. Stir the flour into the milk." for n in range(1, 9)), ""),
+        ("Chapter 11. The Whale", "heading"),
+        ("Part 2 is missing", ""),
+    ],
+)
+def test_a_list_with_numbers_is_no_table_of_contents(text: str, kind: str) -> None:
+    assert boilerplate(text) == kind
