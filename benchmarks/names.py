@@ -1,0 +1,62 @@
+"""Which names of a person a memory takes for one, without a chat model (QRMEM_DATA: gutenberg).
+
+A JSON file gives, for each novel, people with the names that the text calls them by. A pair is two
+names of the file. Precision is the share of the pairs put together that are one person; recall is
+the share of one person's pairs that are put together. A name that the memory does not know stands
+alone.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from benchmarks.frame import Figure, note
+from qrmem import Document, open
+from qrmem.errors import NotFound
+
+PEOPLE = Path(__file__).parent.parent / "tests/eval/data/names/people.json"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Say where the people are."""
+    parser.add_argument("--people", type=Path, default=PEOPLE, help="a file of the same form")
+    parser.add_argument("--texts", type=Path, help="folder of its texts", default=None)
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield precision and recall over the pairs of all novels."""
+    texts = chosen.texts or Path(os.environ["QRMEM_DATA"]) / "gutenberg"
+    novels = json.loads(chosen.people.read_text(encoding="utf-8"))["novels"]
+    right = put_together = wanted = 0
+    for file, people in novels.items():
+        text = (texts / file).read_text(encoding="utf-8")
+        meant = {name: place for place, names in enumerate(people) for name in names}
+        found = asyncio.run(_entities(text, list(meant)))
+        for first, second in combinations(meant, 2):
+            is_one, is_joined = meant[first] == meant[second], found[first] == found[second]
+            right, wanted = right + (is_one and is_joined), wanted + is_one
+            put_together += is_joined
+            if is_one != is_joined:
+                note("apart:" if is_one else "WRONG:", first, "/", second)
+    yield Figure("precision of pairs", right / max(1, put_together), at_least=0.98)
+    yield Figure(f"recall of {wanted} pairs", right / max(1, wanted), at_least=0.85)
+
+
+async def _entities(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Return each name's entity; a name that is not known is its own."""
+    found = {}
+    async with open("memory://") as memory:
+        await memory.add(Document(text))
+        for name in names:
+            try:
+                entity = (await memory.entity(name)).entity
+                found[name] = entity.key
+                note(f"{name} -> {entity.name} ({entity.type}) {list(entity.forms[:9])}")
+            except NotFound:
+                found[name] = f"unknown {name}"
+                note(f"unknown: {name}")
+    return found
