@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
+from qrmem.graph.resolution import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import GraphStore, NameRow
 from qrmem.llm.usage import By, usage, usage_by
+from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.text.names import normalise_name, split_key
+from qrmem.text.names import name_key, normalise_name, split_key
 from qrmem.types import (
     Document,
     DocumentInfo,
@@ -182,7 +184,7 @@ def _incomplete(problems: int) -> tuple[str, ...]:
 
 async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
-    key = _find(name, await store.names(ns))
+    key = await _meant(store, ns, name) or _find(name, await store.names(ns))
     (entity,) = await store.entities(ns, [key])
     relations = sorted(fold(await store.facts(ns, [key])), key=lambda r: (-len(r.facts), r.key))
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
@@ -195,6 +197,18 @@ async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
         questions=tuple(q for q in questions if _concerns(q.text, entity, relations)),
         segments=tuple(await store.segments(ns, entity.segments)),
     )
+
+
+async def _meant(store: GraphStore, ns: str, name: str) -> str:
+    """Return the key of the entity that a name which no text uses would stand for, or ""."""
+    norm = normalise_name(name)
+    if not norm or "|" in name or await store.names_called(ns, [norm]):
+        return ""
+    key = name_key(norm, "PERSON")
+    block = (await store.names_in_blocks(ns, {own_block(key): MOST}))[own_block(key)]
+    uses = {row.key: NameUse.of(row) for row in block} | {key: NameUse(key, name, 1)}
+    parent = Judge(uses).parent(key, [row.key for row in block], ())
+    return next((row.entity for row in block if row.key == parent), "")
 
 
 def _find(name: str, names: Sequence[NameRow]) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from qrmem.text.numbers import canonical_number, designate_apart, numbers, roman
 from qrmem.text.spelling import normalise_name
-from qrmem.text.titles import BEFORE_GIVEN, sex, split_titles, titles_clash
+from qrmem.text.titles import BASE_NAMES, BEFORE_GIVEN, MONSIEUR, sex, split_titles, titles_clash
 
 
 def _set(words: str) -> frozenset[str]:
@@ -53,7 +53,7 @@ class _Name:
     Attributes:
         titles: honorifics before it.
         words: all other words, numbers in digits; without "the" within.
-        core: the same without generation and company form.
+        core: the same without generation and company form; Lizzy is Elizabeth.
         generation: `jr`, `sr` or "".
         numerals: places in `core` of Roman numerals.
         place: as many last words stand behind a comma: Springfield, Illinois.
@@ -106,7 +106,7 @@ def _parsed(name: str) -> _Name:
     titles, rest = split_titles(words)
     rest = tuple(word for i, word in enumerate(rest) if not i or word != "the")
     found = tuple(canonical_number(rest, i) or word for i, word in enumerate(rest))
-    core, generation = list(found), ""
+    core, generation = [BASE_NAMES.get(word, word) for word in found[:1]] + list(found[1:]), ""
     if len(core) > 1 and core[-1] in _GENERATIONS:
         generation = _GENERATIONS[core.pop()]
     while len(core) > 1 and core[-1] in _COMPANY:
@@ -135,6 +135,9 @@ def _are_two(a: _Name, b: _Name) -> bool:
         return True
     if a.generation and b.generation and a.generation != b.generation:
         return True
+    for one, other in ((a, b), (b, a)):
+        if MONSIEUR in one.titles and len(other.core) > len(one.core) and other.core[0][0] != "m":
+            return True
     same = len(a.core) > 1 and a.core == b.core
     return not same and titles_clash(a.titles, b.titles)
 

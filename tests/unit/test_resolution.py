@@ -249,3 +249,52 @@ def test_a_users_separation_always_holds(names: list[NameUse], data: st.DataObje
     assert found.names[first] != found.names[second]
     found = resolve(names, [MergeDecision(first, second, same=True)])
     assert found.names[first] == found.names[second]
+
+
+def people(*forms: tuple[str, int]) -> Resolution:
+    return resolve([use(form, "PERSON", count) for form, count in forms])
+
+
+def entity_of(found: Resolution, name: str) -> str:
+    return found.entities[found.names[name_key(name, "PERSON")]].name
+
+
+def test_a_bare_surname_is_the_man_of_that_surname_not_his_sister() -> None:
+    found = people(("Mr. Brill", 90), ("Miss Brill", 40), ("Brill", 60), ("Anna Brill", 2))
+    assert entity_of(found, "Brill") == entity_of(found, "Mr. Brill")
+    assert entity_of(found, "Miss Brill") == entity_of(found, "Anna Brill")
+    assert entity_of(found, "Brill") != entity_of(found, "Miss Brill")
+    found = people(("Mr. Brill", 40), ("Mrs. Brill", 90), ("Brill", 6))
+    assert entity_of(found, "Brill") == "Brill"
+
+
+def test_of_two_of_one_surname_the_one_named_far_more_often_is_meant() -> None:
+    found = people(("Joel Hexam", 60), ("Miles Hexam", 3), ("Mr. Hexam", 20), ("Hexam", 200))
+    assert entity_of(found, "Hexam") == entity_of(found, "Mr. Hexam") == "Joel Hexam"
+    found = people(("Joel Hexam", 6), ("Miles Hexam", 3), ("Hexam", 200))
+    assert entity_of(found, "Hexam") == "Hexam"
+
+
+def test_a_rank_and_its_bearer_are_one_and_a_lower_case_word_is_no_name() -> None:
+    found = people(("Ahab", 400), ("Captain Ahab", 60))
+    assert entity_of(found, "Captain Ahab") == "Ahab"
+    coffin, captain = use("coffin", "", 30), use("Captain Coffin", "PERSON", 5)
+    assert not are_one(resolve([coffin, captain]), coffin, captain)
+
+
+def test_diminutives_join_a_commoner_but_no_lady() -> None:
+    found = people(("Elizabeth", 300), ("Lizzy", 80), ("Eliza Marsh", 3), ("Elizabeth Marsh", 5))
+    assert len(found.entities) == 1
+    found = people(("Lady Catherine", 90), ("Cathy", 50), ("Catherine", 9))
+    assert "Lady Catherine" not in (entity_of(found, "Cathy"), entity_of(found, "Catherine"))
+    found = people(("Samuel Pell", 4), ("Samuel Orme", 4), ("Sam", 30))
+    assert entity_of(found, "Sam") == "Sam"
+
+
+def test_a_title_tells_of_two_who_share_a_fuller_name_by_chance() -> None:
+    found = people(
+        ("Lady Anne de Brey", 9), ("Anne de Brey", 2), ("Miss de Brey", 20), ("Lady Anne", 60)
+    )
+    assert entity_of(found, "Miss de Brey") == "Miss de Brey"
+    found = people(("M. Carrel", 4), ("Henry Carrel", 9), ("Carrel", 90))
+    assert entity_of(found, "M. Carrel") != entity_of(found, "Henry Carrel")
