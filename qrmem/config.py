@@ -169,7 +169,7 @@ class Settings(_Marked):
         max_tokens: prompt and reply tokens of one run.
         max_cost: money of one run, in the currency of the prices.
         max_seconds: wall time of one run.
-        prices: a file of prices over those that the package knows (see `qrmem.llm.prices`).
+        prices: a file of prices over those that the package knows (see `qrmem.llm.budget`).
         cache: whether replies are kept and used again.
         record: a cassette that all exchanges with the chat model are written to.
         replay: a cassette that answers in the place of the chat model.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from qrmem.llm.counted_embedder import STAGE as EMBEDDING
+from qrmem.llm.embedders import STAGE as EMBEDDING
 from qrmem.types import Event
 
 logger = logging.getLogger("qrmem")

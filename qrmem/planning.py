@@ -17,18 +17,17 @@ from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.ingest import Adder
 from qrmem.ingest_state import IngestState
-from qrmem.llm.budget import Budget, Phase
-from qrmem.llm.counted_embedder import STAGE as EMBED
+from qrmem.llm.budget import Budget, Phase, Prices, prices_of
+from qrmem.llm.embedders import BATCH, RemoteEmbedder
+from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used, cost_of, stage_plans, tokens_of, wall_time
-from qrmem.llm.prices import Prices, prices_of
-from qrmem.llm.remote_embedder import BATCH, RemoteEmbedder
-from qrmem.llm.routing import RoutedChat, chosen_stages
+from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import Course, StubChat
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.session import Models, Run, Session, recorded_embedder, sketched, stage_names
 from qrmem.sources import PassedOver, Refused, Source, documents
-from qrmem.types import ChatModel, Document, Embedder, Event, Tokenizer
+from qrmem.types import Document, Embedder, Event, Tokenizer
 from qrmem.types.plans import Plan, Range, StagePlan
 
 if TYPE_CHECKING:
@@ -177,9 +176,8 @@ class DryModels(Models):
             return StubChat(model, self._longest, question, course)
 
         chosen = chosen_stages(settings, stage_names())
-        chat: ChatModel | None = stub(settings.model) if settings.model else None
-        if chat is not None and chosen:
-            chat = RoutedChat(chat, {stage: stub(model) for stage, model in chosen.items()})
+        others = {stage: stub(model) for stage, model in chosen.items()}
+        chat = ChatModels(stub(settings.model), others) if settings.model else None
         super().__init__(store, info, settings, chat, embedder)
 
     def run(self, phase: Phase, *args: Any, **options: Any) -> Run:

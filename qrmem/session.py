@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +15,11 @@ from qrmem.errors import EmbedderMismatch, NotFound, StoreUnavailable, UsageErro
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.inspect import has_metadata
-from qrmem.llm.budget import Budget, CapOptions, Caps, Phase
-from qrmem.llm.embedders import default_embedder, open_embedder
-from qrmem.llm.prices import prices_of
+from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
+from qrmem.llm.embedders import counted_embedder, default_embedder, open_embedder
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import (
     CallRecord,
-    ChatModel,
     Embedder,
     EntityTagger,
     Listener,
@@ -33,8 +31,9 @@ from qrmem.types import (
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
+    from qrmem.llm.cache import ReplyCache
     from qrmem.llm.meter import Meter
-    from qrmem.llm.routing import OpenedChat
+    from qrmem.llm.routing import ChatModels
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.fragments.code_index import CodeIndex
     from qrmem.retrieval.searcher import Searcher
@@ -412,23 +411,16 @@ class Models:
         store: GraphStore,
         info: NamespaceInfo,
         settings: Settings,
-        chat: "OpenedChat | ChatModel | None",
+        chat: "ChatModels | None",
         embedder: Embedder | None,
     ) -> None:
-        """Take the parts.
-
-        Args:
-            chat: what the settings name; or a chat model that somebody else opened, and closes.
-        """
-        from qrmem.llm.routing import OpenedChat
-
         self.settings = settings
         self.info = info
         self.embedder = embedder
         self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
-        self._chat = chat if isinstance(chat, OpenedChat | None) else OpenedChat(chat)
+        self._chat = chat
         self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
 
@@ -485,7 +477,7 @@ class Models:
             UsageError: money is capped, and a price is not known.
         """
         calls: list[CallRecord] = []
-        books: dict[str, Any] = {
+        account: dict[str, Any] = {
             "run": uuid.uuid4().hex[:12],
             "phase": phase,
             "caps": caps or caps_of(self.settings),
@@ -494,13 +486,15 @@ class Models:
             "keeps_records": self.keeps_records,
         }
         if self._chat is None:
-            budget = Budget(price_of=self._prices.of, **books)
+            budget = Budget(price_of=self._prices.of, **account)
             return Run(self._local(budget), None, calls, budget, self._counted(budget))
         from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
-        chat = self._chat.wrapped(self._cached(aside) if self.settings.cache else None)
-        meter = Meter(chat, tokenizer=self.counter, price=self._prices.of, **books)
+        cache = self._cache(aside) if self.settings.cache else None
+        meter = Meter(
+            self._chat, tokenizer=self.counter, price=self._prices.of, cache=cache, **account
+        )
         reasoner = PromptedReasoner(
             meter,
             self.counter,
@@ -527,40 +521,22 @@ class Models:
             return None
         return counted_embedder(self.embedder, budget, self.counter)
 
-    def _cached(self, aside: Aside | None) -> Callable[[ChatModel], ChatModel]:
-        """Return what keeps the replies of a chat model in the store."""
-        from qrmem.llm.cache import CachedChat
+    def _cache(self, aside: Aside | None) -> "ReplyCache":
+        """Return where the replies of a chat model are kept: in the store."""
+        from qrmem.llm.cache import ReplyCache
 
-        async def keep(
+        ns = self.info.name
+
+        async def put(
             key: str,
             value: Mapping[str, Any],
             segments: Sequence[str],
             calls: Sequence[CallRecord],
         ) -> None:
-            work = partial(self._store.put_cached, self.info.name, key, value)
-            if aside is None:
-                await work(segments=segments, calls=calls)
-            else:
-                await aside.write(lambda: work(segments=segments, calls=calls))
+            work = partial(self._store.put_cached, ns, key, value, segments=segments, calls=calls)
+            await (aside.write(work) if aside is not None else work())
 
-        return lambda chat: CachedChat(chat, self._kept, keep)
-
-    async def _kept(self, key: str) -> Mapping[str, Any] | None:
-        return await self._store.cached(self.info.name, key)
-
-
-def counted_embedder(embedder: Embedder, budget: Budget, counter: Tokenizer) -> Embedder:
-    """Return an embedder in the budget of a run.
-
-    Raises:
-        UsageError: money is capped, and its price is not known.
-    """
-    from qrmem.llm.counted_embedder import CountedEmbedder
-
-    kind, _, model = embedder.name.partition(":")
-    if kind == "openai":
-        budget.require_prices([model])
-    return CountedEmbedder(embedder, budget, counter)
+        return ReplyCache(partial(self._store.cached, ns), put)
 
 
 def stage_names() -> list[str]:

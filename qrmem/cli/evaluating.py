@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qrmem.eval.console import Progress
     from qrmem.eval.preset import PresetOptions
     from qrmem.eval.running import RunOptions, RunSpec
+    from qrmem.llm.routing import ChatModels
     from qrmem.types import ChatModel
 
 
@@ -119,7 +120,7 @@ async def _run_task(
     out: Path,
     settings: "Settings",
     progress: "Progress",
-    chat: "ChatModel | None",
+    chat: "ChatModel | ChatModels | None",
 ) -> tuple[Any, list[Any]]:
     from qrmem.eval.running import run_task
 
@@ -150,7 +151,7 @@ async def _run_preset(
     out: Path,
     settings: "Settings",
     progress: "Progress",
-    chat: "ChatModel | None",
+    chat: "ChatModel | ChatModels | None",
 ) -> tuple[Any, list[Any]]:
     from qrmem.eval.preset import preset_named, run_preset
 
@@ -201,7 +202,10 @@ async def _plan(arguments: Namespace) -> int:
 
 
 def _options(
-    arguments: Namespace, settings: "Settings", progress: "Progress", chat: "ChatModel | None"
+    arguments: Namespace,
+    settings: "Settings",
+    progress: "Progress",
+    chat: "ChatModel | ChatModels | None",
 ) -> "RunOptions":
     from qrmem.eval.running import RunOptions
     from qrmem.llm.budget import Caps
@@ -222,7 +226,9 @@ def _options(
 
 
 @asynccontextmanager
-async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[ChatModel | None]":
+async def _chat(
+    arguments: Namespace, settings: "Settings"
+) -> "AsyncIterator[ChatModel | ChatModels | None]":
     """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
     replay, record = arguments.replay or settings.replay, arguments.record or settings.record
     if replay:
@@ -232,10 +238,11 @@ async def _chat(arguments: Namespace, settings: "Settings") -> "AsyncIterator[Ch
     elif record:
         from qrmem.llm.chat import Chat
         from qrmem.llm.recorder import Recorder
+        from qrmem.llm.routing import ChatModels
 
         async with Chat(settings) as chat:
-            with Recorder(Path(record), chat) as tape:
-                yield tape.recording(chat)
+            with Recorder(Path(record), chat.name) as recorder:
+                yield ChatModels(chat, recorder=recorder)
     else:
         yield None
 

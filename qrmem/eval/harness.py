@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
@@ -15,18 +15,13 @@ from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.llm.budget import Caps, Price
-from qrmem.llm.chat import Call
+from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.embedders import default_embedder, open_embedder
-from qrmem.llm.meter import Meter
-from qrmem.llm.negotiation import Form
-from qrmem.llm.prices import load_prices
-from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.llm.routing import ChatModels
 from qrmem.session import Models, Run, new_namespace
 from qrmem.types import (
     AskContext,
     ChatModel,
-    ChatReply,
     Document,
     Embedder,
     Event,
@@ -37,48 +32,9 @@ from qrmem.types import (
     Usage,
 )
 
-if TYPE_CHECKING:
-    from qrmem.llm.chat import Chat
-
-
 T = TypeVar("T")
 
 REPLIES = "replies"
-
-
-class SharedModel(Meter):
-    """The one chat model of a run, behind every system: counts all of them and holds the caps."""
-
-    def __init__(self, chat: ChatModel, settings: Settings, caps: Caps, price: Price | None):
-        super().__init__(
-            chat,
-            run="eval",
-            phase="online",
-            tokenizer=open_tokenizer(settings.tokenizer),
-            caps=caps,
-            price=price,
-        )
-        self._behind = chat
-        self.is_priced = price is not None
-
-    async def send(self, call: Call) -> ChatReply:
-        """Send a call onward as one of the run's own: the item's meter counts it as well."""
-        own = replace(call, is_booked=False, unwritten=[])
-        try:
-            return await super().send(own)
-        finally:
-            call.sent, call.dialect = own.sent, own.dialect
-
-    @property
-    def address(self) -> str:
-        """URL of the server; part of the key under which replies are kept."""
-        return str(getattr(self._behind, "address", ""))
-
-    @property
-    def form(self) -> Form:
-        """The strictest output form that is known to be taken."""
-        form: Form = getattr(self._behind, "form", "text")
-        return form
 
 
 @dataclass(slots=True)
@@ -114,6 +70,7 @@ class Harness:
 
     Attributes:
         settings: window, model, embedder; the same for every system.
+        model: the one chat model behind every system, with the budget of the run.
         force: whether an answer is forced where none was found; choices always are.
         retrieve: whether nothing is answered, only ranked.
     """
@@ -121,7 +78,7 @@ class Harness:
     settings: Settings
     tools: Models
     memories: Memories
-    model: SharedModel | None
+    model: ChatModels | None
     listener: Listener
     force: bool = True
     retrieve: bool = False
@@ -161,11 +118,16 @@ class Harness:
         made: T = await asyncio.shield(task)
         return made
 
+    @property
+    def used(self) -> Amount:
+        """What the run has paid for so far."""
+        return self.model.budget.used if self.model and self.model.budget else Amount()
+
     def tell_paid(self) -> None:
         """Tell the listener what the run has paid for so far."""
         if self.model is not None:
-            used = self.model.used
-            money = used.cost if self.model.is_priced else None
+            used = self.used
+            money = used.cost if price_of(self.settings) is not None else None
             paid = {"calls": used.calls, "tokens": used.tokens, "money": money}
             self.listener(Event("paid", paid))
 
@@ -190,7 +152,7 @@ def price_of(settings: Settings) -> Price | None:
     """Return what the model costs, `None` where that is not known."""
     if not settings.model:
         return None
-    return load_prices(Path(settings.prices) if settings.prices else None).of(settings.model)
+    return prices_of(settings).of(settings.model)
 
 
 @asynccontextmanager
@@ -198,7 +160,7 @@ async def open_harness(
     settings: Settings,
     folder: Path,
     *,
-    chat: ChatModel | None = None,
+    chat: ChatModel | ChatModels | None = None,
     embedder: Embedder | None = None,
     caps: Caps | None = None,
     listener: Listener,
@@ -219,7 +181,10 @@ async def open_harness(
         model = None
         if settings.model:
             chat = chat or _opened(settings, stack)
-            model = SharedModel(chat, settings, caps or Caps(), price_of(settings))
+            budget = Budget(caps=caps, price_of=prices_of(settings).of)
+            budget.require_prices([settings.model])
+            models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
+            model = replace(models, budget=budget)
         embedder = embedder or open_embedder(settings.embedder, settings)
         store = await _replies(settings, folder)
         stack.push_async_callback(store.close)
@@ -227,13 +192,11 @@ async def open_harness(
         if info is None:
             named = settings.with_(namespace=REPLIES, embedder="none")
             info = await store.create_namespace(REPLIES, new_namespace(named))
-        # Nothing of `Chat` but the port is used by those who are handed the model.
-        shared = cast("Chat | None", model)
         memories = Memories(
-            folder / "memories", settings, shared, embedder, record=record, listener=listener
+            folder / "memories", settings, model, embedder, record=record, listener=listener
         )
         stack.push_async_callback(memories.close)
-        tools = Models(store, info, settings, shared, embedder)
+        tools = Models(store, info, settings, model, embedder)
         yield Harness(
             settings=settings,
             tools=tools,

@@ -145,7 +145,7 @@ async def _rated(
                 harness.tell_paid()
 
         await together(work, max(1, min(options.concurrency, len(rows))))
-        return made, harness.model.used if harness.model else Amount()
+        return made, harness.used
 
 
 async def _rating(harness: Harness, item: Item, row: Row) -> Rating:

@@ -22,7 +22,7 @@ from qrmem.session import Models, measured
 from qrmem.types import AddReport, Embedder, Event, Listener
 
 if TYPE_CHECKING:
-    from qrmem.llm.chat import Chat
+    from qrmem.llm.routing import ChatModels
 
 NAMESPACE = "eval"
 IDLE = 8
@@ -74,7 +74,7 @@ class Memories:
         self,
         folder: Path,
         settings: Settings,
-        chat: "Chat | None",
+        chat: "ChatModels | None",
         embedder: Embedder | None,
         *,
         record: Callable[[dict[str, Any]], None],

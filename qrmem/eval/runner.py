@@ -117,7 +117,7 @@ async def run(
             harness.tell_paid()
 
     await together(work, max(1, min(concurrency, len(todo))))
-    used = harness.model.used if harness.model else Amount()
+    used = harness.used
     return RunStats(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
 
 

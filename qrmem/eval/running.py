@@ -25,6 +25,7 @@ from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.runner import RunStats, run
 from qrmem.eval.statistics import sample, sample_digest
 from qrmem.llm.budget import Caps
+from qrmem.llm.routing import ChatModels
 from qrmem.types import ChatModel, Embedder, Event, Listener
 
 
@@ -70,7 +71,7 @@ class RunOptions:
     concurrency: int = 1
     workers: int = 1
     caps: Caps = field(default_factory=Caps)
-    chat: ChatModel | None = None
+    chat: ChatModel | ChatModels | None = None
     embedder: Embedder | None = None
 
     def __post_init__(self) -> None:

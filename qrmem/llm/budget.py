@@ -1,15 +1,25 @@
 """What one run may use and has used: caps, reservations, prices, sums, a record of every call."""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
+from math import inf
+from pathlib import Path
 from typing import Any, TypedDict
 
-from qrmem.errors import CapReached, UsageError
+from qrmem.config import Settings
+from qrmem.errors import CapReached, QrmemError, UsageError
+from qrmem.llm.failures import Transient
 from qrmem.llm.usage import Phase, Totals
 from qrmem.types import CallRecord, Event, Listener, Usage
+
+_DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +90,22 @@ class Amount:
         )
 
 
+NOTHING = Amount()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a request has used: all that was reserved for it, until it is known."""
+
+    amount: Amount
+
+
 class Budget:
-    """One run's budget, for all models that it uses."""
+    """One run's budget, for all models that it uses.
+
+    Attributes:
+        listener: hears of each call and of warnings.
+    """
 
     def __init__(
         self,
@@ -93,6 +117,7 @@ class Budget:
         sink: Callable[[CallRecord], None] | None = None,
         listener: Listener | None = None,
         keeps_records: bool = True,
+        within: "Budget | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Open a budget.
@@ -100,8 +125,8 @@ class Budget:
         Args:
             price_of: money of an unknown model is not counted.
             sink: takes each record that is not in a store yet.
-            listener: hears of each call.
             keeps_records: `False` where a run may be long, and `sink` takes care of them.
+            within: a wider run's, whose caps hold as well.
         """
         self.listener = listener
         self._caps = caps or Caps()
@@ -110,6 +135,7 @@ class Budget:
         self._price_of = price_of
         self._sink = sink
         self._keeps_records = keeps_records
+        self._within = within
         self._records: list[CallRecord] = []
         self._totals = Totals()
         self._clock = clock
@@ -122,53 +148,88 @@ class Budget:
     # --- caps -----------------------------------------------------------------------------------
 
     @property
+    def phase(self) -> Phase:
+        """What the run does."""
+        return self._phase
+
+    @property
     def used(self) -> Amount:
         """What the finished requests used."""
         return self._used
 
     def seconds_left(self) -> float | None:
         """Return the time left, or `None` where time is not capped."""
-        if self._caps.seconds is None:
-            return None
-        return max(0.0, self._caps.seconds - (self._clock() - self._began))
+        left = [] if self._within is None else [self._within.seconds_left()]
+        if self._caps.seconds is not None:
+            left.append(max(0.0, self._caps.seconds - (self._clock() - self._began)))
+        return min((seconds for seconds in left if seconds is not None), default=None)
 
-    async def reserve(self, amount: Amount) -> None:
-        """Set an amount aside; wait while only requests in flight stand in the way.
+    @asynccontextmanager
+    async def spending(self, most: Amount, spent: Spent | None = None) -> AsyncIterator[Spent]:
+        """Reserve what a request may use, and replace it by what it says that it did use.
+
+        Of a request whose fate is not known all of it counts. It waits while only requests in
+        flight stand in the way.
 
         Raises:
-            CapReached: there is not enough left, now and for every later request.
+            CapReached: there is not enough left, now and for every later request; nothing is sent.
         """
+        spent = spent or Spent(most)
+        await self._reserve(most)
+        try:
+            if self._within is None:
+                yield spent
+            else:
+                async with self._within.spending(most, spent):
+                    yield spent
+        except CapReached:
+            spent.amount = NOTHING  # by the wider budget: nothing was sent
+            raise
+        except QrmemError as exc:
+            spent.amount = Amount(1) if not isinstance(exc, Transient) or exc.is_free else most
+            raise
+        finally:
+            self._reserved = self._reserved.plus(most, -1)
+            self._used = self._used.plus(spent.amount)
+            self._settled.set()
+
+    async def _reserve(self, amount: Amount) -> None:
         while True:
-            self._reached = self._reached or self._exceeded(self._used.plus(amount))
-            if self._reached:
-                raise CapReached(self._reached)
+            self.check(amount)
             if not self._exceeded(self._used.plus(self._reserved).plus(amount)):
                 self._reserved = self._reserved.plus(amount)
                 return
             self._settled.clear()
             await self._settled.wait()
 
-    def settle(self, reserved: Amount, used: Amount) -> None:
-        """Replace a reservation by what was used."""
-        self._reserved = self._reserved.plus(reserved, -1)
-        self._used = self._used.plus(used)
-        self._settled.set()
-
-    def check(self) -> None:
-        """Stop work that costs nothing but time.
+    def check(self, amount: Amount = NOTHING) -> None:
+        """Stop before something is used that exceeds a cap; work may cost nothing but time.
 
         Raises:
-            CapReached: the time is up, or a cap was reached before.
+            CapReached: the time is up, or a cap is reached now or was before.
         """
-        self._reached = self._reached or self._exceeded(self._used)
+        if self._within is not None:
+            self._within.check(amount)
+        self._reached = self._reached or self._exceeded(self._used.plus(amount))
         if self._reached:
             raise CapReached(self._reached)
 
-    def stop(self, reason: str) -> CapReached:
-        """Let nothing more be reserved, and return the error to raise."""
-        self._reached = self._reached or reason
-        self._settled.set()
-        return CapReached(self._reached)
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """End what goes on for longer than time is left.
+
+        Raises:
+            CapReached: the time is up; nothing more can be reserved.
+        """
+        try:
+            async with asyncio.timeout(self.seconds_left()) as bound:
+                yield
+        except TimeoutError as exc:
+            if not bound.expired():
+                raise
+            self._reached = self._reached or "the cap on seconds is reached"
+            self._settled.set()
+            raise CapReached(self._reached) from exc
 
     def _exceeded(self, total: Amount) -> str:
         caps = self._caps
@@ -178,7 +239,7 @@ class Budget:
             return f"the cap of {caps.tokens} tokens is reached"
         if caps.cost is not None and total.cost > caps.cost + 1e-12:
             return f"the cap of {caps.cost:g} in money is reached"
-        if self.seconds_left() == 0.0:
+        if caps.seconds is not None and self._clock() - self._began >= caps.seconds:
             return f"the cap of {caps.seconds:g} seconds is reached"
         return ""
 
@@ -237,7 +298,8 @@ class Budget:
         if self._keeps_records:
             self._records.append(record)
         if self.listener:
-            self.listener(Event("call", _shown(record)))
+            shown = {name: getattr(record, name) for name in _SHOWN}
+            self.listener(Event("call", {**shown, "segment": record.segment_id}))
         return record
 
     def write(self, records: Iterable[CallRecord]) -> None:
@@ -252,19 +314,102 @@ class Budget:
             self.listener(Event("warning", {"message": message, **data}))
 
 
-def _shown(record: CallRecord) -> dict[str, str | int | float | None]:
-    return {
-        "stage": record.stage,
-        "prompt": record.prompt,
-        "model": record.model,
-        "segment": record.segment_id,
-        "tokens_in": record.tokens_in,
-        "tokens_out": record.tokens_out,
-        "cost": record.cost,
-        "seconds": record.seconds,
-        "attempts": record.attempts,
-        "outcome": record.outcome,
-    }
+_SHOWN = (
+    "stage",
+    "prompt",
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "seconds",
+    "attempts",
+    "outcome",
+)
+"""What an event tells of a call."""
 
 
-__all__ = ["Amount", "Budget", "CapOptions", "Caps", "Phase", "Price", "PriceOf"]
+# --- prices ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by model name.
+
+    Attributes:
+        date: of the newest file that was read; shown with every sum.
+    """
+
+    date: str
+    models: Mapping[str, Price]
+
+    def of(self, model: str) -> Price | None:
+        """Return a model's price, or `None` if it is not known; a date in the name is no matter."""
+        return self.models.get(model) or self.models.get(_DATED.sub("", model))
+
+
+def load_prices(file: Path | None = None) -> Prices:
+    """Return the prices that the package knows, with those of a file over them.
+
+    Raises:
+        UsageError: the file cannot be read or holds something else.
+    """
+    shipped = (files("qrmem.llm") / "prices.toml").read_text(encoding="utf-8")
+    known = _read(shipped, "the package's prices")
+    if file is None:
+        return known
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"the prices in {file} cannot be read: {exc}") from exc
+    given = _read(text, str(file))
+    return Prices(given.date or known.date, {**known.models, **given.models})
+
+
+def prices_of(settings: Settings) -> Prices:
+    """Return the prices of the settings."""
+    return load_prices(Path(settings.prices) if settings.prices else None)
+
+
+def _read(text: str, source: str) -> Prices:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise UsageError(f"{source} is not TOML: {exc}") from exc
+    try:
+        models = {name: _price(values) for name, values in found.get("models", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise UsageError(f"{source}: each model needs input and output, as numbers: {exc}") from exc
+    return Prices(str(found.get("date", "")), models)
+
+
+def _price(values: Mapping[str, Any]) -> Price:
+    if unknown := values.keys() - {"input", "output", "cached"}:
+        raise ValueError(f"there is no {sorted(unknown)[0]!r}")
+    cached = values.get("cached")
+    return Price(
+        input=_money(values["input"]),
+        output=_money(values["output"]),
+        cached=None if cached is None else _money(cached),
+    )
+
+
+def _money(value: Any) -> float:
+    """Return a price; NaN, which is never more than a cap, is none."""
+    money = float(value)
+    if isinstance(value, bool) or not 0 <= money < inf:
+        raise ValueError(f"a price cannot be {value}")
+    return money
+
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "CapOptions",
+    "Caps",
+    "Phase",
+    "Price",
+    "PriceOf",
+    "Prices",
+    "load_prices",
+    "prices_of",
+]

@@ -3,25 +3,21 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
+from qrmem.llm.budget import NOTHING, Amount, Budget
 from qrmem.llm.client import Client
 from qrmem.llm.endpoint import endpoint
 from qrmem.llm.failures import Rejected, Transient
 from qrmem.llm.negotiation import Dialect, Form, Negotiation
-from qrmem.llm.pacing import AdaptiveConcurrency, RateLimiter
-from qrmem.llm.replies import is_clean
-from qrmem.llm.retry import Retries
+from qrmem.llm.retry import AdaptiveConcurrency, RateLimiter, Retries
 from qrmem.llm.streaming import Fields
-from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Event, Listener
-
-if TYPE_CHECKING:
-    from qrmem.llm.meter import Meter
+from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
 _CHARACTERS = 3
@@ -33,51 +29,30 @@ class Call:
     """One call on its way: what to send, for whom, and what has become of it so far.
 
     Attributes:
-        meter: reserves what each request may cost, or `None`.
-        listener: of the run that it belongs to, or `None`.
+        model: name of the model that it goes to.
+        budget: of the run that it belongs to; each request is reserved there before it is sent.
+        most: what one request may use.
+        used: what a request has used, by its reply.
+        may_retry: asked before a request is sent again.
+        began: when, by the event loop's clock.
         dialect: of the next request.
         sent: requests that went to the server.
-        began: when, by the event loop's clock.
-        is_booked: whether the meter has counted it.
-        unwritten: its record, once it is booked, until it is in a store: whoever keeps the reply
-            there writes it in the same transaction, so that nothing is kept that was not paid for.
+        is_counted: whether it is on the run's account.
+        unwritten: its record, until it is in a store: whoever keeps the reply there writes it in
+            the same transaction, so that nothing is kept that was not paid for.
     """
 
     request: ChatRequest
-    meter: "Meter | None" = None
-    listener: Listener | None = None
+    model: str = ""
+    budget: Budget = field(default_factory=Budget)
+    most: Amount = NOTHING
+    used: Callable[[ChatReply], Amount] = lambda reply: NOTHING
+    may_retry: Callable[[], bool] = lambda: True
+    began: float = 0.0
     dialect: Dialect = field(default_factory=Dialect)
     sent: int = 0
-    began: float = 0.0
-    is_booked: bool = False
+    is_counted: bool = False
     unwritten: list[CallRecord] = field(default_factory=list)
-
-
-async def send(chat: ChatModel, call: Call) -> ChatReply:
-    """Send a call through a chat model, whether it is one of ours or not."""
-    if hasattr(chat, "send"):
-        reply: ChatReply = await chat.send(call)
-        return reply
-    return await admitted(call, lambda: chat.complete(call.request))
-
-
-async def admitted(call: Call, post: Callable[[], Awaitable[ChatReply]]) -> ChatReply:
-    """Send one request, once the run's meter has reserved what it may cost."""
-    if call.meter is not None:
-        return await call.meter.admit(call, post)
-    call.sent += 1
-    return await post()
-
-
-def models_of(chat: ChatModel) -> Sequence[str]:
-    """Return the names of all models behind a chat model."""
-    return getattr(chat, "models", None) or (chat.name,)
-
-
-def model_for(chat: ChatModel, stage: str) -> str:
-    """Return the name of the model that a stage is sent to."""
-    route = getattr(chat, "model_for", None)
-    return str(route(stage)) if route else chat.name
 
 
 class Chat:
@@ -147,82 +122,58 @@ class Chat:
         call.dialect = self._negotiation.dialect
         while True:
             tried.add(call.dialect)
+            tell = partial(self._tell_retry, call)
             try:
-                reply = await self._retries.run(
-                    lambda: self._once(call),
-                    may_retry=call.meter.may_retry if call.meter else lambda: True,
-                    tell=partial(self._tell_retry, call),
-                )
+                async for attempt in self._retries.tries(may_retry=call.may_retry, tell=tell):
+                    with attempt:
+                        reply = await self._once(call)
                 break
             except Rejected as exc:
                 refusal = exc
                 call.dialect = self._negotiation.after_refusal(
                     call.dialect, exc, tried, is_structured=is_structured
                 )
-        self._learn(call, reply, refusal)
-        return reply
-
-    def _learn(self, call: Call, reply: ChatReply, refusal: Rejected | None) -> None:
-        form, is_structured = call.dialect.form, call.request.schema is not None
-        lost = self._negotiation.accept(call.dialect, is_structured=is_structured)
-        if lost and refusal and call.listener:
+        self._retries.was_answered = True
+        lost = self._negotiation.learn(call.dialect, call.request, reply)
+        if lost and refusal:
+            form = call.dialect.form
             message = f"no replies in the form {lost} any more, {form} from here on ({refusal})"
-            call.listener(Event("warning", {"what": "form", "message": message, "form": form}))
-        says_something = is_structured and reply.finish_reason == "stop" and bool(reply.text)
-        if says_something and self._negotiation.needs_proof(form):
-            self._negotiation.observe(form, is_kept=is_clean(reply.text))
+            call.budget.warn(message, what="form", form=form)
+        return reply
 
     async def _once(self, call: Call) -> ChatReply:
-        """Wait for a turn and a place in flight, and send one request."""
-        if (wait := self._rate.reserve(_size(call.request))) > 0:
+        """Wait for a turn, a place in flight and the budget, send one request, read the answer."""
+        request, listener = call.request, call.budget.listener
+        if (wait := self._rate.reserve(_size(request))) > 0:
             await self._sleep(wait)
-        async with self._places:
-            return await admitted(call, lambda: self._post(call))
-
-    async def _post(self, call: Call) -> ChatReply:
-        began = time.monotonic()
-        body = payload(call.request, call.dialect, self._name)
-        listener = call.listener
-        if call.request.is_watched and call.dialect.stream and listener is not None:
-            answer = await self._stream(body, call, listener)
-        else:
-            answer = await self._client.post(body, hear=self._rate.learn)
-        reply = read_completion(answer, self._name, began)
-        if reply is None:
-            said = self._endpoint.clean(answer)[:120] or "an empty body"
-            text = f"{self._endpoint.host} sent something that is no reply: {said}"
-            raise Transient(text, cause="body")
-        return reply
-
-    async def _stream(self, body: dict[str, Any], call: Call, listener: Listener) -> str:
-        """Send a request and tell of the reply's text as it comes."""
-        body |= {"stream": True}
-        if call.dialect.stream == "usage":
-            body |= {"stream_options": {"include_usage": True}}
-        fields = Fields()
-        about = {"stage": call.request.stage}
-        listener(Event("words", {**about, "field": "", "text": ""}))
-
-        def take(piece: str) -> None:
-            for name, text in fields.feed(piece):
-                listener(Event("words", {**about, "field": name, "text": text}))
-
-        return await self._client.stream(body, take, hear=self._rate.learn)
+        async with self._places, call.budget.spending(call.most) as spent:
+            call.sent += 1
+            began = time.monotonic()
+            body = payload(request, call.dialect, self._name)
+            take = None
+            if request.is_watched and call.dialect.stream and listener is not None:
+                take = _told(body, call, listener)
+            answer = await self._client.post(body, hear=self._rate.learn, take=take)
+            reply = read_completion(answer, self._name, began)
+            if reply is None:
+                said = self._endpoint.clean(answer)[:120] or "an empty body"
+                text = f"{self._endpoint.host} sent something that is no reply: {said}"
+                raise Transient(text, cause="body")
+            spent.amount = call.used(reply)
+            return reply
 
     def _tell_retry(self, call: Call, reason: str, tried: int, wait: float) -> None:
-        listener = self._listener or call.listener
-        if listener is None:
-            return
-        data = {
-            "what": "retry",
-            "message": f"{reason}; trying again in {wait:.1f} s",
-            "stage": call.request.stage,
-            "segment": call.request.segment_id,
-            "reason": reason,
-            "attempt": tried,
-            "wait": round(wait, 3),
-        }
-        listener(Event("warning", data))
+        if listener := self._listener or call.budget.listener:
+            data = {
+                "what": "retry",
+                "message": f"{reason}; trying again in {wait:.1f} s",
+                "stage": call.request.stage,
+                "segment": call.request.segment_id,
+                "reason": reason,
+                "attempt": tried,
+                "wait": round(wait, 3),
+            }
+            listener(Event("warning", data))
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -255,6 +206,21 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
     if request.schema is not None and dialect.form != "text":
         body["response_format"] = _response_format(request, dialect.form)
     return body
+
+
+def _told(body: dict[str, Any], call: Call, listener: Listener) -> Callable[[str], None]:
+    """Have a reply streamed; return what tells the listener of its pieces."""
+    body["stream"] = True
+    if call.dialect.stream == "usage":
+        body["stream_options"] = {"include_usage": True}
+    fields, about = Fields(), {"stage": call.request.stage}
+    listener(Event("words", {**about, "field": "", "text": ""}))
+
+    def take(piece: str) -> None:
+        for name, text in fields.feed(piece):
+            listener(Event("words", {**about, "field": name, "text": text}))
+
+    return take
 
 
 def _response_format(request: ChatRequest, form: Form) -> dict[str, Any]:
@@ -339,4 +305,4 @@ def _count(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-__all__ = ["Call", "Chat", "admitted", "model_for", "models_of", "send"]
+__all__ = ["Call", "Chat"]

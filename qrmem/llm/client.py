@@ -8,7 +8,7 @@ leaves in an error.
 import asyncio
 import codecs
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -65,52 +65,41 @@ class Client:
         self._client: AsyncOpenAI | None = None
         self._answer: Any = None
 
-    async def post(self, body: Mapping[str, Any], *, hear: Hear = lambda headers: None) -> str:
-        """Return the body of an answer."""
-        client = await self._opened()
-
-        async def work() -> str:
-            answer = await client.post(self._url, cast_to=self._answer, body=body)
-            hear(answer.headers)
-            return str(answer.text)
-
-        return await self._bounded(work())
-
-    async def stream(
+    async def post(
         self,
         body: Mapping[str, Any],
-        take: Callable[[str], None],
         *,
         hear: Hear = lambda headers: None,
+        take: Callable[[str], None] | None = None,
     ) -> str:
-        """Return the body of a streamed answer as if it had come in one piece.
-
-        A server that answers in one piece all the same is taken at its word.
+        """Return the body of an answer; of a streamed one as if it had come in one piece.
 
         Args:
-            take: is given each piece of the reply as it comes.
+            hear: is given the headers.
+            take: is given each piece of a streamed reply as it comes; `None`: it is not streamed. A
+                server that answers in one piece all the same is taken at its word.
         """
         client = await self._opened()
-
-        async def work() -> str:
-            from openai import AsyncStream
-
-            answer: Any = await client.post(
-                self._url, cast_to=self._answer, body=body, stream=True, stream_cls=AsyncStream[Any]
-            )
-            async with aclosing(answer):
-                hear(answer.headers)
-                if "event-stream" in answer.headers.get("content-type", ""):
-                    return await joined(_lines(_pieces(answer)), take)
-                return (await _whole(answer)).decode("utf-8", "replace")
-
-        return await self._bounded(work())
-
-    async def _bounded(self, work: Awaitable[str]) -> str:
-        """Await an answer for as long as one may take, and raise one of our errors."""
         try:
             async with asyncio.timeout(self._seconds):
-                return await work
+                if take is None:
+                    answer: Any = await client.post(self._url, cast_to=self._answer, body=body)
+                    hear(answer.headers)
+                    return str(answer.text)
+                from openai import AsyncStream
+
+                answer = await client.post(
+                    self._url,
+                    cast_to=self._answer,
+                    body=body,
+                    stream=True,
+                    stream_cls=AsyncStream[Any],
+                )
+                async with aclosing(answer):
+                    hear(answer.headers)
+                    if "event-stream" in answer.headers.get("content-type", ""):
+                        return await joined(_lines(_pieces(answer)), take)
+                    return (await _whole(answer)).decode("utf-8", "replace")
         except Exception as exc:
             error = translated(exc, self._endpoint, self._model, self._seconds)
             if error is None:

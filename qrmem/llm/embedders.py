@@ -1,11 +1,30 @@
-"""Opens the embedder of a name; nothing heavy is imported before a text is embedded."""
+"""Embedders by name, those behind a server, and what is checked of every vector.
 
+Nothing heavy is imported before a text is embedded.
+"""
+
+import asyncio
+import json
 import os
+import time
+from collections.abc import Sequence
+from copy import copy
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError
-from qrmem.types import Embedder
+from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError
+from qrmem.llm.budget import Budget
+from qrmem.llm.client import Client
+from qrmem.llm.endpoint import embedding_endpoint
+from qrmem.llm.failures import Transient
+from qrmem.llm.retry import Retries
+from qrmem.text.tokens import BuiltinTokenizer
+from qrmem.types import Embedder, Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 """What `local` stands for; the package below carries the same weights."""
@@ -17,6 +36,14 @@ _CHOICES = (
 CONTRIEVERS = {"contriever": "facebook/contriever", "mcontriever": "facebook/mcontriever"}
 """What FragRel and LongBench embed by: mean pooling, lower case. `NAME:FOLDER` has it here."""
 BY_PRODUCT = "dot:"
+STAGE = "embed"
+"""Where requests to a server's embedder are counted."""
+BATCH = 64
+"""Texts of one request to a server."""
+WINDOW_TOKENS = 8_000
+"""Tokens of one window; the encoders behind such servers read about this much."""
+LONGEST = 4.0
+"""Length that product rows are measured by; a longer vector counts as one of this length."""
 
 
 def default_embedder() -> str:
@@ -42,8 +69,6 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
     if kind == "sentence-transformers" and which:
         return _encoder(name, os.path.expanduser(which))
     if plain == name and kind == "openai" and which:
-        from qrmem.llm.remote_embedder import RemoteEmbedder
-
         return RemoteEmbedder(which, settings)
     raise UsageError(f"no embedder is called {name!r}; choose one of {_CHOICES}")
 
@@ -66,4 +91,273 @@ def _local_path() -> str | None:
     return str(import_module(_PACKAGE).get_model_path())
 
 
-__all__ = ["BY_PRODUCT", "CONTRIEVERS", "HUB_NAME", "default_embedder", "open_embedder"]
+# --- in the budget of a run -----------------------------------------------------------------------
+
+
+def counted_embedder(embedder: Embedder, budget: Budget, tokenizer: Tokenizer) -> Embedder:
+    """Return an embedder that stops before a cap of a run is exceeded.
+
+    One on this machine costs time alone.
+
+    Args:
+        tokenizer: counts before a request is sent, and where the server does not.
+
+    Raises:
+        UsageError: money is capped, and its price is not known.
+    """
+    if isinstance(embedder, RemoteEmbedder):
+        return embedder.within(budget, tokenizer)
+    return _TimedEmbedder(embedder, budget)
+
+
+class _TimedEmbedder:
+    """An embedder on this machine that stops when the time of a run is up."""
+
+    def __init__(self, embedder: Embedder, budget: Budget) -> None:
+        self._embedder = embedder
+        self._budget = budget
+        self.name = embedder.name
+        self.windows = embedder.windows
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> "NDArray[np.float32]":
+        self._budget.check()
+        return await self._embedder.embed(texts, kind=kind)
+
+
+class RemoteEmbedder:
+    """A model of an embeddings endpoint; its dimension is what its first vector has."""
+
+    def __init__(self, model: str, settings: Settings) -> None:
+        self._model = model
+        self._endpoint = embedding_endpoint(settings)
+        self._timeout = settings.timeout
+        self._retries = Retries(settings.retries)
+        self._places = settings.concurrency
+        self._dimension = 0
+        self._budget: Budget | None = None
+        self._tokenizer: Tokenizer = BuiltinTokenizer()
+
+    def within(self, budget: Budget, tokenizer: Tokenizer) -> "RemoteEmbedder":
+        """Return the same embedder in the budget of a run.
+
+        Raises:
+            UsageError: money is capped, and its price is not known.
+        """
+        budget.require_prices([self._model])
+        other = copy(self)
+        other._budget, other._tokenizer = budget, tokenizer
+        return other
+
+    @property
+    def name(self) -> str:
+        """What is recorded in a namespace."""
+        return f"openai:{self._model}"
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector; 0 until a text was embedded."""
+        return self._dimension
+
+    def windows(self, text: str) -> Sequence[str]:
+        """Cut a text into pieces that the encoder reads whole."""
+        return self.pieces(text)
+
+    @staticmethod
+    def pieces(text: str) -> Sequence[str]:
+        """Cut a text into pieces that the encoders behind such servers read whole."""
+        tokenizer = BuiltinTokenizer()
+        pieces: list[str] = []
+        while tokenizer.count(text) > WINDOW_TOKENS:
+            piece = tokenizer.cut(text, WINDOW_TOKENS)
+            pieces.append(piece)
+            text = text[len(piece) :]
+        return [*pieces, text] if text or not pieces else pieces
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> "NDArray[np.float32]":
+        """Return `(len(texts), dimension)`, rows of unit length.
+
+        Raises:
+            AccessRefused: key or model name refused.
+            CapReached: a request might exceed a cap, or the time is up.
+            ModelUnavailable: no answer after all retries, or an answer that is no vectors.
+        """
+        import numpy as np
+
+        batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
+        if not batches:
+            return np.empty((0, self._dimension), dtype=np.float32)
+        async with Client(self._endpoint, "/embeddings", self._model, self._timeout) as client:
+            places = asyncio.Semaphore(self._places)
+
+            async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
+                async with places:
+                    return await self._batch(client, batch)
+
+            # The first one settles the dimension that the others must have.
+            done = [await one(batches[0])]
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(one(batch)) for batch in batches[1:]]
+            except ExceptionGroup as failures:
+                raise failures.exceptions[0] from failures
+        return np.concatenate([*done, *(task.result() for task in tasks)])
+
+    async def _batch(self, client: Client, texts: Sequence[str]) -> "NDArray[np.float32]":
+        # An empty text is refused by some servers, and has no meaning to embed.
+        sent = [text if text.strip() else "." for text in texts]
+        async for attempt in self._retries.tries():
+            with attempt:
+                rows = await self._sent(client, sent, self._budget or Budget())
+        self._retries.was_answered = True
+        unit = unit_rows(rows, count=len(texts), dimension=self._dimension, name=self.name)
+        self._dimension = unit.shape[1]
+        return unit
+
+    async def _sent(self, client: Client, texts: list[str], budget: Budget) -> list[Any]:
+        """Reserve what a request may use, send it, and write down what it did use."""
+        began, tokens = time.monotonic(), sum(map(self._tokenizer.count, texts))
+        outcome, counted = "", 0
+        try:
+            most = budget.amount(self._model, tokens, 0)
+            async with budget.in_time(), budget.spending(most) as spent:
+                outcome = "cancelled"
+                asked = {"model": self._model, "input": texts, "encoding_format": "float"}
+                body = await client.post(asked)
+                if (found := _read(body)) is None:
+                    said = self._endpoint.clean(body)[:120] or "an empty body"
+                    text = f"{self._endpoint.host} sent something that is no embeddings: {said}"
+                    raise Transient(text, cause="body")
+                rows, told = found
+                counted = told or tokens
+                spent.amount = budget.amount(self._model, counted, 0)
+                outcome = "ok"
+                return rows
+        except QrmemError as exc:
+            outcome = outcome and type(exc).__name__
+            raise
+        finally:
+            if outcome:  # else a cap held it back: it is no call
+                record = budget.count(
+                    stage=STAGE,
+                    prompt="",
+                    model=self._model,
+                    tokens_in=counted,
+                    cost=budget.cost(self._model, counted, 0),
+                    seconds=time.monotonic() - began,
+                    outcome=outcome,
+                )
+                budget.write([record])
+
+
+def _read(body: str) -> tuple[list[Any], int] | None:
+    """Return the rows of an answer and the tokens that the server counted, 0 if it does not say."""
+    try:
+        found = json.loads(body)
+        rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
+        tokens = (found.get("usage") or {}).get("prompt_tokens")
+        return [row["embedding"] for row in rows], tokens if isinstance(tokens, int) else 0
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
+    """Return rows of unit length as float32.
+
+    Args:
+        rows: `(count, dimension)`, any length.
+        dimension: what is expected; 0 takes what comes.
+
+    Raises:
+        ModelUnavailable: wrong shape, a value that is no number, or a row of zeros.
+    """
+    import numpy as np
+
+    found = _checked(rows, count=count, dimension=dimension, name=name)
+    unit: NDArray[np.float32] = (found / _lengths(found)).astype(np.float32)
+    return unit
+
+
+def product_rows(
+    rows: Any, *, count: int, dimension: int, name: str, is_query: bool
+) -> "NDArray[np.float32]":
+    """Return rows of unit length, one number longer, whose cosines rank as dot products do.
+
+    A passage's vector is divided by `LONGEST`, and what is missing to unit length goes into the
+    last number; a query has 0 there. Whatever compares unit vectors then compares products.
+
+    Raises:
+        ModelUnavailable: as `unit_rows` does.
+    """
+    import numpy as np
+
+    given = _checked(rows, count=count, dimension=dimension, name=name)
+    found = given.astype(np.float64)
+    lengths = _lengths(found)
+    scaled = found / (lengths if is_query else np.maximum(lengths, LONGEST))
+    missing = 1 - np.square(scaled).sum(axis=1, keepdims=True)
+    last = np.zeros_like(missing) if is_query else np.sqrt(np.maximum(missing, 0))
+    return np.concatenate([scaled, last], axis=1).astype(np.float32)
+
+
+def directions(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return what product rows point at, to compare passages with each other by cosine."""
+    import numpy as np
+
+    found = rows[:, :-1]
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    result: NDArray[np.float32] = (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return result
+
+
+def _checked(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
+    import numpy as np
+
+    try:
+        found = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError) as exc:
+        raise ModelUnavailable(f"{name} gave vectors that are no lists of numbers") from exc
+    if found.ndim != 2 or len(found) != count or found.shape[1] == 0:
+        raise ModelUnavailable(f"{name} gave vectors of shape {found.shape} for {count} texts")
+    if dimension and found.shape[1] != dimension:
+        raise ModelUnavailable(
+            f"{name} gave vectors of {found.shape[1]} numbers; the ones before had {dimension}"
+        )
+    if not np.isfinite(found).all():
+        raise ModelUnavailable(f"{name} gave a vector that holds NaN or infinity")
+    if not found.any(axis=1).all():
+        raise ModelUnavailable(f"{name} gave a vector of zeros")
+    return found
+
+
+def _lengths(found: "NDArray[Any]") -> "NDArray[np.float64]":
+    import numpy as np
+
+    lengths: NDArray[np.float64] = np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)
+    return lengths
+
+
+__all__ = [
+    "BATCH",
+    "BY_PRODUCT",
+    "CONTRIEVERS",
+    "HUB_NAME",
+    "STAGE",
+    "RemoteEmbedder",
+    "counted_embedder",
+    "default_embedder",
+    "directions",
+    "open_embedder",
+    "product_rows",
+    "unit_rows",
+]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import MissingError
-from qrmem.llm.vectors import product_rows, unit_rows
+from qrmem.llm.embedders import product_rows, unit_rows
 
 if TYPE_CHECKING:
     import numpy as np

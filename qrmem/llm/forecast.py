@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from qrmem.config import Settings
-from qrmem.llm.budget import Price
-from qrmem.llm.prices import Prices
+from qrmem.llm.budget import Price, Prices
 from qrmem.types import CallRecord
 from qrmem.types.plans import Range, StagePlan, total
 

@@ -1,26 +1,26 @@
-"""The chat model of one run: counts its calls, keeps its caps, and stops where nothing is read."""
+"""The chat model of one run: cache, caps, server, reading, account and recording, in this order."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from qrmem.errors import ModelUnusable, QrmemError
 from qrmem.llm.budget import Amount, Budget, Phase, Price, PriceOf
-from qrmem.llm.chat import Call, model_for, models_of, send
-from qrmem.llm.failures import Transient
+from qrmem.llm.cache import ReplyCache, cache_keys
+from qrmem.llm.chat import Call, Chat
+from qrmem.llm.negotiation import FORMS
+from qrmem.llm.recorder import Entry
+from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import outcome_of, with_reading
+from qrmem.llm.token_budget import TokenBudget
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer, Usage
 
-MESSAGE_TOKENS = 4
-"""What a chat template adds to each message."""
-REQUEST_TOKENS = 3
-"""What it adds to a request."""
 _FREE_RETRIES = 10
 
 
 class Meter:
-    """A chat model that counts what one run uses and stops it before a cap is exceeded.
+    """A chat model that never pays twice for one reply, counts what one run uses, and keeps caps.
 
     Attributes:
         budget: of the run; others that cost something may share it.
@@ -29,29 +29,33 @@ class Meter:
 
     def __init__(
         self,
-        chat: ChatModel,
+        chat: ChatModels | ChatModel,
         *,
         tokenizer: Tokenizer,
         phase: Phase,
         price: Price | PriceOf | None = None,
+        cache: ReplyCache | None = None,
         **budget: Any,
     ) -> None:
-        """Wrap a chat model for one run.
+        """Take the chat models of one run.
 
         Args:
             tokenizer: counts where the server does not, and before a request is sent.
             price: of the model, or what knows the prices of all; `None` leaves money uncounted.
+            cache: where replies are kept; those that cannot be read are not, so that a failed
+                segment is asked about again.
             budget: what else `Budget` takes.
 
         Raises:
             UsageError: money is capped and the price is not known.
         """
         price_of: PriceOf = price if callable(price) else lambda model: price
-        self._chat = chat
+        self._models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
+        self._cache = None if self._models.is_replay else cache
         self._tokenizer = tokenizer
-        self._is_building = phase == "construction"
+        budget.setdefault("within", self._models.budget)
         self.budget = Budget(phase=phase, price_of=price_of, **budget)
-        self.budget.require_prices(models_of(chat))
+        self.budget.require_prices(self._models.names)
         self.breaker = CircuitBreaker()
         self._retries = 0
         self._successes = 0
@@ -60,7 +64,7 @@ class Meter:
     @property
     def name(self) -> str:
         """Name of the model behind it."""
-        return self._chat.name
+        return self._models.name
 
     @property
     def records(self) -> tuple[CallRecord, ...]:
@@ -77,77 +81,90 @@ class Meter:
         return self.budget.usage()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request and record it.
+        """Return the kept reply to a request, else send it; read it, count it and keep it.
 
         Raises:
             CapReached: it might exceed a cap; nothing was sent.
             ModelUnusable: a build has been given nothing but replies that cannot be read.
         """
-        return await self.send(Call(request))
-
-    async def send(self, call: Call) -> ChatReply:
-        """Send a call onward; each of its requests is reserved first."""
-        if self._is_building:
-            self.breaker.check(self._model(call))
-        call.meter, call.listener = self, self.budget.listener
-        call.began = asyncio.get_running_loop().time()
+        call = self._call(request)
+        if self.budget.phase == "construction":
+            self.breaker.check(call.model)
         self._open += 1
         try:
-            async with asyncio.timeout(self.budget.seconds_left()) as bound:
-                reply = await send(self._chat, call)
-            if not call.is_booked:
-                reply = self.book(call, with_reading(reply, call.request))
-            return reply
+            async with self.budget.in_time():
+                keys = self._keys(request)
+                reply = await self._cache.find(list(keys.values())) if self._cache else None
+                if reply is not None:
+                    reply = with_reading(reply, request)
+                    self._count(call, reply, "cached")
+                else:
+                    chat = self._models.of(request.stage)
+                    sent = chat.send(call) if isinstance(chat, Chat) else _foreign(chat, call)
+                    reply = with_reading(await sent, request)
+                    outcome = outcome_of(reply)
+                    self.breaker.hear(call.model, reply, outcome)
+                    self._count(call, reply, outcome)
+                    if self._cache is not None and outcome != "unparsable":
+                        key = keys.get(call.dialect.form) or next(iter(keys.values()))
+                        await self._keep(key, reply, call)
         except (QrmemError, TimeoutError) as exc:
-            error = exc
-            if isinstance(exc, TimeoutError) and bound.expired():
-                error = self.budget.stop("the cap on seconds is reached")
             # Where nothing was sent a cap held it back: it is no call.
-            if call.sent and not call.is_booked:
-                self._count(call, ChatReply(""), type(error).__name__)
-            if error is exc:
-                raise
-            raise error from exc
+            if call.sent and not call.is_counted:
+                self._count(call, ChatReply(""), type(exc).__name__)
+            raise
         finally:
             self._open -= 1
             self.budget.write(call.unwritten)
+        if self._models.recorder is not None:
+            # Those from the cache too, so that a recording holds all that a replay asks for.
+            self._models.recorder.add(Entry(call.model, request, reply))
+        return reply
 
-    # --- each request ----------------------------------------------------------------------------
+    def _call(self, request: ChatRequest) -> Call:
+        model = self._models.name_of(request.stage)
+        tokens = self.prompt_tokens(request)
+        call = Call(
+            request,
+            model=model,
+            budget=self.budget,
+            most=self.budget.amount(model, tokens, request.max_tokens),
+            may_retry=self._may_retry,
+            began=asyncio.get_running_loop().time(),
+        )
+        call.used = partial(self._used, call)
+        return call
 
-    async def admit(self, call: Call, post: Callable[[], Awaitable[ChatReply]]) -> ChatReply:
-        """Reserve prompt and `max_tokens`, send, and replace the reservation by what was used.
+    def _keys(self, request: ChatRequest) -> dict[str, str]:
+        """Return the keys of a reply by the form it may have been asked for in, today's first."""
+        if self._cache is None:
+            return {}
+        chat = self._models.of(request.stage)
+        now = getattr(chat, "form", "") if request.schema is not None else ""
+        forms = (now, *(form for form in FORMS if form != now)) if now else ("",)
+        where = str(getattr(chat, "address", ""))
+        keys = cache_keys(request, model=chat.name, address=where, forms=forms)
+        return dict(zip(forms, keys, strict=True))
 
-        Of a request whose fate is not known all of it counts.
-
-        Raises:
-            CapReached: it might exceed a cap; nothing was sent.
-        """
-        request = call.request
-        prompt = self.prompt_tokens(request)
-        reserved = self.budget.amount(self._model(call), prompt, request.max_tokens)
-        await self.budget.reserve(reserved)
-        call.sent += 1
-        used = reserved
+    async def _keep(self, key: str, reply: ChatReply, call: Call) -> None:
+        """Keep a reply together with its record; without the one the other is written apart."""
+        assert self._cache is not None
+        calls, call.unwritten = call.unwritten, []
         try:
-            reply = await post()
-            used = self._used(call, reply, reserved)
-            return reply
-        except QrmemError as exc:
-            used = Amount(1) if not isinstance(exc, Transient) or exc.is_free else reserved
+            await self._cache.keep(key, reply, call.request, calls)
+        except QrmemError:
+            call.unwritten = calls
             raise
-        finally:
-            self.budget.settle(reserved, used)
 
-    def _used(self, call: Call, reply: ChatReply, reserved: Amount) -> Amount:
-        counted = self._counted(reply, call.request)
-        tokens = counted.tokens_in + counted.tokens_out
-        self._successes += 1
-        if tokens > reserved.tokens:
-            message = f"{tokens} tokens were used where at most {reserved.tokens} were expected"
-            self.budget.warn(message, what="excess", tokens=tokens, reserved=reserved.tokens)
-        return Amount(1, tokens, self._cost(call, counted) or 0.0)
+    # --- counting --------------------------------------------------------------------------------
 
-    def may_retry(self) -> bool:
+    def prompt_tokens(self, request: ChatRequest) -> int:
+        """Return what a request's prompt may take, its schema included."""
+        if request.prompt_tokens:
+            return request.prompt_tokens
+        return TokenBudget(self._tokenizer).request(request)
+
+    def _may_retry(self) -> bool:
         """Whether retries stay within ten, one for each reply that came, one for each open call.
 
         What fails of many calls that were sent at once comes back before what succeeds.
@@ -155,28 +172,15 @@ class Meter:
         self._retries += 1
         return self._retries <= _FREE_RETRIES + self._successes + self._open
 
-    # --- counting --------------------------------------------------------------------------------
-
-    def book(self, call: Call, reply: ChatReply) -> ChatReply:
-        """Count a call to which a reply came; its record is in `call.unwritten` then."""
-        outcome = "cached" if reply.from_cache else outcome_of(reply)
-        if outcome != "cached":
-            self.breaker.hear(self._model(call), reply, outcome)
-        self._count(call, self._counted(reply, call.request), outcome)
-        return reply
-
-    def prompt_tokens(self, request: ChatRequest) -> int:
-        """Return what a request's prompt may take, its schema included."""
-        if request.prompt_tokens:
-            return request.prompt_tokens
-        count = self._tokenizer.count
-        tokens = sum(count(m.content) + MESSAGE_TOKENS for m in request.messages) + REQUEST_TOKENS
-        if request.schema is not None:
-            tokens += count(str(request.schema))
-        return tokens
-
-    def _model(self, call: Call) -> str:
-        return model_for(self._chat, call.request.stage)
+    def _used(self, call: Call, reply: ChatReply) -> Amount:
+        """Return what a request has used, by the server's count or ours."""
+        counted = self._counted(reply, call.request)
+        tokens, expected = counted.tokens_in + counted.tokens_out, call.most.tokens
+        self._successes += 1
+        if tokens > expected:
+            message = f"{tokens} tokens were used where at most {expected} were expected"
+            self.budget.warn(message, what="excess", tokens=tokens, reserved=expected)
+        return Amount(1, tokens, self._cost(call, counted) or 0.0)
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
         """Return the reply with our own counts where the server gave none."""
@@ -189,15 +193,17 @@ class Meter:
         )
 
     def _cost(self, call: Call, reply: ChatReply) -> float | None:
-        model = self._model(call)
-        return self.budget.cost(model, reply.tokens_in, reply.tokens_out, reply.cached_tokens)
+        tokens = reply.tokens_in, reply.tokens_out, reply.cached_tokens
+        return self.budget.cost(call.model, *tokens)
 
-    def _count(self, call: Call, counted: ChatReply, outcome: str) -> None:
-        request, cost = call.request, self._cost(call, counted)
+    def _count(self, call: Call, reply: ChatReply, outcome: str) -> None:
+        """Put a call on the account; its record is still to be written."""
+        request, counted = call.request, self._counted(reply, call.request)
+        cost = self._cost(call, counted)
         record = self.budget.count(
             stage=request.stage,
             prompt=request.prompt,
-            model=self._model(call),
+            model=call.model,
             segment_id=request.segment_id,
             tokens_in=counted.tokens_in,
             tokens_out=counted.tokens_out,
@@ -207,8 +213,17 @@ class Meter:
             attempts=call.sent,
             outcome=outcome,
         )
-        call.is_booked = True
+        call.is_counted = True
         call.unwritten.append(record)
+
+
+async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
+    """Send a call to a chat model that is not one of ours."""
+    async with call.budget.spending(call.most) as spent:
+        call.sent += 1
+        reply = await chat.complete(call.request)
+        spent.amount = call.used(reply)
+        return reply
 
 
 # --- a model that gives nothing -------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 
 from qrmem.errors import ModelUnavailable
 from qrmem.llm.failures import Rejected
+from qrmem.llm.replies import is_clean
+from qrmem.types import ChatReply, ChatRequest
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
 """How a structured reply is asked for; the second one is the dialect of llama.cpp and its kin."""
@@ -69,22 +71,27 @@ class Negotiation:
             self.dialect = changed
         return changed
 
-    def accept(self, used: Dialect, *, is_structured: bool) -> Form | None:
-        """Learn from a dialect that was taken; return the stricter form that was taken so far."""
+    def learn(self, used: Dialect, request: ChatRequest, reply: ChatReply) -> Form | None:
+        """Learn from a dialect that was taken, and whether the reply kept to its form.
+
+        Returns:
+            The stricter form that was kept to so far and is refused now, if there is one.
+        """
+        is_structured = request.schema is not None
         if not is_structured:
             # A plain request says nothing about output forms.
             used = replace(used, form=self.dialect.form)
-        if FORMS.index(used.form) > FORMS.index(self.dialect.form):
+        form = used.form
+        if FORMS.index(form) > FORMS.index(self.dialect.form):
             self.dialect = used
-        lost = [form for form in FORMS[: FORMS.index(used.form)] if form in self._confirmed]
+        lost = [stricter for stricter in FORMS[: FORMS.index(form)] if stricter in self._confirmed]
         self._confirmed.difference_update(lost)
+        says_something = is_structured and reply.finish_reason == "stop" and bool(reply.text)
+        if says_something and form not in self._confirmed:
+            self._observe(form, is_kept=is_clean(reply.text))
         return lost[0] if lost else None
 
-    def needs_proof(self, form: Form) -> bool:
-        """Whether it is not known yet that the server keeps to a form."""
-        return form not in self._confirmed
-
-    def observe(self, form: Form, *, is_kept: bool) -> None:
+    def _observe(self, form: Form, *, is_kept: bool) -> None:
         """Learn from a reply whether the server keeps to the form or ignores it."""
         if is_kept:
             self._confirmed.add(form)

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from qrmem.errors import OutputFailed, UsageError
-from qrmem.llm.chat import Call, model_for, models_of, send
-from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
+from qrmem.types import ChatReply, ChatRequest, Message
 
 FORMAT = 1
 _REPLY: Mapping[str, type] = {
@@ -43,34 +42,30 @@ class Recorder:
     depend on which reply came first.
     """
 
-    def __init__(self, path: Path, chat: ChatModel) -> None:
+    def __init__(self, path: Path, name: str) -> None:
         """Open a cassette for the exchanges with a chat model.
+
+        Args:
+            name: of the model.
 
         Raises:
             UsageError: there is a file that is no cassette, or the path cannot be written.
         """
         self._path = path
-        self._name = chat.name
+        self._name = name
         self._lines: dict[str, str] = {}
         self._is_whole = True
         if path.exists() and path.stat().st_size:
             self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
         self._write()
 
-    def recording(self, chat: ChatModel) -> "RecordedChat":
-        """Return the chat model with every exchange written down."""
-        return RecordedChat(chat, self)
-
     def add(self, entry: Entry) -> None:
         """Write one exchange down; the last reply to a request counts."""
         key, line = _key(entry.request), _line(entry)
-        if self._lines.get(key) != line:
-            self._lines[key] = line
-            self._append(line)
-
-    def _append(self, line: str) -> None:
-        """Write a line at the end, unless one before could not be: `close` writes all again."""
-        if self._is_whole:
+        if self._lines.get(key) == line:
+            return
+        self._lines[key] = line
+        if self._is_whole:  # else one line before could not be written: `close` writes all again
             try:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(line)
@@ -106,39 +101,6 @@ class Recorder:
             new.unlink(missing_ok=True)
             message = f"the cassette {self._path} cannot be written: {exc.strerror}"
             raise UsageError(message) from exc
-
-
-class RecordedChat:
-    """A chat model whose exchanges are written down, replies from the cache included."""
-
-    def __init__(self, chat: ChatModel, recorder: Recorder) -> None:
-        self._chat = chat
-        self._recorder = recorder
-
-    @property
-    def name(self) -> str:
-        """Name of the model behind it."""
-        return self._chat.name
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Names of all models behind it."""
-        return models_of(self._chat)
-
-    def model_for(self, stage: str) -> str:
-        """Return the name of the model that a stage is sent to."""
-        return model_for(self._chat, stage)
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Ask and write the exchange down."""
-        return await self.send(Call(request))
-
-    async def send(self, call: Call) -> ChatReply:
-        """Send onward and write the exchange down."""
-        request = call.request
-        reply = await send(self._chat, call)
-        self._recorder.add(Entry(model_for(self._chat, request.stage), request, reply))
-        return reply
 
 
 class Replayer:
@@ -299,4 +261,4 @@ def _entry(number: int, line: str) -> Entry:
         raise ValueError(f"line {number} is no exchange: {exc}") from exc
 
 
-__all__ = ["Recorder", "Replayer"]
+__all__ = ["Entry", "Recorder", "Replayer"]

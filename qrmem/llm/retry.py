@@ -1,45 +1,43 @@
-"""What is tried again after a failure that may pass, when, and how often (by `tenacity`)."""
+"""When a request may go out, and when it is sent again.
+
+Tries are made by `tenacity`. Requests and tokens a minute, and how many are in flight, are bounded.
+"""
 
 import asyncio
 import random
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from types import TracebackType
+from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from qrmem.errors import ModelUnavailable
 from qrmem.llm.failures import Cause, Transient
-
-T = TypeVar("T")
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 16.0
 LONGEST_ASKED = 120.0
 """A server that asks for a longer wait is given up: a user should hear of it at once."""
-
-PATIENCE: Mapping[Cause, int] = {
-    "busy": 3,
-    "server": 2,
-    "body": 2,
-    "timeout": 1,
-    "connection": 1,
-}
+PATIENCE: Mapping[Cause, int] = {"busy": 3, "server": 2, "body": 2, "connection": 1}
 """How many times the retries that were set are allowed for a cause.
 
-A server in a storm refuses quickly and means it; a time-out costs the user the whole of it.
+A server in a storm refuses quickly and means it. A time-out costs the user the whole of it: it is
+tried once more, for one request may go astray.
 """
+BURST = 5.0
+"""Seconds' worth of the allowance that may be used at once."""
+_CALM = 1.0
+"""Seconds after a cut during which further refusals belong to the same overload."""
 
 
 class Retries:
     """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`).
 
-    A server that is silent costs a whole time-out with every try: it is tried once more, for one
-    request in a storm may go astray, and further only while it answers others. One that has never
-    answered a connection is not tried again.
-
     Attributes:
-        answers: how often the server has answered anyone, be it with a refusal.
+        was_answered: whether the server has ever taken a connection; one that never has is not
+            tried again.
     """
 
     def __init__(
@@ -50,106 +48,163 @@ class Retries:
         jitter: random.Random | None = None,
     ) -> None:
         """Make one for a server; `most` of 0 tries nothing again."""
-        self.most = most
-        self.answers = 0
+        self.was_answered = False
+        self._most = most
         self._sleep = sleep
         self._jitter = jitter or random.Random()
 
-    async def run(
+    def tries(
         self,
-        call: Callable[[], Awaitable[T]],
         *,
         may_retry: Callable[[], bool] = lambda: True,
         tell: Callable[[str, int, float], None] = lambda *_: None,
-    ) -> T:
-        """Call, and again after a wait while that may help.
+    ) -> AsyncRetrying:
+        """Return the tries of one call: `async for attempt in tries: with attempt: …`.
+
+        After the last try `ModelUnavailable` is raised, with the text of the last failure.
 
         Args:
             may_retry: the budget; asked before each further try.
             tell: hears reason, number of the try and wait.
-
-        Raises:
-            ModelUnavailable: it did not help; the text is that of the last failure.
         """
-        tries = _Tries(self, may_retry)
+        failures: Counter[Cause] = Counter()
+
+        def is_last(state: RetryCallState) -> bool:
+            exc = _failure(state)
+            failures[exc.cause] += 1
+            self.was_answered |= exc.cause != "connection"
+            if exc.cause == "connection" and not self.was_answered:
+                return True
+            if exc.retry_after is not None and exc.retry_after > LONGEST_ASKED:
+                return True
+            most = min(self._most, 1) if exc.cause == "timeout" else self._most
+            return failures[exc.cause] > most * PATIENCE.get(exc.cause, 1) or not may_retry()
 
         def told(state: RetryCallState) -> None:
             tell(str(_failure(state)), state.attempt_number, state.upcoming_sleep)
 
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(tries.may_help),
+        return AsyncRetrying(
+            retry=retry_if_exception_type(Transient),
+            stop=is_last,
             wait=self._wait,
             before_sleep=told,
             sleep=self._sleep,
-            reraise=True,
+            retry_error_callback=_give_up,
         )
-        try:
-            made: T = await retrying(tries.make, call)
-        except Transient as exc:
-            raise ModelUnavailable(f"{exc}{_ending(exc, tries.made)}") from exc
-        return made
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
-        asked = getattr(_failure(state), "retry_after", None)
+        asked = _failure(state).retry_after
         if asked is not None:
             return float(asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT))
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(state.attempt_number - 1, 30))
         return self._jitter.uniform(longest / 2, longest)
 
 
-class _Tries:
-    """The tries of one call: how many, how they failed, whether others were answered meanwhile."""
-
-    def __init__(self, retries: Retries, may_retry: Callable[[], bool]) -> None:
-        self._retries = retries
-        self._may_retry = may_retry
-        self._failures: Counter[Cause] = Counter()
-        self._heard = 0
-        self.made = 0
-
-    async def make(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call once more."""
-        self.made, self._heard = self.made + 1, self._retries.answers
-        is_silent = False
-        try:
-            return await call()
-        except BaseException as exc:
-            is_silent = not isinstance(exc, Exception) or (
-                isinstance(exc, Transient) and exc.cause in {"connection", "timeout"}
-            )
-            raise
-        finally:
-            self._retries.answers += not is_silent
-
-    def may_help(self, exc: BaseException) -> bool:
-        """Whether to try again after a failure."""
-        if not isinstance(exc, Transient):
-            return False
-        self._failures[exc.cause] += 1
-        if self._failures[exc.cause] > self._retries.most * PATIENCE[exc.cause]:
-            return False
-        return not self._is_vain(exc) and self._may_retry()
-
-    def _is_vain(self, exc: Transient) -> bool:
-        if exc.cause == "connection" and not self._retries.answers:
-            return True
-        if exc.cause == "timeout" and self._failures["timeout"] > 1:
-            return self._heard == self._retries.answers
-        return exc.retry_after is not None and exc.retry_after > LONGEST_ASKED
+def _failure(state: RetryCallState) -> Transient:
+    exc = state.outcome.exception() if state.outcome else None
+    assert isinstance(exc, Transient)
+    return exc
 
 
-def _failure(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _ending(exc: Transient, made: int) -> str:
-    """Return what a last failure's message ends with."""
-    wait = exc.retry_after or 0.0
-    if wait > LONGEST_ASKED:
+def _give_up(state: RetryCallState) -> Any:
+    exc, made = _failure(state), state.attempt_number
+    ending = f" (tried {made} times)" if made > 1 else ""
+    if (wait := exc.retry_after or 0.0) > LONGEST_ASKED:
         span = f"{wait / 60:.0f} minutes" if wait < 7200 else f"{wait / 3600:.0f} hours"
-        return f" (it asks to wait {span}: try again then)"
-    return f" (tried {made} times)" if made > 1 else ""
+        ending = f" (it asks to wait {span}: try again then)"
+    raise ModelUnavailable(f"{exc}{ending}") from exc
 
 
-__all__ = ["Retries"]
+class RateLimiter:
+    """Spreads requests over the minute, in order of arrival."""
+
+    def __init__(
+        self, *, requests: int, tokens: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Set the allowance for a minute; 0: what the server says in its answers, if it does."""
+        self._chosen = requests, tokens
+        self._requests = requests
+        self._tokens = tokens
+        self._clock = clock
+        self._requests_due = float("-inf")
+        self._tokens_due = float("-inf")
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Take what a server says it allows, in the headers that most services send."""
+        said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
+        requests, tokens = (int(text) if text.isdecimal() else 0 for text in said)
+        self._requests = self._chosen[0] or requests or self._requests
+        self._tokens = self._chosen[1] or tokens or self._tokens
+
+    def reserve(self, tokens: int) -> float:
+        """Take a turn for so many tokens and return the seconds until it comes."""
+        now = self._clock()
+        turn = max(now, self._requests_due - BURST, self._tokens_due - BURST)
+        if self._requests:
+            self._requests_due = max(self._requests_due, turn) + 60 / self._requests
+        if self._tokens:
+            self._tokens_due = max(self._tokens_due, turn) + 60 * tokens / self._tokens
+        return turn - now
+
+
+class AdaptiveConcurrency:
+    """Lets at most `limit` requests be in flight, in order of arrival; an async context manager.
+
+    The limit halves when the server is overloaded and creeps up again. The back-off of a failed
+    request is spent outside, so that a request that waits never holds up one that could go.
+    """
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._clock = clock
+        self._cut_at = float("-inf")
+        self._busy = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def limit(self) -> int:
+        """How many may be in flight now."""
+        return max(1, int(self._limit))
+
+    async def __aenter__(self) -> None:
+        if self._busy < self.limit and not self._waiting:
+            self._busy += 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._leave()  # the place was given just before the cancellation
+            elif place in self._waiting:
+                self._waiting.remove(place)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if exc is None:
+            self._limit = min(float(self._most), self._limit + 1.0 / self._limit)
+        elif isinstance(exc, Transient) and exc.cause in {"busy", "timeout"}:
+            self._cut()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._busy -= 1
+        while self._waiting and self._busy < self.limit:
+            place = self._waiting.popleft()
+            if not place.done():
+                self._busy += 1
+                place.set_result(None)
+
+    def _cut(self) -> None:
+        now = self._clock()
+        if now - self._cut_at >= _CALM:
+            self._cut_at = now
+            self._limit = max(1.0, self._limit / 2)
+
+
+__all__ = ["BURST", "AdaptiveConcurrency", "RateLimiter", "Retries"]

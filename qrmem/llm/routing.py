@@ -1,14 +1,15 @@
 """Model routing: the chat models that settings name, one of them for each stage."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from qrmem.config import Settings, stages
 from qrmem.errors import UsageError
-from qrmem.llm.chat import Call, Chat, send
+from qrmem.llm.budget import Budget
+from qrmem.llm.chat import Chat
 from qrmem.llm.recorder import Recorder, Replayer
-from qrmem.types import ChatModel, ChatReply, ChatRequest
+from qrmem.types import ChatModel
 
 READING = frozenset(
     {"summary", "extract", "entities", "relations", "questions", "supplement", "fold"}
@@ -17,75 +18,51 @@ READING = frozenset(
 GROUPS = ("reading", "answering")
 
 
-class RoutedChat:
-    """Several models of one server behind one name."""
+@dataclass(frozen=True, slots=True)
+class ChatModels:
+    """A chat model for each stage, and what has to be closed with them.
 
-    def __init__(self, default: ChatModel, others: Mapping[str, ChatModel]) -> None:
-        """Take a model for every stage that has none of its own.
+    Attributes:
+        default: for every stage that has none of its own.
+        others: by stage, or by one of `GROUPS`.
+        recorder: writes every exchange down, or `None`.
+        budget: of a wider run that all runs are part of, or `None`.
+        servers: to close.
+    """
 
-        Args:
-            others: by stage, or by one of `GROUPS`.
-        """
-        self._default = default
-        self._others = others
+    default: ChatModel
+    others: Mapping[str, ChatModel] = field(default_factory=dict)
+    recorder: Recorder | None = None
+    budget: Budget | None = None
+    servers: Sequence[Chat] = ()
 
     @property
-    def models(self) -> Sequence[str]:
+    def names(self) -> Sequence[str]:
         """Names of all of them, that of most stages first."""
-        return tuple(dict.fromkeys(c.name for c in (self._default, *self._others.values())))
+        if isinstance(self.default, Replayer):
+            return self.default.models
+        return tuple(dict.fromkeys(c.name for c in (self.default, *self.others.values())))
 
     @property
     def name(self) -> str:
-        """All names together, as ledgers record a reasoner."""
-        return "+".join(self.models)
+        """All names together, as ledgers record a reasoner; of a cassette the one recorded."""
+        return self.default.name if self.is_replay else "+".join(self.names)
 
-    def model_for(self, stage: str) -> str:
-        """Return the name of the model that a stage is sent to."""
-        return self._chat(stage).name
+    @property
+    def is_replay(self) -> bool:
+        """Whether no server is asked."""
+        return isinstance(self.default, Replayer)
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send a request to its stage's model."""
-        return await self.send(Call(request))
-
-    async def send(self, call: Call) -> ChatReply:
-        """Send a call to its stage's model."""
-        return await send(self._chat(call.request.stage), call)
-
-    def over(self, wrap: Callable[[ChatModel], ChatModel]) -> "RoutedChat":
-        """Return the same with each model wrapped."""
-        others = {stage: wrap(chat) for stage, chat in self._others.items()}
-        return RoutedChat(wrap(self._default), others)
-
-    def _chat(self, stage: str) -> ChatModel:
+    def of(self, stage: str) -> ChatModel:
+        """Return the chat model of a stage."""
         group = GROUPS[stage not in READING]
-        return self._others.get(stage) or self._others.get(group) or self._default
+        return self.others.get(stage) or self.others.get(group) or self.default
 
-
-@dataclass(frozen=True, slots=True)
-class OpenedChat:
-    """A chat model, and what has to be closed with it.
-
-    Attributes:
-        recorder: what is recorded to, or `None`.
-        is_replay: whether no server is asked.
-    """
-
-    chat: ChatModel
-    servers: Sequence[Chat] = ()
-    recorder: Recorder | None = None
-    is_replay: bool = False
-
-    def wrapped(self, cached: Callable[[ChatModel], ChatModel] | None) -> ChatModel:
-        """Return the chat model of one run.
-
-        Args:
-            cached: keeps the replies of a model; `None`: they are not kept.
-        """
-        chat = self.chat
-        if cached is not None and not self.is_replay:
-            chat = chat.over(cached) if isinstance(chat, RoutedChat) else cached(chat)
-        # Over the cache, so that a recording holds all that a replay will ask for.
-        return self.recorder.recording(chat) if self.recorder else chat
+    def name_of(self, stage: str) -> str:
+        """Return the name of the model that a stage is sent to."""
+        if isinstance(self.default, Replayer):
+            return self.default.model_for(stage)
+        return self.of(stage).name
 
     async def aclose(self) -> None:
         """Finish the recording and close all connections."""
@@ -95,8 +72,8 @@ class OpenedChat:
             await server.aclose()
 
 
-def open_models(settings: Settings, stage_names: Sequence[str]) -> OpenedChat | None:
-    """Return the chat model of the settings, `None` where they name none; nothing is sent yet.
+def open_models(settings: Settings, stage_names: Sequence[str]) -> ChatModels | None:
+    """Return the chat models of the settings, `None` where they name none; nothing is sent yet.
 
     Args:
         stage_names: all stages that a model may be named for.
@@ -106,7 +83,7 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> OpenedChat | 
         MissingError: the service needs a key and there is none.
     """
     if settings.replay:
-        return OpenedChat(Replayer(Path(settings.replay)), is_replay=True)
+        return ChatModels(Replayer(Path(settings.replay)))
     chosen = chosen_stages(settings, stage_names)
     if not settings.model:
         if chosen:
@@ -114,11 +91,13 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> OpenedChat | 
         return None
     names = dict.fromkeys((settings.model, *chosen.values()))
     servers = {name: Chat(settings.with_(model=name)) for name in names}
-    default = servers[settings.model]
-    others = {stage: servers[name] for stage, name in chosen.items()}
-    chat = RoutedChat(default, others) if others else default
-    recorder = Recorder(Path(settings.record), chat) if settings.record else None
-    return OpenedChat(chat, tuple(servers.values()), recorder)
+    recorder = Recorder(Path(settings.record), "+".join(names)) if settings.record else None
+    return ChatModels(
+        servers[settings.model],
+        {stage: servers[name] for stage, name in chosen.items()},
+        recorder=recorder,
+        servers=tuple(servers.values()),
+    )
 
 
 def as_recorded(settings: Settings) -> Settings:
@@ -149,4 +128,4 @@ def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
-__all__ = ["OpenedChat", "RoutedChat", "as_recorded", "chosen_stages", "open_models"]
+__all__ = ["ChatModels", "as_recorded", "chosen_stages", "open_models"]

@@ -9,8 +9,7 @@ from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
-from qrmem.llm.embedders import open_embedder
-from qrmem.llm.remote_embedder import RemoteEmbedder
+from qrmem.llm.embedders import RemoteEmbedder, open_embedder
 
 
 def embedder(server: OpenAIServer, **settings: Any) -> RemoteEmbedder:

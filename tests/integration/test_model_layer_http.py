@@ -19,11 +19,12 @@ from servers.openai_server import OpenAIServer, main, serving
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.cache import CachedChat
+from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
 from qrmem.llm.probe import probe
 from qrmem.llm.recorder import Recorder, Replayer
+from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import CallRecord, ChatModel, ChatRequest, Event, Message
@@ -50,7 +51,7 @@ def opened(server: OpenAIServer, **settings: Any) -> Chat:
     return Chat(given, sleep=sleep)
 
 
-def metered(chat: ChatModel, **changes: Any) -> Meter:
+def metered(chat: ChatModel | ChatModels, **changes: Any) -> Meter:
     given: dict[str, Any] = {"run": "r", "phase": "construction"} | changes
     return Meter(chat, tokenizer=open_tokenizer("builtin"), **given)
 
@@ -119,7 +120,7 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
     async with serving(forms=["json_object", "text"]) as server:
         for run in range(2):
             async with opened(server) as chat:
-                meter = metered(CachedChat(chat, get, put))
+                meter = metered(chat, cache=ReplyCache(get, put))
                 asks = (ask(meter, request(f"Ahab {n}"), Names) for n in range(5))
                 found = await asyncio.gather(*asks)
             assert all(one.value.entities for one in found)
@@ -129,8 +130,9 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
 
 async def test_a_recorded_session_runs_again_with_the_server_gone(tmp_path: Path) -> None:
     async with serving() as server, opened(server) as chat:
-        with Recorder(tmp_path / "tape.jsonl", chat) as tape:
-            first = await ask(tape.recording(chat), request("Ahab met Pip"), Names)
+        with Recorder(tmp_path / "tape.jsonl", chat.name) as recorder:
+            recording = metered(ChatModels(chat, recorder=recorder))
+            first = await ask(recording, request("Ahab met Pip"), Names)
         url = server.url
     again = await ask(Replayer(tmp_path / "tape.jsonl"), request("Ahab met Pip"), Names)
     assert again.value == first.value

@@ -13,10 +13,13 @@ from servers.openai_server import OpenAIServer, log_probs, serving
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
-from qrmem.llm.cache import CachedChat
+from qrmem.llm.budget import Budget
+from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Call, Chat
+from qrmem.llm.meter import Meter
 from qrmem.llm.schemas import strict_schema
 from qrmem.prompts.replies import JudgeReply
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest, Event, Message
 
 SYSTEM = 'Reply with JSON only: {"reasoning": "…", "action": -2, "answer": "…", "quotes": ["…"]}'
@@ -41,7 +44,7 @@ async def chatting(server: OpenAIServer, **settings: Any) -> AsyncIterator[Chat]
 
 async def asked(chat: Chat, **changes: Any) -> tuple[ChatReply, list[Event]]:
     events: list[Event] = []
-    reply = await chat.send(Call(request(**changes), listener=events.append))
+    reply = await chat.send(Call(request(**changes), budget=Budget(listener=events.append)))
     return reply, [event for event in events if event.kind == "words"]
 
 
@@ -166,7 +169,9 @@ async def test_log_probabilities_come_out_of_the_cache_as_they_went_in() -> None
         kept[key] = json.loads(json.dumps(value))
 
     async with serving() as server, chatting(server) as chat:
-        cached = CachedChat(chat, get, put)
+        cached = Meter(
+            chat, tokenizer=BuiltinTokenizer(), phase="online", cache=ReplyCache(get, put)
+        )
         first = await cached.complete(request(log_probs=True))
         again = await cached.complete(request(log_probs=True))
         # A reply that was kept without them is none to this request.

@@ -11,9 +11,15 @@ import pytest
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, ModelUnavailable, UsageError
-from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.embedders import (
+    LONGEST,
+    default_embedder,
+    directions,
+    open_embedder,
+    product_rows,
+    unit_rows,
+)
 from qrmem.llm.encoder import _spans
-from qrmem.llm.vectors import LONGEST, directions, product_rows, unit_rows
 
 
 def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

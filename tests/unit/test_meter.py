@@ -18,10 +18,10 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.llm.budget import Amount, Budget, Caps, Price
-from qrmem.llm.cache import CachedChat, cache_keys
+from qrmem.llm.cache import ReplyCache, cache_keys
 from qrmem.llm.failures import Transient
 from qrmem.llm.meter import PROVEN, UNKNOWN, Meter
-from qrmem.llm.pacing import AdaptiveConcurrency
+from qrmem.llm.retry import AdaptiveConcurrency
 from qrmem.llm.structured import ask
 from qrmem.llm.usage import usage
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
@@ -279,7 +279,7 @@ async def test_time_left_falls() -> None:
     assert budget.seconds_left() == 6.0
     now[0] = 11.0
     with pytest.raises(CapReached, match="10 seconds"):
-        await budget.reserve(Amount(1))
+        budget.check(Amount(1))
 
 
 # --- the cache -----------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class Kept:
 
 async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
     kept, server = Kept(), Server()
-    meter = metered(CachedChat(server, kept.get, kept.put), price=Price(1.0, 1.0))
+    meter = metered(server, cache=ReplyCache(kept.get, kept.put), price=Price(1.0, 1.0))
     first = await meter.complete(request(segment_id="s1"))
     second = await meter.complete(request(segment_id="s1"))
     assert server.calls == 1
@@ -332,8 +332,8 @@ async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
 
 async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written_twice() -> None:
     kept, sunk = Kept(), list[CallRecord]()
-    chat = CachedChat(ScriptedModel("fine", "", "good"), kept.get, kept.put)
-    meter = metered(chat, sink=sunk.append)
+    chat = ScriptedModel("fine", "", "good")
+    meter = metered(chat, cache=ReplyCache(kept.get, kept.put), sink=sunk.append)
     for text in ("one", "two"):
         await meter.complete(request(text))
     assert [record.outcome for record in kept.calls] == ["ok"]
@@ -349,7 +349,8 @@ async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_m
     # The time ends while the reply, which comes at once, is written.
     kept, sunk = Kept(seconds=0.6), list[CallRecord]()
     meter = metered(
-        CachedChat(ScriptedModel("fine"), kept.get, kept.put),
+        ScriptedModel("fine"),
+        cache=ReplyCache(kept.get, kept.put),
         sink=sunk.append,
         caps=Caps(seconds=0.3),
     )
@@ -361,7 +362,7 @@ async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_m
 
 async def test_a_reply_is_kept_however_often_its_run_is_given_up_meanwhile() -> None:
     kept = Kept(seconds=0.05)
-    meter = metered(CachedChat(ScriptedModel("fine"), kept.get, kept.put))
+    meter = metered(ScriptedModel("fine"), cache=ReplyCache(kept.get, kept.put))
     run = asyncio.create_task(meter.complete(request()))
     for _ in range(3):
         await asyncio.sleep(0.01)
@@ -387,7 +388,7 @@ async def test_a_reply_is_read_once_however_many_layers_look_at_it() -> None:
             return names
 
     kept = Kept()
-    meter = metered(CachedChat(ScriptedModel('{"names": ["Ahab"]'), kept.get, kept.put))
+    meter = metered(ScriptedModel('{"names": ["Ahab"]'), cache=ReplyCache(kept.get, kept.put))
     for _ in range(2):  # the second one out of the cache
         await ask(meter, request(), Names)
     assert read == ["Ahab"] * 2
@@ -451,7 +452,7 @@ async def test_refusals_of_a_text_and_questions_are_not_held_against_a_model() -
 
 async def test_a_reply_that_cannot_be_read_is_not_kept() -> None:
     kept = Kept()
-    chat = CachedChat(ScriptedModel("", "no", "fine"), kept.get, kept.put)
+    chat = metered(ScriptedModel("", "no", "fine"), cache=ReplyCache(kept.get, kept.put))
     await chat.complete(request())
     await chat.complete(request(schema=SCHEMA))
     assert kept.values == {}

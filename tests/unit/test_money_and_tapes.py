@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, OutputFailed, UsageError
+from qrmem.llm.budget import load_prices
 from qrmem.llm.endpoint import embedding_endpoint, endpoint
-from qrmem.llm.pacing import BURST, RateLimiter
-from qrmem.llm.prices import load_prices
+from qrmem.llm.meter import Meter
 from qrmem.llm.recorder import Recorder, Replayer
-from qrmem.llm.routing import RoutedChat
+from qrmem.llm.retry import BURST, RateLimiter
+from qrmem.llm.routing import ChatModels
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatRequest, Message
 
 # --- prices --------------------------------------------------------------------------------------
@@ -110,11 +112,17 @@ def request(text: str, **changes: Any) -> ChatRequest:
     return ChatRequest(messages=messages, **{"stage": "read"} | changes)
 
 
+def metered(chat: Any, reading: Any = None, *, recorder: Recorder) -> Meter:
+    models = ChatModels(chat, {"reading": reading} if reading else {}, recorder=recorder)
+    return Meter(models, tokenizer=BuiltinTokenizer(), phase="online")
+
+
 async def recorded(path: Path, *texts: str) -> None:
     chat = ScriptedModel(*(f"reply to {t}" for t in texts), name="m")
-    with Recorder(path, chat) as tape:
+    with Recorder(path, "m") as recorder:
         for text in texts:
-            await tape.recording(chat).complete(request(text, schema={"type": "object"}))
+            wanted = request(text, schema={"type": "object"})
+            await metered(chat, recorder=recorder).complete(wanted)
 
 
 async def test_a_recording_is_replayed_without_a_model(tmp_path: Path) -> None:
@@ -137,7 +145,8 @@ async def test_the_order_of_replies_does_not_change_a_cassette(tmp_path: Path) -
 
 async def test_an_interrupted_recording_can_be_replayed(tmp_path: Path) -> None:
     chat = ScriptedModel("a", name="m")
-    await Recorder(tmp_path / "a.jsonl", chat).recording(chat).complete(request("one"))
+    recorder = Recorder(tmp_path / "a.jsonl", "m")
+    await metered(chat, recorder=recorder).complete(request("one"))
     assert (await Replayer(tmp_path / "a.jsonl").complete(request("one"))).text == "a"
 
 
@@ -153,8 +162,8 @@ async def test_an_unknown_request_fails_and_names_the_difference(
     tmp_path: Path, changed: ChatRequest, words: str
 ) -> None:
     chat = ScriptedModel("a", name="m")
-    with Recorder(tmp_path / "a.jsonl", chat) as tape:
-        await tape.recording(chat).complete(request("one"))
+    with Recorder(tmp_path / "a.jsonl", "m") as recorder:
+        await metered(chat, recorder=recorder).complete(request("one"))
     with pytest.raises(UsageError, match=words):
         await Replayer(tmp_path / "a.jsonl").complete(changed)
 
@@ -186,10 +195,10 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
     path = tmp_path / "folder" / "a.jsonl"
     path.parent.mkdir()
     chat = ScriptedModel("paid for", name="m")
-    tape = Recorder(path, chat)
+    tape = Recorder(path, "m")
     path.unlink()
     path.mkdir()  # a place where nothing can be written, for whoever runs the tests
-    assert (await tape.recording(chat).complete(request("one"))).text == "paid for"
+    assert (await metered(chat, recorder=tape).complete(request("one"))).text == "paid for"
     with pytest.raises(OutputFailed, match=r"a\.jsonl cannot be written"):
         tape.close()
     assert list(path.parent.iterdir()) == [path]
@@ -212,9 +221,9 @@ async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no cassette"):
         Replayer(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written"):
-        Recorder(tmp_path / "no" / "folder", ScriptedModel())
+        Recorder(tmp_path / "no" / "folder", "m")
     with pytest.raises(UsageError, match="is no cassette"):
-        Recorder(tmp_path / "a.jsonl", ScriptedModel())
+        Recorder(tmp_path / "a.jsonl", "m")
     assert (tmp_path / "a.jsonl").read_text() == text, "a file of the user's is left alone"
 
 
@@ -248,9 +257,8 @@ async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
 
 async def test_a_cassette_knows_which_model_answered_which_stage(tmp_path: Path) -> None:
     cheap, dear = ScriptedModel("read", name="cheap"), ScriptedModel("judged", name="dear")
-    chat = RoutedChat(dear, {"reading": cheap})
-    with Recorder(tmp_path / "a.jsonl", chat) as tape:
-        recording = tape.recording(chat)
+    with Recorder(tmp_path / "a.jsonl", "dear+cheap") as recorder:
+        recording = metered(dear, cheap, recorder=recorder)
         await recording.complete(request("one", stage="extract"))
         await recording.complete(request("two", stage="judge"))
     player = Replayer(tmp_path / "a.jsonl")

@@ -1,7 +1,7 @@
 """When a call is sent again: a silent server costs a whole time-out with every try."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
 
 import pytest
 
@@ -12,43 +12,44 @@ from qrmem.llm.retry import Retries
 RETRIES = 4
 
 
-class Silent:
-    """A call that is never answered; meanwhile others may be."""
+async def tried(retries: Retries, cause: Cause) -> int:
+    """Return how often a call is made that always fails for a cause."""
+    made: list[Cause] = []
+    with pytest.raises(ModelUnavailable, match="no answer"):
+        await failing(retries, Transient("no answer", cause=cause), lambda: made.append(cause))
+    return len(made)
 
-    def __init__(self, retries: Retries, *, others: int = 0) -> None:
-        self.tries = 0
-        self._retries = retries
-        self._others = others
 
-    async def __call__(self) -> None:
-        self.tries += 1
-        self._retries.answers += self._others
-        raise Transient("no answer in 60 s", cause="timeout")
+async def failing(retries: Retries, exc: Exception, tell: Callable[[], None]) -> None:
+    async for attempt in retries.tries():
+        with attempt:
+            tell()
+            raise exc
 
 
 @pytest.mark.parametrize(
-    ("answers", "others", "tries"), [(0, 0, 2), (3, 0, 2), (0, 1, 1 + RETRIES), (3, 1, 1 + RETRIES)]
+    ("cause", "tries"), [("timeout", 2), ("busy", 13), ("server", 9), ("body", 9)]
 )
-async def test_a_call_without_an_answer_is_sent_again_while_others_are_answered(
-    answers: int, others: int, tries: int
-) -> None:
+async def test_how_often_a_call_is_sent_depends_on_how_it_fails(cause: Cause, tries: int) -> None:
+    assert await tried(Retries(RETRIES, sleep=lambda _: asyncio.sleep(0)), cause) == tries
+    assert await tried(Retries(0, sleep=lambda _: asyncio.sleep(0)), cause) == 1
+
+
+async def test_a_lost_connection_is_tried_again_where_the_server_has_ever_answered() -> None:
     retries = Retries(RETRIES, sleep=lambda _: asyncio.sleep(0))
-    retries.answers = answers
-    call = Silent(retries, others=others)
-    with pytest.raises(ModelUnavailable, match="no answer"):
-        await retries.run(call)
-    assert call.tries == tries
+    assert await tried(retries, "connection") == 1
+    await tried(retries, "busy")  # a refusal is an answer
+    assert await tried(retries, "connection") == 1 + RETRIES
 
 
-async def test_a_refusal_is_an_answer_and_a_lost_connection_is_none() -> None:
-    causes: list[Cause | None] = ["connection", "busy", None]
-    retries = Retries(0, sleep=lambda _: asyncio.sleep(0))
-    for cause, answers in zip(causes, (0, 1, 2), strict=True):
-
-        async def call(cause: Cause | None = cause) -> None:
-            if cause:
-                raise Transient("no", cause=cause)
-
-        with suppress(ModelUnavailable):
-            await retries.run(call)
-        assert retries.answers == answers
+async def test_the_first_answer_ends_the_tries_and_another_error_is_not_tried_again() -> None:
+    retries = Retries(RETRIES, sleep=lambda _: asyncio.sleep(0))
+    count = 0
+    async for attempt in retries.tries():
+        with attempt:
+            count += 1
+            if count < 3:
+                raise Transient("no answer", cause="server")
+    assert count == 3
+    with pytest.raises(ValueError, match="ours"):
+        await failing(retries, ValueError("ours"), lambda: None)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.llm.embedders import BY_PRODUCT
-from qrmem.llm.vectors import directions
+from qrmem.llm.embedders import BY_PRODUCT, directions
 from qrmem.retrieval.fragments import gathering, independent, scoring
 from qrmem.retrieval.fragments.code_index import CodeIndex
 from qrmem.retrieval.fragments.relating import related
