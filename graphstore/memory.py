@@ -28,9 +28,11 @@ from qrmem.graphstore.protocol import (
     EntityCount,
     Entry,
     Kept,
+    NameFilter,
     NameRow,
     NamespaceInfo,
     Titled,
+    Unmerged,
     VectorKind,
     Vectors,
     Vocabulary,
@@ -276,30 +278,28 @@ class MemoryStore:
         merged = space.rows.merged
         return {id_: merged[id_] for id_ in space.of_documents(document_ids) if id_ in merged}
 
-    async def names(self, ns: str) -> Sequence[NameRow]:
-        return self._space(ns).view().names()
+    async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
+        space = self._space(ns)
+        return Unmerged(
+            revision=space.info.revision,
+            segments=await self.segments_of(ns, *document_ids),
+            contributions=await self.contributions(ns, *document_ids),
+            merged=await self.merged_segments(ns, *document_ids),
+            stale=dict(sorted(space.stale.items())),
+            decisions=await self.decisions(ns),
+        )
 
-    async def stale_names(self, ns: str) -> Mapping[str, str]:
-        return dict(sorted(self._space(ns).stale.items()))
-
-    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
-        wanted = set(norms)
-        return self._space(ns).view().names_where(lambda key: split_key(key)[0] in wanted)
-
-    async def names_in_blocks(
-        self, ns: str, most: Mapping[int, int]
-    ) -> Mapping[int, Sequence[NameRow]]:
-        view = self._space(ns).view()
-        rows = view.names_where(lambda key: not most.keys().isdisjoint(blocks_of(key)))
-        found: dict[int, list[NameRow]] = {block: [] for block in most}
-        for row in rows:
-            for block in most.keys() & set(blocks_of(row.key)):
-                found[block].append(row)
-        return {block: found[block][:limit] for block, limit in most.items()}
-
-    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
-        space, wanted = self._space(ns), set(entities)
-        return space.view().names_where(lambda key: space.rows.names[key] in wanted)
+    async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
+        space = self._space(ns)
+        if wanted is None:
+            return space.view().names()
+        return space.view().names(
+            key
+            for key, entity in space.rows.names.items()
+            if split_key(key)[0] in wanted.norms
+            or entity in wanted.entities
+            or not wanted.blocks.keys().isdisjoint(blocks_of(key))
+        )
 
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         space = self._space(ns)

@@ -1,7 +1,7 @@
 """One namespace in memory: the facts as given, and the view worked out from the rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -269,10 +269,6 @@ class View:
             row = NameRow(key, surface, count, entity.key, forms, entity.name, entity.type)
             found.append(row)
         return found
-
-    def names_where(self, is_wanted: Callable[[str], bool]) -> list[NameRow]:
-        """Return the names whose keys are wanted."""
-        return self.names([key for key in self.rows.names if is_wanted(key)])
 
     def entity(self, key: str) -> Entity:
         """Return one entity."""

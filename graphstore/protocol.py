@@ -87,6 +87,22 @@ class NameRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Which names are wanted: those that fit any of these.
+
+    Attributes:
+        norms: normalised forms; names of any type are found.
+        entities: keys of entities whose names are wanted.
+        blocks: block (see `qrmem.text.blocks`) to how many of its names are wanted at least, if it
+            has so many; which ones these are is not defined.
+    """
+
+    norms: Collection[str] = ()
+    entities: Collection[str] = ()
+    blocks: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class MentionRow:
     """One name in one segment; takes the place of that name's row in the segment."""
 
@@ -156,6 +172,28 @@ class Change:
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
     resolved: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """What has to be known to bring the view up to date, read from one snapshot.
+
+    Attributes:
+        revision: of the namespace; 0 if there is none.
+        segments: of the documents asked for, in the order of `segments_of`.
+        contributions: theirs, extractions and supplements.
+        merged: segment id to the digest last applied with `Change.merged`.
+        stale: names to resolve again, by key, and the entity that each stood for; some of them may
+            be gone, as the last mention of a name goes with its segment.
+        decisions: the user's, sorted by names.
+    """
+
+    revision: int
+    segments: Sequence[Segment]
+    contributions: Sequence[Contribution]
+    merged: Mapping[str, str]
+    stale: Mapping[str, str]
+    decisions: Sequence[MergeDecision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,34 +482,12 @@ class GraphView(Protocol):
         """Return segment id to the digest last applied with `Change.merged`, in order."""
         ...
 
-    async def names(self, ns: str) -> Sequence[NameRow]:
-        """Return every name of the namespace, by key."""
+    async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
+        """Return what is to be merged of some documents, and what else a merge depends on."""
         ...
 
-    async def stale_names(self, ns: str) -> Mapping[str, str]:
-        """Return the names to resolve again, by key, and the entity that each stood for.
-
-        Some of them may be gone: the last mention of a name went with its segment.
-        """
-        ...
-
-    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
-        """Return the names of any type that have one of these normalised forms, by key."""
-        ...
-
-    async def names_in_blocks(
-        self, ns: str, most: Mapping[int, int]
-    ) -> Mapping[int, Sequence[NameRow]]:
-        """Return the names that stand in some blocks, by key.
-
-        Args:
-            most: block (see `qrmem.text.blocks`) to how many of its names are wanted; which ones
-                of more than that is not defined.
-        """
-        ...
-
-    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
-        """Return the names of some entities, by key."""
+    async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
+        """Return every name of the namespace, or some of them, by key."""
         ...
 
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:

@@ -120,7 +120,8 @@ class Adder:
         try:
             await self._take_all(source, glob, follow_links)
             await self._build()
-            await self._settle_names()
+            if not self._tally.read:
+                await self._settle_names()
         except CapReached as exc:
             await self._stop(str(exc))
         finally:
@@ -131,9 +132,10 @@ class Adder:
         return self._report(time.monotonic() - began)
 
     async def _settle_names(self) -> None:
-        """Resolve names that an earlier `add` merged and could not resolve, as it was killed."""
-        if not await self._store.stale_names(self._ns):
-            return
+        """Resolve names that an earlier update left unresolved, as it was killed.
+
+        A run that merges something does so by itself; this is for one that finds nothing new.
+        """
         from qrmem.agents.likeness import alike_by  # LangGraph takes a second to import
 
         similar = self._tools.settings.similar_names

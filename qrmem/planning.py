@@ -247,9 +247,9 @@ _READS = """
 around cached calls catalog contributions counts decisions document document_texts documents
 entities entities_in entries fact_counts facts index indexed is_read_only keeps_index kept
 kept_keys last_document ledger list_entities location matching mean_length merged_segments
-name_columns named_in names names_called names_in_blocks names_of namespace namespaces nearest
+name_columns named_in names namespace namespaces nearest
 numbered_vectors owners postings questions segments segments_of segments_with shared_entities
-stale_names states titled trail trails vectors vocabulary
+states titled trail trails unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""

@@ -6,9 +6,11 @@ from operator import itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
+from qrmem.graphstore.neo4j import documents, view
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
+from qrmem.graphstore.protocol import Unmerged
 from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
@@ -71,6 +73,19 @@ async def contributions(
     return [contribution for _, contribution in found]
 
 
+async def unmerged(work: Work, document_ids: Sequence[str]) -> Unmerged:
+    """Return what is to be merged of some documents, and what else a merge depends on."""
+    info = await documents.namespace(work)
+    return Unmerged(
+        revision=info.revision if info else 0,
+        segments=await documents.segments_of(work, document_ids),
+        contributions=await contributions(work, document_ids, ("extraction", "supplement")),
+        merged=await view.merged_segments(work, document_ids),
+        stale=dict(sorted(await work.rows("facts.stale_names"))),
+        decisions=await decisions(work),
+    )
+
+
 async def decide(work: Work, decision: MergeDecision) -> None:
     """Keep a user's decision on two names, which are to be resolved again."""
     await work.lock()
@@ -79,8 +94,7 @@ async def decide(work: Work, decision: MergeDecision) -> None:
         "facts.decide", key=joined(first, second), first=first, second=second, same=decision.same
     )
     meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
-    called = await work.each("view.names_called", meant)
-    await work.each("changes.mark_stale", [short(key) for key, *_ in called])
+    await work.each("facts.mark_called", meant)
     await work.run("namespaces.raise_revision")
 
 

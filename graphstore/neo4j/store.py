@@ -13,9 +13,11 @@ from qrmem.graphstore.protocol import (
     EntityCount,
     Entry,
     Kept,
+    NameFilter,
     NameRow,
     NamespaceInfo,
     Titled,
+    Unmerged,
     VectorKind,
     Vectors,
     Vocabulary,
@@ -162,22 +164,11 @@ class Neo4jStore:
     async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
         return await self._db.read(view.merged_segments, ns, document_ids)
 
-    async def names(self, ns: str) -> Sequence[NameRow]:
-        return await self._db.read(view.names, ns)
+    async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
+        return await self._db.read(facts.unmerged, ns, document_ids)
 
-    async def stale_names(self, ns: str) -> Mapping[str, str]:
-        return await self._db.read(view.stale_names, ns)
-
-    async def names_called(self, ns: str, norms: Sequence[str]) -> Sequence[NameRow]:
-        return await self._db.read(view.names_called, ns, norms)
-
-    async def names_in_blocks(
-        self, ns: str, most: Mapping[int, int]
-    ) -> Mapping[int, Sequence[NameRow]]:
-        return await self._db.read(view.names_in_blocks, ns, most)
-
-    async def names_of(self, ns: str, entities: Sequence[str]) -> Sequence[NameRow]:
-        return await self._db.read(view.names_of, ns, entities)
+    async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
+        return await self._db.read(view.names, ns, wanted)
 
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         return await self._db.read(view.entities, ns, keys)

@@ -1,19 +1,21 @@
 """Reading the view: names, entities, facts, questions; one round trip each."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from qrmem.graphstore.neo4j.changes import by_frequency
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, numbered, short
-from qrmem.graphstore.protocol import Around, EntityCount, NameRow
+from qrmem.graphstore.protocol import Around, EntityCount, NameFilter, NameRow
 from qrmem.types import Entity, Fact, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
 _ALL = 2**31
+_STEP = 64
+"""Blocks are asked for so many names, or a multiple: what is asked alike goes in one statement."""
 
 
 async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[str, str]:
@@ -22,34 +24,19 @@ async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[st
     return {id_: digest for _, _, id_, digest in sorted(rows)}
 
 
-async def names(work: Work) -> list[NameRow]:
-    """Return every name, by key."""
-    return _names(await work.rows("view.names"))
-
-
-async def stale_names(work: Work) -> Mapping[str, str]:
-    """Return the names to resolve again, and what they stood for."""
-    return dict(sorted(await work.rows("view.stale_names")))
-
-
-async def names_called(work: Work, norms: Sequence[str]) -> list[NameRow]:
-    """Return the names of any type that have one of these normalised forms, by key."""
-    return _names(await work.each("view.names_called", sorted({f"{norm}|" for norm in norms})))
-
-
-async def names_in_blocks(work: Work, most: Mapping[int, int]) -> Mapping[int, Sequence[NameRow]]:
-    """Return some of the names of some blocks, by key."""
-    found: dict[int, list[Row]] = {block: [] for block in most}
-    for limit in sorted(set(most.values())):
-        blocks = sorted(block for block, own in most.items() if own == limit)
-        for *row, block in await work.each("view.names_in_blocks", blocks, most=limit):
-            found[block].append(row)
-    return {block: _names(rows) for block, rows in found.items()}
-
-
-async def names_of(work: Work, entities: Sequence[str]) -> list[NameRow]:
-    """Return the names of some entities, by key."""
-    return _names(await work.each("view.names_of", sorted(set(map(short, entities)))))
+async def names(work: Work, wanted: NameFilter | None) -> list[NameRow]:
+    """Return every name, or some, by key."""
+    if wanted is None:
+        return _names(await work.rows("view.names"))
+    rows: dict[int, list[Row]] = defaultdict(list)
+    rows[_STEP] = [["norm", f"{norm}|"] for norm in sorted(set(wanted.norms))]
+    rows[_STEP] += [["entity", key] for key in sorted(set(map(short, wanted.entities)))]
+    for block, limit in sorted(wanted.blocks.items()):
+        rows[-(-limit // _STEP) * _STEP].append(["block", block])
+    found: dict[str, Row] = {}
+    for most, own in rows.items():
+        found.update((row[0], row) for row in await work.each("view.names_where", own, most=most))
+    return _names(found.values())
 
 
 def _names(rows: Iterable[Row]) -> list[NameRow]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.sqlite import changes, passages
+from qrmem.graphstore.protocol import Unmerged
+from qrmem.graphstore.sqlite import changes, documents, passages, view
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
@@ -91,6 +92,22 @@ def contributions(
         for _, passes in groupby(found, key=itemgetter(0))
         for made in sorted((made for _, made in passes), key=attrgetter("kind", "asked"))
     ]
+
+
+def unmerged(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> Unmerged:
+    """Return what is to be merged of some documents, and what else a merge depends on."""
+    info = documents.namespace(db, ns)
+    stale = db.execute(
+        "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
+    )
+    return Unmerged(
+        revision=info.revision if info else 0,
+        segments=documents.segments_of(db, ns, document_ids),
+        contributions=contributions(db, ns, document_ids, ("extraction", "supplement")),
+        merged=view.merged_segments(db, ns, document_ids),
+        stale=dict(stale.fetchall()),
+        decisions=decisions(db, ns),
+    )
 
 
 def decide(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from qrmem.graphstore.protocol import EntityCount, NameRow
+from qrmem.graphstore.protocol import EntityCount, NameFilter, NameRow
 from qrmem.graphstore.sqlite import passages
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -45,52 +45,28 @@ def merged_segments(
     return {id_: digest for id_, digest in rows_of_documents(db, ns, document_ids, sql)}
 
 
-def names(db: sqlite3.Connection, ns: str) -> list[NameRow]:
-    """Return every name, by key."""
-    rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (namespace_number(db, ns),))
+def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None) -> list[NameRow]:
+    """Return every name, or some, by key."""
+    number = namespace_number(db, ns)
+    if wanted is None:
+        rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (number,))
+    else:
+        pick(db, _wanted(db, number, wanted))
+        rows = db.execute(f"{_NAMES} FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}")
     return sorted(map(_name, rows), key=attrgetter("key"))
 
 
-def stale_names(db: sqlite3.Connection, ns: str) -> Mapping[str, str]:
-    """Return the names to resolve again, and what they stood for."""
-    number = namespace_number(db, ns)
-    return dict(db.execute("SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (number,)))
-
-
-def names_called(db: sqlite3.Connection, ns: str, norms: Sequence[str]) -> list[NameRow]:
-    """Return the names of any type that have one of these normalised forms, by key."""
-    number = namespace_number(db, ns)
-    sql = f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ? AND n.key >= ? AND n.key < ?"
-    found = [
-        _name(row) for norm in set(norms) for row in db.execute(sql, (number, *key_range(norm)))
-    ]
-    return sorted(found, key=attrgetter("key"))
-
-
-def names_in_blocks(
-    db: sqlite3.Connection, ns: str, most: Mapping[int, int]
-) -> Mapping[int, Sequence[NameRow]]:
-    """Return some of the names of some blocks, by key."""
-    number = namespace_number(db, ns)
+def _wanted(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
+    """Return the numbers of the names that a filter lets through."""
+    sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
+    found = {
+        num for norm in set(wanted.norms) for (num,) in db.execute(sql, (ns, *key_range(norm)))
+    }
+    entities = entity_numbers(db, ns, wanted.entities).values()
+    found.update(n for (n,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities))
     sql = "SELECT name FROM name_block WHERE ns = ? AND block = ? LIMIT ?"
-    held = {
-        block: [name for (name,) in db.execute(sql, (number, block, limit))]
-        for block, limit in most.items()
-    }
-    pick(db, {name for names in held.values() for name in names})
-    sql = f"{_NAMES}, n.num FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}"
-    rows = {num: _name(row) for *row, num in db.execute(sql)}
-    return {
-        block: sorted((rows[name] for name in names), key=attrgetter("key"))
-        for block, names in held.items()
-    }
-
-
-def names_of(db: sqlite3.Connection, ns: str, entities: Sequence[str]) -> list[NameRow]:
-    """Return the names of some entities, by key."""
-    pick(db, entity_numbers(db, namespace_number(db, ns), entities).values())
-    sql = f"{_NAMES} FROM picked CROSS JOIN name n ON n.entity = picked.num {_ENTITY}"
-    return sorted(map(_name, db.execute(sql)), key=attrgetter("key"))
+    found.update(name for pair in wanted.blocks.items() for (name,) in db.execute(sql, (ns, *pair)))
+    return found
 
 
 def _name(row: Sequence[Any]) -> NameRow:

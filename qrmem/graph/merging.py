@@ -1,21 +1,30 @@
 """Bringing a namespace's view up to date with its facts, by compare-and-set.
 
-Two steps, each one transaction: the rows of segments go in, where new names stand for themselves at
-first; then the names whose mentions changed are resolved, with the names that they could be one
-with and no others. A memory that was left between the two is whole but for that, and whoever merges
-next goes on with it.
+The rows of new segments and what their names stand for are written in one transaction. Only the
+names that a change touches are resolved, with the names that they could be one with and no others.
+Where rows are replaced, or names are compared by an embedder, the rows go in first and names are
+resolved in a second transaction; a memory that was left between the two is whole but for that, and
+whoever merges next goes on with it.
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from qrmem.errors import StoreConflict
 from qrmem.graph.resolution import MOST, Judge, NameUse, Resolution, resolution_of, resolve
-from qrmem.graph.view import Decide, Rows, change_of, decided, readings, rows_of, uses_of
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, NameRow
+from qrmem.graph.view import Decide, Rows, change_of, decided, forms_of, readings, rows_of, uses_of
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    GraphStore,
+    NameFilter,
+    NameRow,
+    Unmerged,
+)
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
 from qrmem.types import Merge, MergeDecision
@@ -56,11 +65,13 @@ async def merge_documents(
         StoreConflict: others changed the namespace again and again.
     """
     made = 0
+    is_open = similar is not None or not document_ids
     for portion in await _portions(store, ns, list(dict.fromkeys(document_ids))):
-        made += await _retried(partial(_merged, store, ns, portion, decide))
-        if similar is None:
-            await refresh_names(store, ns)
-    if similar is not None or not document_ids:
+        merge = partial(_merged, store, ns, portion, decide, resolves=similar is None)
+        count, is_resolved = await _retried(merge)
+        made += count
+        is_open = is_open or not is_resolved
+    if is_open:
         await refresh_names(store, ns, similar=similar)
     return made
 
@@ -93,11 +104,9 @@ async def current_merges(
 
 async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequence[NameRow]:
     """Return the stored names that could be one with some names, and the rest of their entities."""
-    found = await store.names_in_blocks(
-        ns, dict.fromkeys((block for key in keys for block in blocks_of(key)), MOST)
-    )
-    entities = dict.fromkeys(row.entity for rows in found.values() for row in rows)
-    return await store.names_of(ns, list(entities))
+    blocks = dict.fromkeys((block for key in keys for block in blocks_of(key)), MOST)
+    found = await store.names(ns, NameFilter(blocks=blocks))
+    return await store.names(ns, NameFilter(entities={row.entity for row in found}))
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -121,32 +130,34 @@ async def _portions(
     return [group for group in groups if group]
 
 
-async def _merged(store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide) -> int:
-    revision = await _revision(store, ns)
-    rows, clear = await _unmerged(store, ns, document_ids, decide)
+async def _merged(
+    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide, *, resolves: bool
+) -> tuple[int, bool]:
+    """Write the rows that the view lacks, and resolve their names where that needs no more reading.
+
+    Args:
+        resolves: whether names may be resolved at once.
+
+    Returns:
+        How many segments' rows were written, and whether no name is left to resolve.
+    """
+    found = await store.unmerged(ns, *document_ids)
+    rows, clear = await _unmerged(found, decide)
     if not rows.merged:
-        return 0
-    used = {row.name for row in rows.mentions}
-    known = await store.names_called(ns, sorted({split_key(key)[0] for key in used}))
-    new = used - {row.key for row in known}
-    alone = resolution_of(
-        {use.key: use for use in uses_of(rows.mentions) if use.key in new}, dict.fromkeys(new, "")
-    )
-    change = change_of(rows, clear, alone.names, list(alone.entities.values()))
-    await store.apply(ns, revision, change)
-    return len(rows.merged)
+        return 0, not found.stale
+    if clear or not resolves:
+        change = await _unresolved(store, ns, rows, clear)
+    else:
+        change = await _resolved(store, ns, rows, found)
+    await store.apply(ns, found.revision, change)
+    return len(rows.merged), bool(change.resolved)
 
 
-async def _unmerged(
-    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide
-) -> tuple[Rows, list[str]]:
+async def _unmerged(found: Unmerged, decide: Decide) -> tuple[Rows, list[str]]:
     """Return the rows that the view lacks, and the segments whose rows they replace."""
     rows, replaced = Rows(), []
-    merged = await store.merged_segments(ns, *document_ids)
-    segments = await store.segments_of(ns, *document_ids)
-    contributions = await store.contributions(ns, *document_ids)
-    for n, read in enumerate(readings(segments, contributions, decide)):
-        before = merged.get(read.segment.id)
+    for n, read in enumerate(readings(found.segments, found.contributions, decide)):
+        before = found.merged.get(read.segment.id)
         if before is None or before != read.digest:
             rows.add(rows_of(read))
             replaced += [] if before is None else [read.segment.id]
@@ -155,32 +166,65 @@ async def _unmerged(
     return rows, replaced
 
 
+async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> Change:
+    """Return the change in which each new name stands for itself."""
+    used = {row.name for row in rows.mentions}
+    known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in used}))
+    new = used - {row.key for row in known}
+    alone = resolution_of(
+        {use.key: use for use in uses_of(rows.mentions) if use.key in new}, dict.fromkeys(new, "")
+    )
+    return change_of(rows, clear, alone.names, list(alone.entities.values()))
+
+
+async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> Change:
+    """Return the change that brings rows in, with what their names stand for."""
+    near = Neighbourhood(store, ns, found.decisions, forms_of(rows.mentions))
+    resolved = await near.take(found.stale)
+    names, entities = _renamed(near.names, near.resolution(), near.new)
+    return replace(change_of(rows, (), names, entities), resolved=resolved)
+
+
 # --- names ---------------------------------------------------------------------------------------
 
 
 async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> None:
-    revision = await _revision(store, ns)
-    stale = await store.stale_names(ns)
+    now = await store.unmerged(ns)
     if similar is not None:
         names = await store.names(ns)
         before = {row.key: row for row in names}
-        pairs = await similar(names)
-        found = resolve(map(NameUse.of, names), await store.decisions(ns), pairs)
-    elif stale:
-        near = Neighbourhood(store, ns, await store.decisions(ns))
-        await near.take(stale)
+        found = resolve(map(NameUse.of, names), now.decisions, await similar(names))
+    elif now.stale:
+        near = Neighbourhood(store, ns, now.decisions)
+        await near.take(now.stale)
         before, found = near.names, near.resolution()
     else:
         return
-    moved = {key: entity for key, entity in found.names.items() if before[key].entity != entity}
+    moved, changed = _renamed(before, found)
+    if now.stale or moved or changed:
+        change = Change(names=moved, entities=changed, resolved=list(now.stale))
+        await store.apply(ns, now.revision, change)
+
+
+def _renamed(
+    before: Mapping[str, NameRow], found: Resolution, new: Collection[str] = ()
+) -> tuple[dict[str, str], list[EntityRow]]:
+    """Return the names that stand for another entity than before, and the entities that change.
+
+    Args:
+        new: names that stood for none.
+    """
+    moved = {
+        key: entity
+        for key, entity in found.names.items()
+        if key in new or before[key].entity != entity
+    }
     stored = {
         row.entity: EntityRow(row.entity, row.entity_name, row.entity_type)
-        for row in before.values()
+        for key, row in before.items()
+        if key not in new
     }
-    changed = [row for key, row in found.entities.items() if stored.get(key) != row]
-    if stale or moved or changed:
-        change = Change(names=moved, entities=changed, resolved=list(stale))
-        await store.apply(ns, revision, change)
+    return moved, [row for key, row in found.entities.items() if stored.get(key) != row]
 
 
 class Neighbourhood:
@@ -192,11 +236,25 @@ class Neighbourhood:
 
     Attributes:
         names: rows of the names that were brought along, by key; of each entity all or none.
+        new: keys of those that the store does not have yet.
     """
 
-    def __init__(self, store: GraphStore, ns: str, decisions: Sequence[MergeDecision]) -> None:
-        """Start with nothing."""
+    def __init__(
+        self,
+        store: GraphStore,
+        ns: str,
+        decisions: Sequence[MergeDecision],
+        added: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            added: forms of names, by key, that are to count as if they were written already.
+        """
         self.names: dict[str, NameRow] = {}
+        self.new: set[str] = set()
+        self._added = added or {}
+        self._grown: dict[str, NameRow] = {}
         self._store = store
         self._ns = ns
         self._decisions = decisions
@@ -209,67 +267,73 @@ class Neighbourhood:
         self._asked: set[str] = set()
         self._parents: dict[str, str] = {}
 
-    async def take(self, stale: Mapping[str, str]) -> None:
+    async def take(self, stale: Mapping[str, str]) -> Sequence[str]:
         """Find all names whose entity may be another now.
 
         Args:
             stale: key of each changed name, to the entity that it stood for.
+
+        Returns:
+            Keys of the changed names, those that were added included.
         """
+        changed = {**dict.fromkeys(self._added, ""), **stale}
         standing: dict[int, int] = defaultdict(int)
-        for key in stale:
+        for key in changed:
             for block in blocks_of(key):
                 standing[block] += 1
-        touched = await self._look_into(standing)
-        equal = await self._call(split_key(key)[0] for key in stale)
-        pending = {row.entity for row in (*touched, *equal)} | set(stale.values())
+        touched = await self._ask({split_key(key)[0] for key in changed}, standing)
+        pending = {row.entity for row in touched} | set(stale.values())
         done: set[str] = set()
         while pending:
-            rows = await self._store.names_of(self._ns, sorted(pending))
+            rows = await self._read(NameFilter(entities=pending))
             done |= pending
             self._know(rows)
             self.names |= {row.key: row for row in rows}
             pending = await self._joined(rows) - done
+        return list(changed)
 
     def resolution(self) -> Resolution:
         """Return what the names stand for now."""
         uses = {key: self._uses[key] for key in self.names}
         return resolution_of(uses, self._parents, self._decisions)
 
-    async def _look_into(self, standing: Mapping[int, int]) -> list[NameRow]:
-        """Read blocks; return the names that are to be decided again because of them.
+    async def _ask(self, norms: Collection[str], standing: Mapping[int, int]) -> list[NameRow]:
+        """Read the names of some normalised forms, and blocks.
 
         Args:
             standing: block to how many of the changed names stand, or stood, in it.
-        """
-        most = {block: MOST + 1 + count for block, count in standing.items()}
-        found = await self._store.names_in_blocks(self._ns, most) if most else {}
-        touched = []
-        for block, rows in found.items():
-            is_crowded = len(rows) > MOST
-            self._blocks[block] = None if is_crowded else [row.key for row in rows]
-            self._know(rows)
-            if len(rows) < most[block]:  # else it was crowded before and decides nothing still
-                touched += [row for row in rows if own_block(row.key) == block]
-        return touched
 
-    async def _call(self, norms: Iterable[str]) -> Sequence[NameRow]:
-        """Read the names of some normalised forms, of any type."""
-        wanted = sorted(set(norms) - self._asked)
-        rows = await self._store.names_called(self._ns, wanted) if wanted else ()
-        self._asked.update(wanted)
+        Returns:
+            The names that are to be decided again because of them.
+        """
+        wanted = set(norms) - self._asked
+        most = {block: MOST + 1 + count for block, count in standing.items()}
+        if not wanted and not most:
+            return []
+        rows = await self._read(NameFilter(norms=wanted, blocks=most))
+        self._asked |= wanted
         self._know(rows)
+        touched, found = [], defaultdict[int, list[NameRow]](list)
         for row in rows:
-            self._equal[split_key(row.key)[0]].append(row.key)
-        return rows
+            if (norm := split_key(row.key)[0]) in wanted:
+                self._equal[norm].append(row.key)
+                touched.append(row)
+            for block in most.keys() & blocks_of(row.key):
+                found[block].append(row)
+        for block, limit in most.items():
+            own = found[block]
+            self._blocks[block] = None if len(own) > MOST else [row.key for row in own]
+            if len(own) < limit:  # else it was crowded before and decides nothing still
+                touched += [row for row in own if own_block(row.key) == block]
+        return touched
 
     async def _joined(self, rows: Sequence[NameRow]) -> set[str]:
         """Decide on names; return the entities of those that they join, by rule or decision."""
         lacking = {own_block(row.key) for row in rows} - self._blocks.keys()
-        await self._look_into(dict.fromkeys(lacking, 0))
         norms = {split_key(row.key)[0] for row in rows}
-        await self._call(norms)
-        partners = await self._call({other for norm in norms for other in self._partners[norm]})
-        entities = {row.entity for row in partners}
+        partners = {other for norm in norms for other in self._partners.get(norm, ())}
+        await self._ask(norms | partners, dict.fromkeys(lacking, 0))
+        entities = {self._rows[key].entity for norm in partners for key in self._equal[norm]}
         for row in rows:
             block, equal = self._blocks[own_block(row.key)], self._equal[split_key(row.key)[0]]
             parent = self._judge.parent(row.key, block, equal)
@@ -278,11 +342,34 @@ class Neighbourhood:
                 entities.add(self._rows[parent].entity)
         return entities
 
+    async def _read(self, wanted: NameFilter) -> list[NameRow]:
+        """Return names by key as they are once the added ones are written."""
+        rows = {row.key: row for row in await self._store.names(self._ns, wanted)}
+        if self._added and not self._grown:  # the first read asks for all of them
+            for key, forms in self._added.items():
+                self._grown[key] = _grown(key, rows.get(key), forms)
+            self.new = self._added.keys() - rows.keys()
+        rows |= {key: self._grown[key] for key in rows.keys() & self._grown.keys()}
+        for key in self.new:
+            is_called = split_key(key)[0] in wanted.norms or key in wanted.entities
+            if is_called or not wanted.blocks.keys().isdisjoint(blocks_of(key)):
+                rows[key] = self._grown[key]
+        return [rows[key] for key in sorted(rows)]
+
     def _know(self, rows: Iterable[NameRow]) -> None:
         for row in rows:
             if row.key not in self._uses:
                 self._uses[row.key] = NameUse.of(row)
                 self._rows[row.key] = row
+
+
+def _grown(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
+    """Return a name with more occurrences; a new one stands for itself until it is resolved."""
+    forms = Counter(dict(row.forms) if row else {})
+    forms.update(added)
+    ranked = sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
+    row = row or NameRow(key, "", 0, key)
+    return replace(row, surface=ranked[0][0], count=forms.total(), forms=tuple(ranked))
 
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
@@ -302,8 +389,3 @@ async def _retried(work: Callable[[], Awaitable[T]]) -> T:
         except StoreConflict:
             await asyncio.sleep(min(_LONGEST_PAUSE, 0.01 * 2**attempt))
     raise StoreConflict("the namespace is changed by others all the time; try again later")
-
-
-async def _revision(store: GraphStore, ns: str) -> int:
-    info = await store.namespace(ns)
-    return info.revision if info else 0

@@ -246,14 +246,20 @@ def _is_decided_elsewhere(form: str, name: str) -> bool:
     return normalise_name(form) != normalise_name(name) and is_alias(form, name)
 
 
-def uses_of(mentions: Iterable[MentionRow]) -> list[NameUse]:
-    """Return the names of some mentions, as often as these say."""
+def forms_of(mentions: Iterable[MentionRow]) -> dict[str, dict[str, int]]:
+    """Return the names of some mentions: by key, the surface forms and how often each occurs."""
     forms: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in mentions:
         for form, count in row.forms:
             forms[row.name][form] += count
+    return forms
+
+
+def uses_of(mentions: Iterable[MentionRow]) -> list[NameUse]:
+    """Return the names of some mentions, as often as these say."""
     return [
-        NameUse(key, best_form(key, own.items()), sum(own.values())) for key, own in forms.items()
+        NameUse(key, best_form(key, own.items()), sum(own.values()))
+        for key, own in forms_of(mentions).items()
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import Change, NameFilter
 from qrmem.graphstore.sqlite import changes, documents, facts, runs, vectors, view, words
 from qrmem.graphstore.sqlite.connection import Opening, connect
 from qrmem.graphstore.testing.samples import INFO, change, text
@@ -65,7 +65,9 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     facts.ledger(db, "n", ["d"])
     facts.contributions(db, "n", ["d"], ("extraction",))
     facts.record(db, "n", [(LedgerRow(ids[0], "ok"), None)])
-    view.names(db, "n")
+    view.names(db, "n", None)
+    view.names(db, "n", NameFilter(norms=["ann"], entities=["Ann1"], blocks={1: 5}))
+    facts.unmerged(db, "n", ["d"])
     view.entities(db, "n", ["Ann1", "Bob1"])
     view.entities_in(db, "n", few)
     view.segments_with(db, "n", ["Ann1"])

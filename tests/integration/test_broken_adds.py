@@ -48,27 +48,54 @@ async def test_a_document_that_is_deleted_while_others_are_added_is_added_anew(
         assert report.states == {"ok": 5}
 
 
-async def test_names_that_a_broken_add_left_unresolved_are_resolved_by_the_next() -> None:
+async def test_names_that_a_broken_delete_left_unresolved_are_resolved_by_the_next_add() -> None:
     class Cut(MemoryStore):
-        """Breaks off after rows are written and before names are."""
+        """Breaks off before names are resolved."""
 
-        is_cut = True
+        is_cut = False
 
         async def apply(self, ns: str, revision: int, change: Change) -> int:
             if change.resolved and self.is_cut:
                 raise StoreUnavailable("cut off")
             return await super().apply(ns, revision, change)
 
-    note = Document("Captain Silas Moody met Moody of Skarrow.", id="note")
+    note = Document("Moody spoke to Ellen Ward of Skarrow.", id="note")
     settings = qrmem.Settings(embedder="none")
     store = Cut()
     memory = qrmem.Memory(store, settings)
+    await memory.add([note, Document("Captain Silas Moody met Moody.", id="other")])
+    store.is_cut = True
     with pytest.raises(StoreUnavailable):
-        await memory.add(note)
-    assert await store.stale_names("default")
+        await memory.delete("other")
+    assert (await store.unmerged("default")).stale
     store.is_cut = False
     assert (await memory.add(note)).unchanged == ("note",)
     calm = qrmem.Memory(MemoryStore(), settings)
     await calm.add(note)
-    assert not await store.stale_names("default")
+    assert not (await store.unmerged("default")).stale
     assert await memory.entities() == await calm.entities()
+
+
+async def test_an_add_that_breaks_off_while_merging_leaves_nothing_half_done() -> None:
+    class Cut(MemoryStore):
+        is_cut = True
+
+        async def apply(self, ns: str, revision: int, change: Change) -> int:
+            if self.is_cut:
+                raise StoreUnavailable("cut off")
+            return await super().apply(ns, revision, change)
+
+    store = Cut()
+    memory = qrmem.Memory(store, qrmem.Settings(embedder="none"))
+    with pytest.raises(StoreUnavailable):
+        await memory.add(letter(1))
+    left = await store.unmerged("default", "letter1")
+    assert left.contributions
+    assert not left.merged
+    assert not left.stale
+    store.is_cut = False
+    assert (await memory.add(letter(1))).resumed == ("letter1",)
+    merged = await store.unmerged("default", "letter1")
+    assert merged.merged
+    assert not merged.stale
+    assert merged.revision == 1

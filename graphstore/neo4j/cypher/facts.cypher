@@ -41,3 +41,15 @@ SET d.first = $first, d.second = $second, d.same = $same
 MATCH (d:Decision)
 WHERE d.ns = $ns AND d.key IS NOT NULL
 RETURN d.first, d.second, d.same
+
+// :: stale_names
+MATCH (s:Stale)
+WHERE s.ns = $ns AND s.key IS NOT NULL
+RETURN coalesce(s.full, s.key), s.entity
+
+// :: mark_called
+UNWIND $rows AS prefix
+MATCH (n:Name)-[:NAMES]->(e:Entity)
+WHERE n.ns = $ns AND n.key STARTS WITH prefix
+MERGE (s:Stale {ns: $ns, key: n.key})
+ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key)

@@ -10,33 +10,29 @@ WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
   coalesce(e.full_name, e.name), e.type
 
-// :: stale_names
-MATCH (s:Stale)
-WHERE s.ns = $ns AND s.key IS NOT NULL
-RETURN coalesce(s.full, s.key), s.entity
-
-// :: names_called
-UNWIND $rows AS prefix
-MATCH (n:Name)-[:NAMES]->(e:Entity)
-WHERE n.ns = $ns AND n.key STARTS WITH prefix
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name), e.type
-
-// :: names_in_blocks
-UNWIND $rows AS block
-MATCH (b:Block {ns: $ns, key: block})
-CALL (b) {
-  MATCH (b)<-[:IN]-(n:Name)
+// :: names_where
+UNWIND $rows AS row
+CALL (row) {
+  WITH * WHERE row[0] = 'norm'
+  MATCH (n:Name)
+  WHERE n.ns = $ns AND n.key STARTS WITH row[1]
   RETURN n
-  LIMIT $most
+  UNION
+  WITH * WHERE row[0] = 'entity'
+  MATCH (:Entity {ns: $ns, key: row[1]})<-[:NAMES]-(n:Name)
+  RETURN n
+  UNION
+  WITH * WHERE row[0] = 'block'
+  MATCH (b:Block {ns: $ns, key: row[1]})
+  CALL (b) {
+    MATCH (b)<-[:IN]-(n:Name)
+    RETURN n
+    LIMIT $most
+  }
+  RETURN n
 }
+WITH DISTINCT n
 MATCH (n)-[:NAMES]->(e:Entity)
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name), e.type, block
-
-// :: names_of
-UNWIND $rows AS key
-MATCH (e:Entity {ns: $ns, key: key})<-[:NAMES]-(n:Name)
 RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
   coalesce(e.full_name, e.name), e.type
 
