@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
 from qrmem.graph.resolution import MOST, Judge, NameUse
-from qrmem.graphstore.protocol import GraphStore, NameRow
+from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
 from qrmem.llm.usage import By, usage, usage_by
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
@@ -184,7 +184,9 @@ def _incomplete(problems: int) -> tuple[str, ...]:
 
 async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
-    key = await _meant(store, ns, name) or _find(name, await store.names(ns))
+    key = await _called(store, ns, name) or await _meant(store, ns, name)
+    if not key:
+        raise _unknown(name, await store.names(ns))
     (entity,) = await store.entities(ns, [key])
     relations = sorted(fold(await store.facts(ns, [key])), key=lambda r: (-len(r.facts), r.key))
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
@@ -199,32 +201,37 @@ async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
     )
 
 
+async def _called(store: GraphStore, ns: str, name: str) -> str:
+    """Return the entity with that key or name, of several the most frequent one; else ""."""
+    norm = normalise_name(name)
+    rows = await store.names(ns, NameFilter(norms=[norm], entities=[name]))
+    ranked = sorted(rows, key=lambda row: (row.entity != name, -row.count, row.key))
+    return ranked[0].entity if ranked else ""
+
+
 async def _meant(store: GraphStore, ns: str, name: str) -> str:
     """Return the key of the entity that a name which no text uses would stand for, or ""."""
     norm = normalise_name(name)
-    if not norm or "|" in name or await store.names_called(ns, [norm]):
+    if not norm or "|" in name:
         return ""
     key = name_key(norm, "PERSON")
-    block = (await store.names_in_blocks(ns, {own_block(key): MOST}))[own_block(key)]
+    block = await store.names(ns, NameFilter(blocks={own_block(key): MOST + 1}))
     uses = {row.key: NameUse.of(row) for row in block} | {key: NameUse(key, name, 1)}
-    parent = Judge(uses).parent(key, [row.key for row in block], ())
+    is_crowded = len(block) > MOST
+    parent = Judge(uses).parent(key, None if is_crowded else [row.key for row in block], ())
     return next((row.entity for row in block if row.key == parent), "")
 
 
-def _find(name: str, names: Sequence[NameRow]) -> str:
-    """Return the key of the entity called so: by normalised name, most frequent first."""
+def _unknown(name: str, names: Sequence[NameRow]) -> NotFound:
+    """Return the error for a name that no entity has, with those that look like it."""
     wanted = normalise_name(name)
     by_norm: dict[str, NameRow] = {}
     for row in sorted(names, key=lambda row: (-row.count, row.key)):
         by_norm.setdefault(split_key(row.key)[0], row)
-        if row.entity == name:
-            return row.entity
-    if wanted in by_norm:
-        return by_norm[wanted].entity
     near = get_close_matches(wanted, by_norm, n=5, cutoff=0.6)
     near += [norm for norm in by_norm if wanted and wanted in norm and norm not in near][:5]
     hint = ", ".join(by_norm[norm].surface for norm in near[:5])
-    raise NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
+    return NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
 
 
 def _concerns(question: str, entity: Entity, relations: Sequence[Relation]) -> bool:
