@@ -180,6 +180,7 @@ class Settings(_Marked):
         similar_names: cosine from which two names of a type count as one; 0, the default, turns
             it off: an encoder finds two brothers alike.
         neo4j_patience: seconds that a transaction is tried again while the server is away.
+        token: what clients of `qrmem serve` and `qrmem mcp --http` have to know; empty: nothing.
     """
 
     memory: str = "qrmem.db"
@@ -224,6 +225,7 @@ class Settings(_Marked):
     neo4j_password: Secret = _NONE
     neo4j_database: str = ""
     neo4j_patience: float = 30.0
+    token: Secret = _NONE
 
     def __post_init__(self) -> None:
         if not self.window:

@@ -103,6 +103,17 @@ class Memory:
     turns = _blocking(facade.Memory.turns)
     usage = _blocking(facade.Memory.usage)
 
+    def call(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
+        """Run a function of the memory that is awaited, and wait until it is done."""
+        return self._run(function(self._memory))
+
+    async def acall(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
+        """Like `call`, from an event loop: it goes on with other work meanwhile."""
+        if self._loop.is_closed():
+            raise UsageError(CLOSED)
+        work = asyncio.run_coroutine_threadsafe(function(self._memory), self._loop)
+        return await asyncio.wrap_future(work)
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; Ctrl-C cancels it and waits until it has let go.
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from qrmem.cli import costing, lines, output
+from qrmem.cli import costing, lines, output, serving
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.evaluating import evaluate
@@ -279,6 +279,8 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "import": import_,
     "doctor": doctor,
     "chat": chat,
+    "mcp": serving.mcp,
+    "serve": serving.serve,
     "eval": evaluate,
     "plan": costing.plan,
     "usage": costing.usage,

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.evaluating import add_eval
+from qrmem.cli.serving import add_serving
 from qrmem.errors import UsageError
 
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
@@ -30,7 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"qrmem {version('qrmem')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common(argparse.SUPPRESS)
-    for add in (_add, _ask, _search, _looks, _changes, add_chat, add_eval):
+    for add in (_add, _ask, _search, _looks, _changes, add_chat, add_serving, add_eval):
         add(commands, common)
     add_cost_commands(commands, common, {"add": _add_options, "ask": _ask_options})
     return parser

@@ -1,56 +1,119 @@
-"""A memory as LangChain tools, for LangGraph agents and anything else that takes `BaseTool`."""
+"""A memory in LangChain: tools for agents, and a retriever for chains."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import ConfigDict, Field
 
-    from qrmem.memory import Memory
+from qrmem import sync
+from qrmem.errors import UsageError
+from qrmem.integrations.toolset import Toolset, as_text
+from qrmem.memory import Memory
+from qrmem.types import Hit
 
-EXCERPT = 1200
+TOOLS = ("search_memory", "ask_memory", "look_up_entity")
+"""Tools that are offered unless others are named."""
+_AWAITED = "this memory is awaited: use ainvoke, or open it with qrmem.sync.open"
 
 
-def tools(memory: "Memory") -> "list[BaseTool]":
-    """Return `search_memory`, `ask_memory` and `look_up_entity`, bound to one memory.
+def tools(memory: Memory | sync.Memory, names: Sequence[str] = TOOLS) -> list[BaseTool]:
+    """Return tools bound to one memory: `search_memory`, `ask_memory` and `look_up_entity`.
 
-    Each returns text: what a model reads next. What a document says stands between marks, as data.
+    Each returns text: what a model reads next. A wrong argument comes back as text, too. Tools of a
+    memory that `qrmem.open` gave are awaited; those of `qrmem.sync.open` can be called either way.
+
+    Args:
+        names: which, of the methods of `qrmem.integrations.toolset.Toolset`.
+
+    Raises:
+        UsageError: there is no function of a name.
     """
-    from langchain_core.tools import StructuredTool
+    known = Toolset.functions(write=True)
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"no tool is called {unknown[0]!r}; there are {', '.join(known)}")
+    return [_tool(memory, name) for name in names]
 
-    async def search_memory(query: str, k: int = 5) -> str:
-        """Find passages of the documents that fit a query; returns them with their ids."""
-        hits = await memory.search(query, k=k)
-        shown = [
-            f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n"
-            f"<<<\n{hit.text[:EXCERPT]}\n>>>"
-            for hit in hits
-        ]
-        return "\n\n".join(shown) or "Nothing in the memory fits."
 
-    async def ask_memory(question: str) -> str:
-        """Answer a question from the documents, with quoted sources; says so if they do not."""
-        answer = await memory.ask(question)
-        if answer.status == "unanswerable":
-            return f"The documents do not answer this. {answer.reason}".strip()
-        quotes = [
-            f'- "{c.quote[:EXCERPT]}" ({c.title or c.document_id}, characters {c.start}-{c.end})'
-            for c in answer.citations
-        ]
-        return "\n".join([answer.text, *quotes])
+def _tool(memory: Memory | sync.Memory, name: str) -> StructuredTool:
+    async def coroutine(*args: Any, **options: Any) -> str:
+        text: str = await _acall(memory, lambda m: as_text(Toolset(m), name, *args, **options))
+        return text
 
-    async def look_up_entity(name: str) -> str:
-        """Show what the memory knows of a person, place or thing: relations and where it occurs."""
-        from qrmem.errors import NotFound
+    def function(*args: Any, **options: Any) -> str:
+        if isinstance(memory, Memory):
+            return f"error: {_AWAITED}"
+        return memory.call(lambda m: as_text(Toolset(m), name, *args, **options))
 
-        try:
-            view = await memory.entity(name)
-        except NotFound as exc:
-            return str(exc)
-        lines = [f"{view.entity.name} ({view.entity.type or 'type unknown'})"]
-        lines += [f"- {relation.description[:EXCERPT]}" for relation in view.relations[:10]]
-        return "\n".join(lines)
+    made = StructuredTool.from_function(
+        func=function,
+        coroutine=coroutine,
+        name=name,
+        description=Toolset.described(name),
+        args_schema=Toolset.arguments(name),
+    )
+    made.handle_validation_error = _invalid
+    return made
 
+
+def _invalid(error: Any) -> str:
+    """Say which argument is wrong, as a model can mend it."""
+    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+    return f"error: {'; '.join(wrong)}"
+
+
+class MemoryRetriever(BaseRetriever):
+    """Ranked segments of a memory as LangChain documents; no chat model is called.
+
+    Attributes:
+        memory: of `qrmem.open` (then it is awaited) or of `qrmem.sync.open` (either way).
+        k: how many segments.
+        where: only documents with this metadata.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    memory: Memory | sync.Memory
+    k: int = Field(default=5, ge=1)
+    where: dict[str, str | int | float | bool] | None = None
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        if isinstance(self.memory, Memory):
+            raise UsageError(_AWAITED)
+        return _documents(self.memory.search(query, k=k or self.k, where=self.where))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        wanted = k or self.k
+        hits = await _acall(self.memory, lambda m: m.search(query, k=wanted, where=self.where))
+        return _documents(hits)
+
+
+async def _acall(memory: Memory | sync.Memory, function: Any) -> Any:
+    return await (function(memory) if isinstance(memory, Memory) else memory.acall(function))
+
+
+def _documents(hits: Sequence[Hit]) -> list[Document]:
     return [
-        StructuredTool.from_function(coroutine=function, name=function.__name__)
-        for function in (search_memory, ask_memory, look_up_entity)
+        Document(
+            id=hit.segment_id,
+            page_content=hit.text,
+            metadata={
+                "document_id": hit.document_id,
+                "title": hit.title,
+                "part": hit.part,
+                "score": hit.score,
+                "via": hit.via,
+            },
+        )
+        for hit in hits
     ]

@@ -1,0 +1,256 @@
+"""LangGraph's long-term store over a memory: what an agent puts there is a document of the memory.
+
+So `store.search` ranks by words, vectors and the graph, and the same memory can be asked, inspected
+and exported. Items of the store are found by `Memory.search` and `Memory.ask`, too.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+    validate_op_namespace,
+)
+
+from qrmem import sync
+from qrmem.errors import NotFound, UsageError
+from qrmem.memory import Memory
+from qrmem.types import Document, DocumentInfo, Scalar
+
+_ID = "langgraph/"
+_KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
+_LEVEL = "store_{}"
+"""Metadata by which items below a namespace are found: its first labels, joined by dots."""
+_MORE = 4
+"""Segments asked for in the place of one item: an item may have several."""
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": lambda value, other: value == other,
+    "$ne": lambda value, other: value != other,
+    "$gt": lambda value, other: float(value) > float(other),
+    "$gte": lambda value, other: float(value) >= float(other),
+    "$lt": lambda value, other: float(value) < float(other),
+    "$lte": lambda value, other: float(value) <= float(other),
+}
+
+
+class MemoryStore(BaseStore):
+    """A LangGraph store in a memory.
+
+    It behaves like LangGraph's `InMemoryStore`, except that a query always ranks, that an update
+    keeps `created_at`, and that a namespace without items is not listed. Items do not expire.
+
+    Args:
+        memory: of `qrmem.open` (then the store is awaited) or of `qrmem.sync.open` (either way).
+        fields: paths of the texts in a value that are indexed, such as `text` or
+            `facts[*].text`; default: all texts in it. `put(index=…)` overrides it for an item.
+    """
+
+    def __init__(
+        self, memory: Memory | sync.Memory, *, fields: Sequence[str] | None = None
+    ) -> None:
+        self._memory = memory
+        self._fields = fields
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations; reads see what was there before the batch."""
+        if isinstance(self._memory, Memory):
+            raise UsageError("this memory is awaited: use abatch, or open it with qrmem.sync.open")
+        listed = list(ops)
+        return self._memory.call(lambda memory: self._carry_out(memory, listed))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations; reads see what was there before the batch."""
+        listed = list(ops)
+        if isinstance(self._memory, Memory):
+            return await self._carry_out(self._memory, listed)
+        return await self._memory.acall(lambda memory: self._carry_out(memory, listed))
+
+    async def _carry_out(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
+        results: list[Result] = []
+        puts: dict[str, PutOp] = {}
+        for op in ops:
+            validate_op_namespace(op)
+            if isinstance(op, GetOp):
+                results.append(await _get(memory, _id(op.namespace, op.key)))
+            elif isinstance(op, SearchOp):
+                results.append(await _search(memory, op))
+            elif isinstance(op, ListNamespacesOp):
+                results.append(await _namespaces(memory, op))
+            elif isinstance(op, PutOp):
+                puts[_id(op.namespace, op.key)] = op
+                results.append(None)
+            else:
+                raise ValueError(f"unknown operation: {type(op).__name__}")
+        await self._put(memory, puts)
+        return results
+
+    async def _put(self, memory: Memory, puts: Mapping[str, PutOp]) -> None:
+        before = {id: await _get(memory, id) for id in puts}
+        gone = [id for id, op in puts.items() if op.value is None and before[id]]
+        if gone:
+            await memory.delete(*gone)
+        documents = [
+            self._document(id, op, op.value, before[id])
+            for id, op in puts.items()
+            if op.value is not None
+        ]
+        if documents:
+            await memory.add(documents, update=True)
+
+    def _document(
+        self, id: str, op: PutOp, value: Mapping[str, Any], before: Item | None
+    ) -> Document:
+        now = datetime.now(UTC).isoformat()
+        created = before.created_at.isoformat() if before else now
+        paths = self._fields if op.index is None else op.index
+        texts = list(_texts(value) if paths is None else _at(value, paths or ()))
+        levels = {
+            _LEVEL.format(n): ".".join(op.namespace[:n]) or "."
+            for n in range(len(op.namespace) + 1)
+        }
+        metadata: dict[str, Scalar] = {
+            **levels,
+            _KEY: op.key,
+            _VALUE: json.dumps(dict(value), ensure_ascii=False),
+            _AT: f"{created} {now}",
+            _INDEXED: op.index is not False and bool(texts),
+        }
+        # A document is never empty; what is not indexed is ranked by nothing that `search` shows.
+        text = "\n".join(texts) if metadata[_INDEXED] else op.key
+        return Document(text, id=id, metadata=metadata)
+
+
+def _id(namespace: Sequence[str], key: str) -> str:
+    return _ID + json.dumps([*namespace, key], ensure_ascii=False)
+
+
+def _path(id: str) -> tuple[str, ...]:
+    return tuple(json.loads(id.removeprefix(_ID)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield from [value] if value.strip() else []
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _at(value: Mapping[str, Any], paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        found = get_text_at_path(value, tokenize_path(path))
+        yield from (text for text in found if text.strip())
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+async def _get(memory: Memory, id: str) -> Item | None:
+    try:
+        found = await memory.document(id)
+    except NotFound:
+        return None
+    return _item(id, found.metadata)
+
+
+def _item(id: str, metadata: Mapping[str, Scalar]) -> Item:
+    *namespace, key = _path(id)
+    created, _, updated = str(metadata[_AT]).partition(" ")
+    return Item(
+        value=json.loads(str(metadata[_VALUE])),
+        key=key,
+        namespace=tuple(namespace),
+        created_at=datetime.fromisoformat(created),
+        updated_at=datetime.fromisoformat(updated),
+    )
+
+
+async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
+    """Return items: those that a query ranks, best first, then the others by time."""
+    infos = {info.id: info for info in await _below(memory, op.namespace_prefix)}
+    items = {id: _item(id, info.metadata) for id, info in infos.items()}
+    fitting = {
+        id: item
+        for id, item in sorted(items.items(), key=lambda pair: pair[1].created_at)
+        if all(_fits(item.value.get(name), wanted) for name, wanted in (op.filter or {}).items())
+    }
+    scores: dict[str, float] = {}
+    ranked = [id for id in fitting if infos[id].metadata[_INDEXED]]
+    if op.query and ranked:
+        wanted = (op.offset + op.limit) * _MORE
+        for hit in await memory.search(op.query, k=wanted, documents=ranked):
+            scores.setdefault(hit.document_id, hit.score)
+    order = [*scores, *(id for id in fitting if id not in scores)]
+    found = [(fitting[id], scores.get(id)) for id in order[op.offset : op.offset + op.limit]]
+    return [
+        SearchItem(i.namespace, i.key, i.value, i.created_at, i.updated_at, score)
+        for i, score in found
+    ]
+
+
+async def _below(memory: Memory, prefix: Sequence[str]) -> list[DocumentInfo]:
+    """Return the documents of all items whose namespace begins so."""
+    where = {_LEVEL.format(len(prefix)): ".".join(prefix) or "."}
+    found = await memory.documents(where=where)
+    return [info for info in found if info.id.startswith(_ID) and _VALUE in info.metadata]
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Say whether a value is what a filter wants: equal, part by part, or by `$gt` and the like."""
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compared(value, name, other) for name, other in wanted.items())
+        return isinstance(value, Mapping) and all(
+            _fits(value.get(name), other) for name, other in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(map(_fits, value, wanted))
+        )
+    return bool(value == wanted)
+
+
+def _compared(value: Any, operator: str, other: Any) -> bool:
+    if operator not in _COMPARE:
+        raise ValueError(f"unsupported operator: {operator}; there are {', '.join(_COMPARE)}")
+    if value is None and operator not in ("$eq", "$ne"):
+        return False
+    return bool(_COMPARE[operator](value, other))
+
+
+async def _namespaces(memory: Memory, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+    found = {_path(info.id)[:-1] for info in await _below(memory, ())}
+    for condition in op.match_conditions or ():
+        found = {namespace for namespace in found if _matches(namespace, condition)}
+    if op.max_depth is not None:
+        found = {namespace[: op.max_depth] for namespace in found}
+    return sorted(found)[op.offset : op.offset + op.limit]
+
+
+def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    is_prefix = condition.match_type == "prefix"
+    labels = namespace[: len(path)] if is_prefix else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(labels, path, strict=True))

@@ -1,0 +1,236 @@
+"""What an agent can do with a memory: functions from plain arguments to text.
+
+LangChain tools, the MCP server and OpenAI's tool schema offer these functions, so that a model
+reads the same whichever way it came. What a document says stands between marks, as data.
+"""
+
+from collections.abc import Mapping, Sequence
+from inspect import getdoc, signature
+from typing import TYPE_CHECKING, Any
+
+from qrmem.errors import QrmemError, UsageError
+from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Trail
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from qrmem.memory import Memory
+
+EXCERPT = 1200
+"""Characters of one passage or quotation that a model is shown."""
+MOST = 50
+"""The largest `k` that is carried out; a model that asks for more gets this many."""
+_RELATIONS = 10
+
+READING = (
+    "search_memory",
+    "ask_memory",
+    "recall_conversation",
+    "look_up_entity",
+    "show_trail",
+    "memory_status",
+)
+"""Functions that change nothing, except that `ask_memory` records its trail."""
+WRITING = ("add_text", "add_turn")
+
+
+class Toolset:
+    """The functions, bound to one memory: one namespace, which no argument can leave."""
+
+    def __init__(self, memory: "Memory") -> None:
+        self._memory = memory
+
+    @staticmethod
+    def functions(*, write: bool = False) -> tuple[str, ...]:
+        """Return the functions' names.
+
+        Args:
+            write: whether those that add something are among them.
+        """
+        return READING + (WRITING if write else ())
+
+    @classmethod
+    def described(cls, name: str) -> str:
+        """Return what a model is told of a function."""
+        return getdoc(getattr(cls, name)) or ""
+
+    @classmethod
+    def arguments(cls, name: str) -> "type[BaseModel]":
+        """Return the arguments of a function as a Pydantic model."""
+        from pydantic import create_model
+
+        _, *taken = signature(getattr(cls, name)).parameters.values()
+        fields: dict[str, Any] = {
+            p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in taken
+        }
+        return create_model(name, **fields)
+
+    async def search_memory(self, query: str, k: int = 5) -> str:
+        """Find passages of the documents that fit a query; returns them with their ids.
+
+        Args:
+            query: what to look for, as a question or in keywords.
+            k: how many passages, from 1 to 50.
+        """
+        return hits_text(await self._memory.search(_said(query, "query"), k=_count(k)))
+
+    async def ask_memory(self, question: str) -> str:
+        """Answer a question from the documents, with quoted sources; says so if they do not.
+
+        Args:
+            question: one question, complete in itself.
+        """
+        return answer_text(await self._memory.ask(_said(question, "question")))
+
+    async def recall_conversation(self, prompt: str, session: str = "", tokens: int = 2000) -> str:
+        """Return earlier turns of conversations that belong to a prompt, in order of time.
+
+        Args:
+            prompt: what the user says now.
+            session: the conversation that goes on; turns of all conversations are found.
+            tokens: upper bound of what is returned.
+        """
+        found = await self._memory.recall(_said(prompt, "prompt"), session=session, tokens=tokens)
+        return recalled_text(found)
+
+    async def look_up_entity(self, name: str) -> str:
+        """Show what the memory knows of a person, place or thing: relations and where it occurs.
+
+        Args:
+            name: any name of it.
+        """
+        return entity_text(await self._memory.entity(_said(name, "name")))
+
+    async def show_trail(self, trail_id: str = "") -> str:
+        """Show how a question was answered: what was read and dropped at each step, and why.
+
+        Args:
+            trail_id: of a recorded run; empty for the last one.
+        """
+        return trail_text(await self._memory.trail(trail_id or None))
+
+    async def memory_status(self) -> str:
+        """Show what the memory holds, in figures, and what is incomplete."""
+        return status_text(await self._memory.status())
+
+    async def add_text(self, text: str, title: str = "", document_id: str = "") -> str:
+        """Keep a text in the memory; the same text again changes nothing.
+
+        Args:
+            text: what to keep, in whole sentences.
+            title: shown with quotations.
+            document_id: its id; a document of this id with another text is replaced.
+        """
+        document = {"text": _said(text, "text"), "title": title, "id": document_id or None}
+        report = await self._memory.add(document, update=bool(document_id))
+        kept = [*report.added, *report.updated, *report.unchanged]
+        problems = "".join(f" Not read: {reason}." for _, _, reason in report.problems)
+        return f"Kept as {', '.join(kept)}.{problems}"
+
+    async def add_turn(self, role: str, text: str, session: str = "", speaker: str = "") -> str:
+        """Keep what somebody said in a conversation.
+
+        Args:
+            role: user or assistant.
+            text: what was said.
+            session: the conversation that it is part of.
+            speaker: a name, where several people share a role.
+        """
+        id = await self._memory.add_turn(role, text, session=session, speaker=speaker)
+        return f"Kept as {id}."
+
+
+def openai_tools(*, write: bool = False) -> list[dict[str, Any]]:
+    """Return the functions as the `tools=` of OpenAI's chat completions takes them.
+
+    Args:
+        write: whether those that add something are among them.
+    """
+    found = []
+    for name in Toolset.functions(write=write):
+        schema = Toolset.arguments(name).model_json_schema()
+        del schema["title"]
+        told = {"name": name, "description": Toolset.described(name), "parameters": schema}
+        found.append({"type": "function", "function": told})
+    return found
+
+
+async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> str:
+    """Call a function by name; say what is wrong with its arguments instead of raising it.
+
+    Whatever else ends a call is said, too: an agent goes on without its memory.
+    """
+    try:
+        text: str = await getattr(tools, name)(*args, **options)
+    except QrmemError as exc:
+        return f"error: {exc}"
+    return text
+
+
+def _said(text: str, what: str) -> str:
+    if not text.strip():
+        raise UsageError(f"{what} is empty")
+    return text
+
+
+def _count(k: int) -> int:
+    if k < 1:
+        raise UsageError(f"k must be at least 1, not {k}")
+    return min(k, MOST)
+
+
+# --- what a model reads -------------------------------------------------------------------------
+
+
+def hits_text(hits: Sequence[Hit]) -> str:
+    """Return passages with their ids, each between marks."""
+    shown = [
+        f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n"
+        f"<<<\n{hit.text[:EXCERPT]}\n>>>"
+        for hit in hits
+    ]
+    return "\n\n".join(shown) or "Nothing in the memory fits."
+
+
+def answer_text(answer: Answer) -> str:
+    """Return an answer with its quotations and where they stand."""
+    if answer.status == "unanswerable":
+        return f"The documents do not answer this. {answer.reason}".strip()
+    quotes = [
+        f'- "{c.quote[:EXCERPT]}" ({c.title or c.document_id}, characters {c.start}-{c.end})'
+        for c in answer.citations
+    ]
+    return "\n".join([answer.text, *quotes])
+
+
+def recalled_text(found: Recalled) -> str:
+    """Return earlier turns, then the last ones of the session."""
+    recent = [f"{message['role']}: {message['content']}" for message in found.messages]
+    parts = (("Earlier turns:", found.text), ("Last turns:", "\n".join(recent)))
+    return "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No turns are kept."
+
+
+def entity_text(view: EntityView) -> str:
+    """Return what is known of an entity."""
+    lines = [f"{view.entity.name} ({view.entity.type or 'type unknown'})"]
+    lines += [f"- {relation.description[:EXCERPT]}" for relation in view.relations[:_RELATIONS]]
+    return "\n".join(lines)
+
+
+def trail_text(trail: Trail) -> str:
+    """Return a recorded run step by step."""
+    lines = [f"{trail.question} ({trail.strategy}, window {trail.window}): {trail.status}"]
+    for step in trail.steps:
+        read = ", ".join(segment.segment_id for segment in step.read)
+        counts = f"read {len(step.read)}, dropped {len(step.dropped)}"
+        lines.append(f"{step.n}. {step.action}: {counts}. {step.verdict} {step.reason}".rstrip())
+        lines += [f"   read: {read}"] if read else []
+    return "\n".join(lines)
+
+
+def status_text(status: MemoryStatus) -> str:
+    """Return a memory in figures."""
+    counts: Mapping[str, int] = status.counts
+    lines = [f"{name}: {count}" for name, count in counts.items()]
+    lines += [f"incomplete: {document} segment {n}: {why}" for document, n, why in status.problems]
+    return "\n".join([f"namespace {status.namespace}", *lines, *status.warnings])

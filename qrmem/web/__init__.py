@@ -1,0 +1,1 @@
+"""A memory over HTTP: the REST service, and the page that shows a memory."""

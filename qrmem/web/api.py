@@ -1,0 +1,175 @@
+"""`qrmem serve`: the functions of a memory as a REST service, with an OpenAPI page."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from qrmem.errors import (
+    CapReached,
+    MissingError,
+    NotFound,
+    OutOfReach,
+    QrmemError,
+    StoreConflict,
+    UsageError,
+)
+from qrmem.memory import Memory
+from qrmem.types import Scalar
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_STATUS: tuple[tuple[type[QrmemError], int], ...] = (
+    (NotFound, 404),
+    (UsageError, 400),
+    (MissingError, 424),
+    (StoreConflict, 409),
+    (CapReached, 429),
+    (OutOfReach, 503),
+)
+"""HTTP status of an error, the first class that fits; any other is 500."""
+
+
+def api(memory: Memory, *, write: bool = False) -> "FastAPI":
+    """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
+
+    Args:
+        write: whether documents and turns can be added, and documents deleted.
+
+    Raises:
+        MissingError: the extra `serve` is not installed.
+    """
+    try:
+        from fastapi.responses import JSONResponse
+        from fastapi_offline import FastAPIOffline
+    except ImportError as exc:
+        raise MissingError("the REST service needs: pip install 'qrmem[serve]'") from exc
+    from importlib.metadata import version
+
+    app: FastAPI = FastAPIOffline(title="qrmem", version=version("qrmem"))
+
+    @app.exception_handler(QrmemError)
+    async def refuse(_: Any, exc: QrmemError) -> JSONResponse:
+        status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
+        return JSONResponse({"error": str(exc), "kind": type(exc).__name__}, status)
+
+    _looking(app, memory)
+    _asking(app, memory)
+    if write:
+        _writing(app, memory)
+    return app
+
+
+def _looking(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Query
+
+    limit = Annotated[int, Query(ge=1, le=1000)]
+    get = app.get
+    get("/status", summary="The memory in figures")(memory.status)
+    get("/merges", summary="Which names count as one, and why")(memory.merges)
+
+    @get("/documents", summary="All documents, without their texts")
+    async def documents() -> Any:
+        return await memory.documents()
+
+    @get("/documents/{id:path}", summary="A document with its text")
+    async def document(id: str) -> Any:
+        return await memory.document(id)
+
+    @get("/entities", summary="Entities by falling number of segments")
+    async def entities(limit: limit = 100) -> Any:
+        return await memory.entities(limit)
+
+    @get("/entities/{name:path}", summary="An entity with its relations, questions and segments")
+    async def entity(name: str) -> Any:
+        return await memory.entity(name)
+
+    @get("/trails", summary="Recorded runs, newest first")
+    async def trails(limit: limit = 20) -> Any:
+        return await memory.trails(limit)
+
+    @get("/trails/{id}", summary="A recorded run; `last` is the last one")
+    async def trail(id: str) -> Any:
+        return await memory.trail(None if id == "last" else id)
+
+
+def _asking(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Body
+
+    asked = Annotated[str, Body(min_length=1)]
+    several = Annotated[list[str] | None, Body()]
+    narrowed = Annotated[dict[str, Scalar] | None, Body()]
+    amount = Annotated[int, Body(ge=1)]
+
+    @app.post("/search", summary="Rank segments; no chat model is called")
+    async def search(
+        query: asked,
+        k: Annotated[int, Body(ge=1, le=1000)] = 10,
+        documents: several = None,
+        where: narrowed = None,
+    ) -> Any:
+        return await memory.search(query, k=k, documents=documents, where=where)
+
+    @app.post("/ask", summary="Answer a question, with citations and the trail")
+    async def ask(
+        question: asked,
+        strategy: Annotated[str | None, Body()] = None,
+        window: Annotated[int | None, Body(ge=1)] = None,
+        choices: several = None,
+        documents: several = None,
+        where: narrowed = None,
+    ) -> Any:
+        return await memory.ask(
+            question,
+            strategy=strategy,
+            window=window,
+            choices=choices,
+            documents=documents,
+            where=where,
+        )
+
+    @app.post("/recall", summary="Turns that a model is to know before it answers a prompt")
+    async def recall(
+        prompt: asked, session: Annotated[str, Body()] = "", tokens: amount = 2000
+    ) -> Any:
+        found = await memory.recall(prompt, session=session, tokens=tokens)
+        return {"text": found.text, "messages": found.messages, "tokens": found.tokens}
+
+
+def _writing(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Body
+
+    @app.post("/documents", summary="Read a text into the memory")
+    async def add(
+        text: Annotated[str, Body(min_length=1)],
+        title: Annotated[str, Body()] = "",
+        id: Annotated[str | None, Body()] = None,
+        metadata: Annotated[Mapping[str, Scalar] | None, Body()] = None,
+        update: Annotated[bool, Body()] = False,
+    ) -> Any:
+        document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
+        return await memory.add(document, update=update)
+
+    @app.delete("/documents/{id:path}", summary="Forget a document")
+    async def delete(id: str) -> Any:
+        await memory.delete(id)
+        return {"deleted": id}
+
+    @app.post("/turns", summary="Keep what somebody said")
+    async def add_turn(
+        role: Annotated[str, Body()],
+        text: Annotated[str, Body()],
+        session: Annotated[str, Body()] = "",
+        speaker: Annotated[str, Body()] = "",
+        at: Annotated[str | None, Body()] = None,
+    ) -> Any:
+        id = await memory.add_turn(role, text, at=at, session=session, speaker=speaker)
+        return {"added": id}
+
+    @app.post("/merges", summary="Merge two names by hand, or keep them apart")
+    async def decide(
+        first: Annotated[str, Body()],
+        second: Annotated[str, Body()],
+        same: Annotated[bool, Body()] = True,
+    ) -> Any:
+        await (memory.merge if same else memory.separate)(first, second)
+        return {"first": first, "second": second, "same": same}

@@ -1,0 +1,132 @@
+"""LangChain's own standard tests, and what an agent meets with wrong arguments."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
+from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+
+import qrmem
+from qrmem import sync
+from qrmem.integrations.langchain import MemoryRetriever, tools
+from qrmem.integrations.toolset import Toolset, openai_tools
+
+TEXTS = [
+    {"id": "a", "text": "Ada Lovelace met Charles Babbage in London."},
+    {"id": "b", "text": "Charles Babbage built an engine in London."},
+    {"id": "c", "text": "Mary Somerville taught Ada Lovelace in London."},
+]
+
+
+MEMORY = sync.open("memory://", embedder="none")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def filled() -> Iterator[None]:
+    with MEMORY:
+        MEMORY.add(TEXTS)
+        yield
+
+
+def by_name(name: str) -> BaseTool:
+    (found,) = tools(MEMORY, [name])
+    return found
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return MemoryRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"memory": MEMORY}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "Who was in London?"
+
+
+class TestSearchTool(ToolsIntegrationTests):
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return by_name("search_memory")
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"query": "Who was in London?", "k": 2}
+
+
+class TestSearchToolAlone(ToolsUnitTests):
+    tool_constructor = property(lambda self: by_name("search_memory"))
+    tool_invoke_params_example = property(lambda self: {"query": "Who was in London?"})
+
+
+class TestAskTool(ToolsIntegrationTests):
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return by_name("ask_memory")
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"question": "Who taught Ada Lovelace?"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("search_memory", {"query": "London", "k": 0}, "k must be at least 1"),
+        ("search_memory", {"query": "London", "k": "many"}, "k: "),
+        ("search_memory", {"query": "  "}, "query is empty"),
+        ("search_memory", {}, "query: "),
+        ("look_up_entity", {"name": "Zeus"}, "no entity is called"),
+        ("recall_conversation", {"prompt": "x", "tokens": -1}, "tokens must be"),
+        ("show_trail", {"trail_id": "none"}, "no trail"),
+    ],
+)
+async def test_a_wrong_argument_comes_back_as_text(
+    name: str, arguments: dict[str, Any], said: str
+) -> None:
+    tool = by_name(name)
+    for content in (tool.invoke(arguments), await tool.ainvoke(arguments)):
+        assert content.startswith("error: ")
+        assert said in content
+
+
+async def test_tools_of_an_awaited_memory_are_awaited() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(TEXTS)
+        (tool,) = tools(memory, ["search_memory"])
+        assert "Babbage" in await tool.ainvoke({"query": "engine"})
+        assert "ainvoke" in tool.invoke({"query": "engine"})
+        found = await MemoryRetriever(memory=memory, k=1).ainvoke("Who built an engine?")
+        assert [document.metadata["document_id"] for document in found] == ["b"]
+
+
+async def test_what_a_tool_keeps_is_found_by_the_next() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        kept, said, search, recall = tools(
+            memory, ["add_text", "add_turn", "search_memory", "recall_conversation"]
+        )
+        text = "Grace Hopper wrote a compiler in 1952."
+        assert "note" in await kept.ainvoke({"text": text, "document_id": "note"})
+        assert "compiler" in await search.ainvoke({"query": "Grace Hopper"})
+        await said.ainvoke({"role": "user", "text": "The ferry leaves at noon.", "session": "s"})
+        assert "noon" in await recall.ainvoke({"prompt": "When does the ferry leave?"})
+
+
+def test_the_openai_schema_has_every_function_with_its_arguments() -> None:
+    described = [tool["function"] for tool in openai_tools(write=True)]
+    assert [tool["name"] for tool in described] == list(Toolset.functions(write=True))
+    search = next(tool for tool in described if tool["name"] == "search_memory")
+    assert search["parameters"]["required"] == ["query"]
+    assert search["parameters"]["properties"]["k"]["type"] == "integer"
+    assert "passages" in search["description"]
+
+
+def test_an_unknown_tool_is_named() -> None:
+    with pytest.raises(qrmem.QrmemError, match="no tool is called 'fly'"):
+        tools(MEMORY, ["fly"])

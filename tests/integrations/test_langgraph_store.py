@@ -1,0 +1,173 @@
+"""The LangGraph store beside LangGraph's own: the same operations, the same results."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Op, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+from typing_extensions import TypedDict
+
+import qrmem
+from qrmem import sync
+from qrmem.integrations.langgraph import MemoryStore
+
+
+@pytest.fixture
+def memory() -> Iterator[sync.Memory]:
+    with sync.open("memory://", embedder="none") as opened:
+        yield opened
+
+
+def told(items: Any) -> Any:
+    """What an operation gave, without times and scores."""
+    if isinstance(items, list):
+        return [told(item) for item in items]
+    if items is None or isinstance(items, tuple):
+        return items
+    return (*items.namespace, items.key, items.value)
+
+
+def filled(store: BaseStore) -> BaseStore:
+    store.put(("users", "ada"), "likes", {"food": "figs", "rank": 3, "tags": ["a", "b"]})
+    store.put(("users", "ada"), "lives", {"city": "London", "rank": 1})
+    store.put(("users", "ben", "work"), "job", {"title": "keeper of the light", "rank": 2})
+    store.put(("notes",), "first", {"text": "The ferry leaves at noon.", "inner": {"year": 1833}})
+    store.put(("notes",), "empty", {})
+    return store
+
+
+READS: list[Callable[[BaseStore], Any]] = [
+    lambda s: s.get(("users", "ada"), "likes"),
+    lambda s: s.get(("users", "ada"), "absent"),
+    lambda s: s.get(("absent",), "likes"),
+    lambda s: s.search(("users",)),
+    lambda s: s.search(()),
+    lambda s: s.search(("users", "ada")),
+    lambda s: s.search(("user",)),
+    lambda s: s.search((), limit=2),
+    lambda s: s.search((), limit=2, offset=3),
+    lambda s: s.search((), filter={"rank": 1}),
+    lambda s: s.search(("users",), filter={"rank": {"$gte": 2}}),
+    lambda s: s.search(("users",), filter={"rank": {"$gt": 1, "$lt": 3}}),
+    lambda s: s.search(("users",), filter={"food": {"$ne": "figs"}}),
+    lambda s: s.search((), filter={"inner": {"year": 1833}}),
+    lambda s: s.search((), filter={"tags": ["a", "b"]}),
+    lambda s: s.search((), filter={"tags": ["a"]}),
+    lambda s: s.list_namespaces(),
+    lambda s: s.list_namespaces(prefix=("users",)),
+    lambda s: s.list_namespaces(prefix=("users", "*")),
+    lambda s: s.list_namespaces(suffix=("work",)),
+    lambda s: s.list_namespaces(max_depth=1),
+    lambda s: s.list_namespaces(limit=1, offset=1),
+]
+
+
+def test_reads_give_what_the_in_memory_store_gives(memory: sync.Memory) -> None:
+    ours, theirs = filled(MemoryStore(memory)), filled(InMemoryStore())
+    # A read makes an empty namespace in theirs; listed first, there is none.
+    for read in reversed(READS):
+        assert told(read(ours)) == told(read(theirs))
+
+
+def test_an_update_replaces_and_a_deletion_forgets(memory: sync.Memory) -> None:
+    store = filled(MemoryStore(memory))
+    first = store.get(("users", "ada"), "lives")
+    store.put(("users", "ada"), "lives", {"city": "Lisbon"})
+    second = store.get(("users", "ada"), "lives")
+    assert first is not None
+    assert second is not None
+    assert second.value == {"city": "Lisbon"}
+    assert second.created_at == first.created_at
+    assert second.updated_at > first.updated_at
+    store.delete(("users", "ada"), "lives")
+    store.delete(("users", "ada"), "never")
+    assert store.get(("users", "ada"), "lives") is None
+    assert "Lisbon" not in str(memory.search("Who lives in Lisbon?"))
+
+
+def test_a_query_ranks_within_the_namespace(memory: sync.Memory) -> None:
+    store = filled(MemoryStore(memory))
+    best, *rest = store.search((), query="When does the ferry leave?")
+    assert (best.namespace, best.key) == (("notes",), "first")
+    assert best.score is not None
+    assert len(rest) == 4
+    assert store.search(("users",), query="ferry", limit=1)[0].namespace[0] == "users"
+    assert store.search((), query="ferry", filter={"rank": 2})[0].key == "job"
+
+
+def test_what_is_not_indexed_is_kept_and_not_ranked(memory: sync.Memory) -> None:
+    store = MemoryStore(memory, fields=["text"])
+    store.put(("n",), "a", {"text": "apples", "other": "pears"})
+    store.put(("n",), "b", {"text": "pears"}, index=False)
+    store.put(("n",), "c", {"notes": [{"t": "pears and plums"}]}, index=["notes[*].t"])
+    found = store.search(("n",), query="pears")
+    assert (found[0].key, found[0].score is not None) == ("c", True)
+    assert {item.key for item in found if item.score is None} >= {"b"}
+
+
+def test_a_batch_reads_before_it_writes_and_the_last_write_counts(memory: sync.Memory) -> None:
+    ops: list[Op] = [
+        PutOp(("n",), "a", {"v": 1}),
+        GetOp(("n",), "a"),
+        PutOp(("n",), "a", {"v": 2}),
+        SearchOp(("n",)),
+    ]
+    for store in (MemoryStore(memory), InMemoryStore()):
+        assert store.batch(list(ops)) == [None, None, None, []]
+        assert told(store.get(("n",), "a")) == ("n", "a", {"v": 2})
+
+
+@pytest.mark.parametrize("namespace", [(), ("a.b",), ("",), ("langgraph",)])
+def test_a_wrong_namespace_is_refused(memory: sync.Memory, namespace: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidNamespaceError):
+        MemoryStore(memory).put(namespace, "k", {"v": 1})
+
+
+LABEL = st.sampled_from(["a", "b", "c"])
+OPERATION = st.tuples(
+    st.sampled_from(["put", "delete"]),
+    st.lists(LABEL, min_size=1, max_size=3).map(tuple),
+    LABEL,
+    st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 3) | st.text(max_size=5)),
+)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(OPERATION, max_size=8))
+def test_any_operations_leave_the_same(operations: list[Any]) -> None:
+    with sync.open("memory://", embedder="none") as memory:
+        ours, theirs = MemoryStore(memory), InMemoryStore()
+        for name, namespace, key, value in operations:
+            for store in (ours, theirs):
+                store.put(namespace, key, value) if name == "put" else store.delete(namespace, key)
+        by_path = {}
+        for store in (ours, theirs):
+            by_path[store] = sorted(map(str, told(store.search((), limit=100))))
+        assert by_path[ours] == by_path[theirs]
+        assert set(ours.list_namespaces()) <= set(theirs.list_namespaces())
+
+
+async def test_an_agent_keeps_and_recalls_over_three_sessions(tmp_path: Any) -> None:
+    class State(TypedDict):
+        said: str
+        known: list[str]
+
+    async def node(state: State, runtime: Runtime[None]) -> dict[str, Any]:
+        assert runtime.store is not None
+        known = await runtime.store.asearch(("users", "ada"), query=state["said"], limit=1)
+        key = str(len(await runtime.store.asearch(("users", "ada"), limit=100)))
+        await runtime.store.aput(("users", "ada"), key, {"text": state["said"]})
+        return {"known": [item.value["text"] for item in known]}
+
+    graph = StateGraph(State).add_node("node", node).add_edge(START, "node")
+    sisters = "My sister Clara keeps bees."
+    for said in (sisters, "The ferry leaves at noon.", "What does Clara keep?"):
+        async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
+            agent = graph.compile(store=MemoryStore(memory))
+            state = await agent.ainvoke({"said": said, "known": []})
+    assert state["known"] == [sisters]

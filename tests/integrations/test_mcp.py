@@ -1,0 +1,99 @@
+"""The MCP server as the official client sees it: in this process, over stdio and over HTTP."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from integrations.conftest import Served
+from mcp import Client, MCPError, StdioServerParameters
+
+import qrmem
+from qrmem.integrations.mcp import server
+
+TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+
+
+async def said(client: Client, tool: str, **arguments: object) -> str:
+    result = await client.call_tool(tool, arguments)
+    text = "".join(getattr(part, "text", "") for part in result.content)
+    return f"refused: {text}" if result.is_error else text
+
+
+async def test_a_client_reads_and_cannot_write() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "notes/first one", "text": TEXT})
+        async with Client(server(memory)) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(listed) == {"search", "ask", "recall", "entity", "trail", "status"}
+            assert listed["search"].input_schema["required"] == ["query"]
+            assert TEXT in await said(client, "search", query="Who met Babbage?")
+            assert "characters 0-" in await said(
+                client, "ask", question="Whom did Ada Lovelace meet?"
+            )
+            assert "Babbage" in await said(client, "entity", name="Ada Lovelace")
+            assert "1. " in await said(client, "trail")
+            assert "documents: 1" in await said(client, "status")
+            assert "refused" in await said(client, "add_text", text="x")
+            assert "k must be at least 1" in await said(client, "search", query="x", k=0)
+            assert "query" in await said(client, "search")
+        assert (await memory.status()).counts["documents"] == 1
+
+
+async def test_a_client_keeps_texts_and_turns_where_it_may() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        async with Client(server(memory, write=True)) as client:
+            assert "Kept as note" in await said(client, "add", text=TEXT, document_id="note")
+            await said(client, "add_turn", role="user", text="The ferry leaves at noon.")
+            assert "noon" in await said(client, "recall", prompt="When does the ferry leave?")
+        assert (await memory.document("note")).text == TEXT
+
+
+async def test_documents_and_trails_are_resources() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "note", "title": "A note", "text": TEXT})
+        answer = await memory.ask("Whom did Ada Lovelace meet?")
+        async with Client(server(memory)) as client:
+
+            async def read(uri: str) -> str:
+                return (await client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
+
+            assert await read("qrmem://documents") == "note\tA note"
+            assert await read("qrmem://documents/note") == TEXT
+            assert answer.trail.question in await read(f"qrmem://trails/{answer.trail.id}")
+            assert answer.trail.question in await read("qrmem://trails/last")
+            with pytest.raises(MCPError, match="no document"):
+                await read("qrmem://documents/other")
+
+
+async def test_one_namespace_cannot_be_left(tmp_path: Path) -> None:
+    at = str(tmp_path / "m.db")
+    async with qrmem.open(at, namespace="secret", embedder="none") as other:
+        await other.add({"id": "plan", "text": "The treasure lies in Lisbon."})
+    async with qrmem.open(at, namespace="open", embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        async with Client(server(memory, write=True)) as client:
+            everything = [
+                await said(client, "search", query="treasure Lisbon", k=50),
+                await said(client, "entity", name="Lisbon"),
+                await said(client, "ask", question="Where does the treasure lie?"),
+                await said(client, "status"),
+            ]
+    assert "treasure lies" not in json.dumps(everything)
+
+
+async def test_the_command_speaks_over_stdio(tmp_path: Path) -> None:
+    at = str(tmp_path / "m.db")
+    async with qrmem.open(at, embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "qrmem", "mcp", "--memory", at]
+    )
+    async with Client(command) as client:
+        assert TEXT in await said(client, "search", query="Who met Babbage?")
+
+
+async def test_the_command_speaks_over_http(served: Served) -> None:
+    with served("mcp", "--http", text=TEXT) as url:
+        async with Client(f"{url}/mcp") as client:
+            assert TEXT in await said(client, "search", query="Who met Babbage?")

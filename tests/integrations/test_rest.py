@@ -1,0 +1,79 @@
+"""`qrmem serve` as an HTTP client meets it."""
+
+import httpx
+import pytest
+from integrations.conftest import Served
+
+TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+
+
+def test_a_client_looks_searches_and_asks(served: Served) -> None:
+    with served("serve", text=TEXT) as url, httpx.Client(base_url=url) as client:
+        assert client.get("/status").json()["counts"]["documents"] == 1
+        assert [info["id"] for info in client.get("/documents").json()] == ["note"]
+        assert client.get("/documents/note").json()["text"] == TEXT
+        (hit, *_) = client.post("/search", json={"query": "Who met Babbage?"}).json()
+        assert hit["text"] == TEXT
+        answer = client.post("/ask", json={"question": "Whom did Ada Lovelace meet?"}).json()
+        assert answer["status"] == "passages"
+        (citation, *_) = answer["citations"]
+        assert TEXT[citation["start"] : citation["end"]] == citation["quote"]
+        trail = client.get(f"/trails/{answer['trail']['id']}").json()
+        assert trail["steps"] == answer["trail"]["steps"]
+        assert client.get("/trails/last").json()["id"] == trail["id"]
+        names = [found["name"] for found in client.get("/entities").json()]
+        assert "Ada Lovelace" in names
+        view = client.get("/entities/Ada Lovelace").json()
+        assert view["entity"]["name"] == "Ada Lovelace"
+        page = client.get("/docs").text
+        assert "swagger" in page.lower()
+        assert "//cdn" not in page
+
+
+def test_wrong_requests_get_a_reason(served: Served) -> None:
+    with served("serve", text=TEXT) as url, httpx.Client(base_url=url) as client:
+        assert client.get("/documents/other").status_code == 404
+        assert "no document 'other'" in client.get("/documents/other").json()["error"]
+        assert client.post("/search", json={"query": "x", "k": 0}).status_code == 422
+        wrong = client.post("/ask", json={"question": "Who?", "strategy": "guess"})
+        assert wrong.status_code == 400
+        assert "guess" in wrong.json()["error"]
+        assert client.post("/documents", json={"text": "More."}).status_code == 405
+        assert client.delete("/documents/note").status_code == 405
+        large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
+        assert large.status_code == 413
+
+
+def test_a_writing_client_adds_and_deletes(served: Served) -> None:
+    with served("serve", "--write") as url, httpx.Client(base_url=url) as client:
+        report = client.post(
+            "/documents", json={"text": TEXT, "id": "note", "metadata": {"year": 1833}}
+        )
+        assert report.json()["added"] == ["note"]
+        found = client.post("/search", json={"query": "Babbage", "where": {"year": 1833}}).json()
+        assert [hit["document_id"] for hit in found] == ["note"]
+        client.post("/turns", json={"role": "user", "text": "The ferry leaves at noon."})
+        recalled = client.post("/recall", json={"prompt": "When does the ferry leave?"}).json()
+        assert "noon" in str(recalled)
+        assert client.delete("/documents/note").json() == {"deleted": "note"}
+        assert client.get("/documents/note").status_code == 404
+
+
+def test_without_the_token_nothing_is_shown(served: Served) -> None:
+    with served("serve", text=TEXT, QRMEM_TOKEN="s3cret") as url:
+        for path in ("/status", "/documents/note", "/docs", "/openapi.json"):
+            refused = httpx.get(f"{url}{path}")
+            assert refused.status_code == 401
+            assert "s3cret" not in refused.text
+        wrong = httpx.get(f"{url}/status", headers={"authorization": "Bearer s3cre"})
+        assert wrong.status_code == 401
+        right = httpx.get(f"{url}/status", headers={"authorization": "Bearer s3cret"})
+        assert right.status_code == 200
+
+
+@pytest.mark.parametrize("command", [("serve",), ("mcp", "--http")])
+def test_nobody_outside_is_let_in_without_a_token(command: tuple[str, ...]) -> None:
+    import qrmem.cli
+
+    arguments = [*command, "--host", "0.0.0.0", "--memory", "memory://", "--write"]
+    assert qrmem.cli.main(arguments) == 2
