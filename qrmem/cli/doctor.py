@@ -19,6 +19,8 @@ EXTRAS = {
     "code": ("scipy", "tree-sitter"),
     "eval": ("matplotlib",),
     "llmlingua": ("llmlingua",),
+    "mcp": ("mcp",),
+    "serve": ("fastapi", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
 }
 
