@@ -430,6 +430,11 @@ class Models:
         from qrmem.llm.routing import open_models
 
         chat = open_models(settings, stage_names())
+        if chat is None and settings.base_url and not info.embedder.startswith("openai:"):
+            raise UsageError(
+                "OPENAI_BASE_URL (base_url) names a server, but no chat model is named: name one "
+                "with --model or QRMEM_MODEL, or unset OPENAI_BASE_URL to work without a chat model"
+            )
         embedder = recorded_embedder(info, settings)
         if settings.replay and info.embedder.startswith("openai:"):
             raise UsageError("a cassette holds no vectors: a replay needs another embedder")

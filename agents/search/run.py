@@ -1,5 +1,6 @@
 """One question being answered: all that its steps work with, and nothing that has to outlive it."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from qrmem.graph.budget import Packed, Weighed, pack
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.text.sentences import sentences
 from qrmem.types import (
     AskContext,
     EntityTagger,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 NAME_HITS = 5
 """Hits of a search for a name that are looked through for it."""
 
+_WORDS = re.compile(r"\S+")
 BELOW = 1e6
 """What puts a score below all others of a ranking."""
 
@@ -137,6 +140,28 @@ class Search:
         does not say what to do then; with S_imp alone in the window a search could never move.
         """
         imp, add = await self._weighed(state["important"]), await self._weighed(state["added"])
+        packed = await self._packed(imp, add)
+        if packed.read or not packed.dropped:
+            return packed
+        cut = await self._cut(packed.dropped[0])
+        return packed if cut is None else replace(packed, read=(cut,), dropped=packed.dropped[1:])
+
+    async def _cut(self, weighed: Weighed) -> Weighed | None:
+        """Return a segment that is larger than the window as its first sentences that fit."""
+        segment, best = weighed.segment, None
+        ends = [end for _, end in sentences(segment.text)]
+        ends = [*(m.end() for m in _WORDS.finditer(segment.text, 0, ends[0])), *ends]
+        low, high = 0, len(ends)
+        while low < high:
+            middle = (low + high) // 2
+            shorter = replace(segment, text=segment.text[: ends[middle]])
+            if (await self.sizes([shorter]))[0] <= self.room:
+                best, low = shorter, middle + 1
+            else:
+                high = middle
+        return None if best is None else Weighed(best, weighed.score)
+
+    async def _packed(self, imp: Sequence[Weighed], add: Sequence[Weighed]) -> Packed:
         segments = [weighed.segment for weighed in (*imp, *add)]
         ids = [segment.id for segment in segments]
         sizes = dict(zip(ids, await self.sizes(segments), strict=True))
@@ -162,6 +187,18 @@ class Search:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
         return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
+
+    async def all_segments(self, most: int) -> Sequence[Segment]:
+        """Return all segments that the question may look at, in order; none if there are more."""
+        documents = self.asking.documents
+        if documents is None:
+            if sum((await self.store.states(self.ns)).values()) > most:
+                return ()
+            documents = frozenset(info.id for info in await self.store.documents(self.ns))
+        elif len(documents) > most:
+            return ()
+        found = await self.store.segments_of(self.ns, *sorted(documents))
+        return found if len(found) <= most else ()
 
     # --- without a chat model ---------------------------------------------------------------------
 

@@ -47,11 +47,24 @@ def asked(run: "Search") -> str:
 
 async def _from_search(run: "Search") -> Begun:
     hits = await run.searcher.search(asked(run), k=run.asking.hits, documents=run.asking.documents)
+    if not hits:
+        return await _from_all(run)
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
     await run.graph.look(entities)
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     return Begun(entities, important, f"{len(hits)} passages found by search", said)
+
+
+async def _from_all(run: "Search") -> Begun:
+    """Start from all segments where nothing shares a word with the question, if they are few."""
+    ids = [segment.id for segment in await run.all_segments(run.asking.hits)]
+    entities = await _entities_of(run, ids)
+    await run.graph.look(entities)
+    how = (
+        f"0 passages found by search; read all {len(ids)}" if ids else "0 passages found by search"
+    )
+    return Begun(entities, dict.fromkeys(ids, 0.0), how)
 
 
 async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
@@ -74,7 +87,10 @@ async def _from_entities(run: "Search") -> Begun:
     if not entities:
         entities = await _nearest_node(run)
         how += "; started from the entity nearest to it"
-    return Begun(entities, await important(run, entities), how)
+    segments = await important(run, entities)
+    if not segments and (few := await _from_all(run)).important:
+        return few
+    return Begun(entities, segments, how)
 
 
 async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:

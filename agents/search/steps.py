@@ -102,7 +102,7 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
     Without a chat model the closest passages are shown, or an option is chosen.
     """
     if run.asking.on_exhausted == "abstain" and not run.reasoner.is_local:
-        return {"status": "unanswerable"}
+        return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
     verdict, packed, update = await _judged(run, state, force=True)
     scores = {**state["important"], **state["added"]}
     run.tell(
@@ -117,7 +117,40 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
     if verdict.is_answerable:
         update["status"] = "passages" if verdict.status == "passages" else "forced"
     update["reason"] = verdict.reason
+    if not verdict.is_answerable and run.reasoner.is_local:
+        update["reason"] = await _missing_in_all(run, state) or verdict.reason
     return update
+
+
+def _read_in_all(state: SearchState) -> list[str]:
+    """Return the ids of all segments that were read, in any of the readings."""
+    steps = steps_of(state)
+    return list(dict.fromkeys(one.segment_id for step in steps for one in step.read))
+
+
+def _of_all_readings(run: Search, state: SearchState) -> str:
+    """Return why a search with a chat model ended without an answer: true of all that it read.
+
+    A model's reason is about the passages of one reading.
+    """
+    count, trials = len(_read_in_all(state)), state.get("trials", 0)
+    if trials < 2 or not count:
+        return state["reason"]
+    said = f" The last reading says: {state['reason']}" if state["reason"] else ""
+    return f"None of the {count} passages that {trials} readings looked at answers it.{said}"
+
+
+async def _missing_in_all(run: Search, state: SearchState) -> str:
+    """Return what none of the segments read has; without a chat model they need no window."""
+    if state.get("trials", 0) < 2:
+        return ""
+    segments = await run.graph.segments(_read_in_all(state))
+    verdict = await run.reasoner.judge(run.context, await run.graph.passages(segments))
+    return (
+        "no single passage covers enough of the question"
+        if verdict.is_answerable
+        else verdict.reason
+    )
 
 
 async def _judged(

@@ -14,7 +14,9 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     hits = await run.searcher.search(asked(run), k=HITS, documents=run.asking.documents)
     run.tell("start", reason=f"{len(hits)} passages found by search")
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
-    return {**began({hit.segment_id: hit.score for hit in hits}), "hits": said}
+    few = () if hits else await run.all_segments(HITS)
+    scores = {hit.segment_id: hit.score for hit in hits} or {one.id: 0.0 for one in few}
+    return {**began(scores), "hits": said}
 
 
 STRATEGY = Strategy(begin=begin)

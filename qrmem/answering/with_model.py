@@ -63,7 +63,7 @@ class Answerer:
     ) -> Verdict:
         """Answer from the passages, or say what is missing; unparsable counts as Action -1."""
         if not passages and not force:
-            return Verdict(is_answerable=False, reason="There is nothing to read.")
+            return Verdict(is_answerable=False, reason="No passage was found for the question.")
         try:
             if force:
                 return _answered(context, await self._asked(catalogue.ANSWER, context, passages))

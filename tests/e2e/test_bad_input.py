@@ -40,6 +40,16 @@ def test_a_missing_file_is_named(qrmem: Shell) -> None:
     assert_one_line(qrmem("add", "nowhere.txt"), 2, "nowhere.txt")
 
 
+@pytest.mark.parametrize("words", [("add", "good.txt"), ("ask", "Who met whom?")])
+def test_a_server_without_a_model_is_an_error_that_says_so(
+    qrmem: Shell, words: tuple[str, ...]
+) -> None:
+    qrmem.write("good.txt", GOOD)
+    assert qrmem("add", "good.txt").code == 0
+    ran = qrmem(*words, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert_one_line(ran, 2, "OPENAI_BASE_URL", "--model")
+
+
 @pytest.mark.parametrize(
     "words",
     [("add", "nowhere.txt"), ("add", "empty.txt"), ("add", "-"), ("import", "good.txt")],

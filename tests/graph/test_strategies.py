@@ -86,6 +86,35 @@ async def test_trials_are_bounded_and_then_it_abstains() -> None:
     assert len(reasoner.judged) == 3
 
 
+async def test_the_reason_of_an_abstention_counts_all_readings() -> None:
+    def judge(context: Any, passages: Any, force: bool) -> Verdict:
+        return Verdict(is_answerable=False, reason=f"{len(passages)} passages name no cook.")
+
+    reasoner = ScriptedReasoner(judge, room=50)
+    outcome = await ask(await memory(*CHAIN), reasoner, "What does Ahab hunt?", hits=1)
+    read = {one.segment_id for step in outcome.steps for one in step.read}
+    readings = len(reasoner.judged)
+    assert readings > 1
+    assert f"None of the {len(read)} passages that {readings} readings" in outcome.reason
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("start", ["search", "entities"])
+async def test_a_memory_of_one_segment_is_read_whatever_is_asked(strategy: str, start: str) -> None:
+    reasoner = ScriptedReasoner(answers_with("Ahab", "Ahab"))
+    store = await memory(CHAIN[0])
+    outcome = await ask(store, reasoner, "Quo vadis?", strategy, start=start)
+    assert (outcome.status, outcome.text) == ("answered", "Ahab")
+
+
+async def test_a_segment_larger_than_the_window_is_read_as_far_as_it_fits() -> None:
+    long = Part("Ahab hunts the whale. " + "The sea is grey today. " * 60)
+    reasoner = ScriptedReasoner(answers_with("hunts the whale", "Ahab"), room=40)
+    outcome = await ask(await memory(long), reasoner, "What does Ahab hunt?", "reflection")
+    (citation,) = outcome.citations
+    assert (outcome.text, citation.quote) == ("Ahab", "hunts the whale")
+
+
 async def test_used_up_trials_force_an_answer_where_that_is_wanted() -> None:
     reasoner = ScriptedReasoner(answers_with("never said", "x"))
     outcome = await ask(
