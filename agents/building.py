@@ -370,7 +370,7 @@ async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run = runtime.context
     if run.deps.fold_by_reasoner:
         summaries = {id: info.summary for id, info in run.infos.items()}
-        await fold_documents(run.deps, run.segments, summaries)
+        await fold_documents(run.deps, run.segments, summaries, state["question"])
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:

@@ -1,8 +1,9 @@
 """Parallel relations folded by the reasoner, in mode `paper`: made once, kept in the store.
 
-Facts of one pair of entities are folded from the left in segment order, document by document, as
-the prompt knows one document's summary. What is folded so far is kept under the facts that went in,
-so that a later fact costs one more call, and a build that was stopped goes on where it was.
+What each segment states of a pair of entities is folded from the left in segment order, document by
+document, as the prompt knows one document's summary. What is folded so far is kept under the facts
+that went in, so that a later fact costs one more call, and a build that was stopped goes on where
+it was.
 """
 
 import hashlib
@@ -15,23 +16,30 @@ from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import Event, Fact, Relation, Segment
 
+Told = tuple[Fact, ...]
+"""What one segment states of a pair of entities."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Facts of one pair in one document that say different things, and the document's summary."""
+    """What several segments of one document state of one pair, and the document's summary."""
 
-    facts: tuple[Fact, ...]
+    told: tuple[Told, ...]
     summary: str
 
 
 async def fold_documents(
-    deps: BuildDeps, segments: Mapping[str, Segment], summaries: Mapping[str, str]
+    deps: BuildDeps,
+    segments: Mapping[str, Segment],
+    summaries: Mapping[str, str],
+    question: str = "",
 ) -> None:
     """Fold the parallel relations of some documents, as far as that was not done yet.
 
     Args:
         segments: all of the documents, by id, in order.
         summaries: by document id.
+        question: the user's, where the memory is built for it.
     """
     inside = await deps.store.entities_in(deps.ns, list(segments))
     keys = list(dict.fromkeys(key for found in inside.values() for key in found))
@@ -39,14 +47,15 @@ async def fold_documents(
     chains = []
     for document_id, summary in summaries.items():
         own = [f for f in facts if segments[f.segment_id].document_id == document_id]
-        told = (distinct(relation.facts) for relation in fold(dict.fromkeys(own)))
+        told = (by_segment(relation.facts) for relation in fold(dict.fromkeys(own)))
         chains += [Chain(found, summary) for found in told if len(found) > 1]
     if not chains:
         return
     deps.listener(Event("phase", {"phase": "folding", "relations": len(chains)}))
+    names = {entity.key: entity.name for entity in await deps.store.entities(deps.ns, keys)}
 
     async def work(chain: Chain) -> None:
-        await _fold_chain(deps, chain, segments)
+        await _fold_chain(deps, chain, segments, names, question)
 
     await each(chains, work, concurrency=deps.concurrency)
 
@@ -59,7 +68,7 @@ async def current_keys(store: GraphStore, ns: str) -> set[str]:
     apart: dict[str, list[Fact]] = {}
     for fact in await store.facts(ns, keys):
         apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
-    chains = [distinct(edge.facts) for facts in apart.values() for edge in fold(facts)]
+    chains = [by_segment(edge.facts) for facts in apart.values() for edge in fold(facts)]
     return {fold_key(told[:n]) for told in chains for n in range(2, len(told) + 1)}
 
 
@@ -76,34 +85,60 @@ async def folded_by_reasoner(
         apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
     said: list[Fact] = []
     for facts in apart.values():
-        told = distinct(facts)
+        told = by_segment(facts)
         kept = await store.cached(ns, fold_key(told)) if len(told) > 1 else None
-        said += [replace(told[0], description=str(kept["description"]))] if kept else facts
+        said += [replace(told[0][0], description=str(kept["description"]))] if kept else facts
     return replace(edge, description=fold(said)[0].description)
 
 
-def distinct(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the first fact of each description."""
-    first: dict[str, Fact] = {}
+def by_segment(facts: Sequence[Fact]) -> tuple[Told, ...]:
+    """Return what each segment states that no earlier one does, in order.
+
+    Who does it counts: `a killed b` and `b killed a` are two statements.
+    """
+    first: dict[tuple[str, str], Fact] = {}
     for fact in facts:
-        first.setdefault(fact.description, fact)
-    return tuple(first.values())
+        first.setdefault((fact.head, fact.description), fact)
+    told: dict[str, list[Fact]] = {}
+    for fact in first.values():
+        told.setdefault(fact.segment_id, []).append(fact)
+    return tuple(map(tuple, told.values()))
 
 
-def fold_key(facts: Sequence[Fact]) -> str:
+def fold_key(told: Sequence[Told]) -> str:
     """Return the key under which a folded description is kept."""
+    facts = [fact for stated in told for fact in stated]
     made = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
     return "fold:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def _fold_chain(deps: BuildDeps, chain: Chain, segments: Mapping[str, Segment]) -> None:
-    merged, *later = chain.facts
-    for n, fact in enumerate(later, 2):
-        key = fold_key(chain.facts[:n])
+async def _fold_chain(
+    deps: BuildDeps,
+    chain: Chain,
+    segments: Mapping[str, Segment],
+    names: Mapping[str, str],
+    question: str,
+) -> None:
+    merged = chain.told[0]
+    for n, stated in enumerate(chain.told[1:], 2):
+        key = fold_key(chain.told[:n])
         kept = await deps.store.cached(deps.ns, key)
         if kept is None:
-            texts = segments[merged.segment_id].text, segments[fact.segment_id].text
-            said = await deps.reasoner.fold(merged, fact, chain.summary, texts=texts)
-            kept = {"description": said}
-            await deps.store.put_cached(deps.ns, key, kept, segment_id=fact.segment_id)
-        merged = replace(merged, description=str(kept["description"]))
+            made = await deps.reasoner.fold(
+                (_lines(merged, names), _lines(stated, names)),
+                (segments[merged[0].segment_id].text, segments[stated[0].segment_id].text),
+                summary=chain.summary,
+                question=question,
+            )
+            # Without a reply that can be used both stand side by side.
+            said = made.description or fold([*merged, *stated])[0].description
+            kept = {"description": said, "questions": list(made.questions)}
+            segment_id = stated[0].segment_id
+            await deps.store.put_cached(deps.ns, key, kept, segment_id=segment_id)
+        merged = (replace(merged[0], description=str(kept["description"])),)
+
+
+def _lines(told: Told, names: Mapping[str, str]) -> str:
+    """Return facts as a prompt shows them, by the entities' names: who does what to whom."""
+    ends = {key: names.get(key, key) for fact in told for key in (fact.head, fact.tail)}
+    return "\n".join(f"{ends[f.head]} - {f.description} - {ends[f.tail]}" for f in told)

@@ -1,5 +1,5 @@
-"""Prompts as typed entries; the words are in `templates/`, the entries in `catalogue`."""
+"""Prompts: templates with front matter, in sets that are loaded by name or from a folder."""
 
-from qrmem.prompts.base import Prompt, fenced
+from qrmem.prompts.base import Prompt, PromptSet, fenced, fenced_if, load_prompts, stage_names
 
-__all__ = ["Prompt", "fenced"]
+__all__ = ["Prompt", "PromptSet", "fenced", "fenced_if", "load_prompts", "stage_names"]

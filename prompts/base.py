@@ -1,78 +1,242 @@
-"""How a template, its inputs and its reply are tied together."""
+"""Prompt templates: files with front matter, a loader for sets of them, and fences around texts."""
 
+import hashlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import count
+from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import PromptError
+from qrmem.text.front_matter import split_front_matter
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from pydantic import BaseModel
 
-In = TypeVar("In", bound="DataclassInstance")
-Out = TypeVar("Out", bound="BaseModel")
-
 DIVIDER = "=== user ==="
-"""The line of a template that ends the part which never changes."""
+"""The line of a template that ends the part which never changes; a template may lack it."""
+_WORD = re.compile(r"\w+")
+_OPTIONAL = re.compile(r"\{\?(.*?)\?\}", re.DOTALL)
+Form = Literal["json", "text"]
+_FIELDS = ("name", "version", "stage", "reply", "slots", "extra", "form")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prompt(Generic[In, Out]):
-    """A template file with a typed front and back.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A template file.
+
+    What stands between `{?` and `?}` is left out where a slot in it is empty.
 
     Attributes:
-        name: with the version the name of the template file.
-        version: a changed wording is a new version; ledgers and cache keys name it.
-        inputs: dataclass whose fields are the template's placeholders.
-        output: returns the pydantic model of the reply, called when the prompt is used; `None`
-            where the reply is plain text.
+        name: of the file; callers ask for it.
+        version: a changed wording is a new version; records of calls name it.
         stage: under which name its calls are counted.
+        reply: name of the model in `qrmem.prompts.replies`; `text`: a plain reply.
+        slots: what the caller fills in, and every template of this name shows.
+        extra: what it may show as well.
+        form: `json` sends the reply's schema with the request; `text` sends none, and the reply is
+            read in the form that the template describes, else as JSON.
+        system: the part that is the same in every call, so that servers can cache it; may be empty.
+        template: the part with slots.
     """
 
     name: str
-    version: int
     stage: str
-    inputs: type[In]
-    output: Callable[[], type[Out]] | None
+    reply: str
+    slots: frozenset[str]
+    extra: frozenset[str] = frozenset()
+    version: str = "1"
+    form: Form = "json"
+    system: str = ""
+    template: str = ""
 
     @property
     def label(self) -> str:
-        """Name and version, as ledgers record them."""
+        """Name and version, as records have them."""
         return f"{self.name}.v{self.version}"
 
     @property
-    def system(self) -> str:
-        """The part that is the same in every call, so that servers can cache it."""
-        return self._parts[0]
+    def output(self) -> "type[BaseModel] | None":
+        """The reply's model, `None` for a plain reply."""
+        if self.reply == "text":
+            return None
+        from qrmem.prompts import replies
 
-    def user(self, inputs: In) -> str:
-        """Fill the part that changes; a `$` in the values is left alone."""
-        values = {f.name: str(getattr(inputs, f.name)) for f in fields(inputs)}
-        return Template(self._parts[1]).substitute(values)
+        model: type[BaseModel] = getattr(replies, self.reply)
+        return model
 
-    def check(self) -> None:
-        """Raise `PromptError` unless the user part's placeholders are the input fields."""
-        wanted = set(Template(self._parts[1]).get_identifiers())
-        given = {f.name for f in fields(self.inputs)}
-        if wanted != given:
-            raise PromptError(f"{self.label}: {', '.join(sorted(wanted ^ given))} do not match")
-        if Template(self.system).get_identifiers():
-            raise PromptError(f"{self.label}: the part before {DIVIDER!r} has a placeholder")
+    def user(self, values: Mapping[str, object]) -> str:
+        """Fill the slots; a `$` in the values is left alone.
 
-    @cached_property
-    def _parts(self) -> tuple[str, str]:
-        path = files("qrmem.prompts") / "templates" / f"{self.label}.md"
-        system, divider, user = path.read_text(encoding="utf-8").partition(f"\n{DIVIDER}\n")
-        if not divider:
-            raise PromptError(f"{self.label}: there is no line {DIVIDER!r}")
-        return system.strip(), user.strip()
+        Raises:
+            PromptError: the values are not those of the slots.
+        """
+        if values.keys() != self.slots | self.extra:
+            raise PromptError(f"{self.label} is filled with {_listed(values)}: {self._wanted}")
+        texts = {name: str(value) for name, value in values.items()}
 
+        def kept(match: re.Match[str]) -> str:
+            return match[1] if all(texts[name] for name in _slots(match[1])) else ""
+
+        return Template(_OPTIONAL.sub(kept, self.template)).substitute(texts)
+
+    def check(self, where: str) -> None:
+        """Raise `PromptError` unless the template has exactly the slots that are filled.
+
+        Args:
+            where: the file, for the message.
+        """
+        found = set(_slots(self.template))
+        if missing := self.slots - found:
+            raise PromptError(f"{where} lacks the slot ${_listed(missing)}; {self._wanted}")
+        if unknown := found - self.slots - self.extra:
+            raise PromptError(f"{where} has an unknown slot ${_listed(unknown)}; {self._wanted}")
+        if _slots(self.system):
+            raise PromptError(f"{where}: the part before {DIVIDER!r} has a slot; move it below")
+
+    @property
+    def _wanted(self) -> str:
+        also = f", and it may have {_listed(self.extra)}" if self.extra else ""
+        return f"the slots of {self.name} are {_listed(self.slots)}{also}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet(Mapping[str, Prompt]):
+    """All prompts of a run, by name.
+
+    Attributes:
+        name: as it was asked for; "" is the default.
+    """
+
+    name: str
+    prompts: Mapping[str, Prompt] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Prompt:
+        """Return a prompt.
+
+        Raises:
+            PromptError: there is none of that name.
+        """
+        if name not in self.prompts:
+            raise PromptError(f"there is no prompt {name!r}; there are {_listed(self.prompts)}")
+        return self.prompts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.prompts)
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    @property
+    def checksum(self) -> str:
+        """The same for the same words, whatever the set is called."""
+        shape = [
+            (p.label, p.stage, p.reply, p.form, p.system, p.template)
+            for _, p in sorted(self.prompts.items())
+        ]
+        return hashlib.sha256(repr(shape).encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """Name and checksum, as trails, status and results have them: `paper 3f2a9c1b0d4e`."""
+        names = (Path(part).name for part in self.name.split(",") if part)
+        return f"{'+'.join(names) or 'default'} {self.checksum}"
+
+
+@cache
+def load_prompts(named: str = "") -> PromptSet:
+    """Return a set of prompts, checked; a process reads each set once.
+
+    Args:
+        named: "" is the default set; `paper`, or a folder of templates `NAME.md`, which replace
+            those of the same name. Several with commas between: a later one replaces an earlier.
+
+    Raises:
+        PromptError: no such set or folder, a template of an unknown name, or one with other slots.
+    """
+    prompts = dict(_default())
+    for part in filter(None, (part.strip() for part in named.split(","))):
+        prompts |= _templates(_folder(part), prompts)
+    return PromptSet(named, prompts)
+
+
+def stage_names() -> list[str]:
+    """Return the names of all stages that a chat model is asked in."""
+    return sorted({prompt.stage for prompt in _default().values()})
+
+
+@cache
+def _default() -> Mapping[str, Prompt]:
+    return _templates(_packaged(), {})
+
+
+def _packaged() -> Traversable:
+    return files("qrmem.prompts") / "templates"
+
+
+def _folder(named: str) -> Traversable:
+    own = _packaged() / named
+    if named.isidentifier() and own.is_dir():
+        return own
+    if not Path(named).is_dir():
+        sets = _listed(one.name for one in _packaged().iterdir() if one.is_dir())
+        raise PromptError(f"prompts={named}: no folder, and no set ({sets}) is called so")
+    return Path(named)
+
+
+def _templates(folder: Traversable, known: Mapping[str, Prompt]) -> dict[str, Prompt]:
+    found = {}
+    for file in folder.iterdir():
+        if file.name.endswith(".md") and file.name != "README.md":
+            name = file.name.removesuffix(".md")
+            if known and name not in known:
+                raise PromptError(f"{file}: no prompt is called {name!r}: {_listed(known)}")
+            found[name] = _read(name, file, known.get(name))
+    if not found:
+        raise PromptError(f"{folder} holds no template NAME.md; names are {_listed(known)}")
+    return found
+
+
+def _read(name: str, file: Traversable, base: Prompt | None) -> Prompt:
+    try:
+        fields, text = split_front_matter(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"{file} cannot be read: {exc}") from exc
+    if unknown := fields.keys() - set(_FIELDS):
+        raise PromptError(f"{file}: no field is called {_listed(unknown)}: {_listed(_FIELDS)}")
+    system, divider, user = text.partition(f"\n{DIVIDER}\n")
+    if not divider:
+        system, user = "", text
+    if base is None:
+        slots, extra = (frozenset(_WORD.findall(fields.get(f, ""))) for f in ("slots", "extra"))
+        stage, reply = fields["stage"], fields["reply"]
+        base = Prompt(name=name, stage=stage, reply=reply, slots=slots, extra=extra)
+    for key in ("name", "stage", "reply"):
+        if fields.get(key, getattr(base, key)) != getattr(base, key):
+            raise PromptError(f"{file}: the {key} of {name} is {getattr(base, key)}")
+    form: Form = "text" if fields.get("form") == "text" else "json"
+    if fields.get("form", form) != form:
+        raise PromptError(f"{file}: form is {fields['form']!r}; choose json or text")
+    version = fields.get("version", base.version)
+    made = replace(base, version=version, form=form, system=system.strip(), template=user.strip())
+    made.check(str(file))
+    return made
+
+
+def _slots(text: str) -> list[str]:
+    return Template(text).get_identifiers()
+
+
+def _listed(names: object) -> str:
+    return ", ".join(sorted(map(str, names))) or "none"  # type: ignore[call-overload]
+
+
+# --- texts in prompts ----------------------------------------------------------------------------
 
 _CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
 
@@ -94,3 +258,8 @@ def fenced(text: str, label: str = "") -> str:
     mark = next(name for name in _marks() if name not in used)
     opening = f"<{mark} {label}>" if label else f"<{mark}>"
     return f"{opening}\n{text}\n</{mark}>"
+
+
+def fenced_if(text: str) -> str:
+    """Put a text between marks; nothing of an empty one."""
+    return fenced(text) if text else ""

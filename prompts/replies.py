@@ -1,10 +1,11 @@
 """What the prompts ask a model to reply; loaded when a prompt is first used, as pydantic is slow.
 
 Lists hold terse strings instead of objects: reply tokens are the dearest, and a field name per item
-would double them. What stands between the `|` is taken apart in `qrmem.answering.prompted`.
+would double them. What stands between the `|` is taken apart in `qrmem.extraction.reply_items`.
 """
 
-from typing import Any, Literal
+import re
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +19,18 @@ class Reply(BaseModel):
     """Base of all replies: unknown fields are dropped, not an error."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra=_undescribed)
+
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Read a reply that is no JSON, in the form that its prompt describes.
+
+        Args:
+            is_asked: whether the prompt asks for that form, and not for JSON.
+
+        Returns:
+            `None` where the text is not in that form, or there is none but JSON.
+        """
+        return None
 
 
 class EntitiesReply(Reply):
@@ -87,12 +100,27 @@ class SummaryReply(Reply):
 
     summary: str
 
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Take the whole reply as the summary."""
+        return cls(summary=text) if is_asked and text.strip() else None
+
 
 class FoldReply(Reply):
     """The questions to settle before two relations are merged, then the merged description."""
 
     questions: list[str] = []
     description: str
+
+
+_VERDICT = re.compile(
+    r"Reasoning\s*:(?P<reason>.*?)Action\s*:\s*(?P<action>-?[12])\b"
+    r"(?:[,.;\s]*(?:(?:Final\s+)?Answer\s*:)?(?P<answer>(?:(?!Reasoning\s*:).)*))?",
+    re.DOTALL | re.IGNORECASE,
+)
+_ANSWER = re.compile(r"(?:.*\bAnswer\s*:)?(.*)", re.DOTALL | re.IGNORECASE)
+_RATING = re.compile(r"\[\[\s*(\d{1,3})\s*\]\]")
+_AROUND = " \t\r\n#`*"
 
 
 class JudgeReply(Reply):
@@ -103,6 +131,18 @@ class JudgeReply(Reply):
     answer: str = ""
     quotes: list[str] = []
 
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Read `Reasoning: … Action: -1 or -2, …` (QRMeM, Appendix E); the last one counts."""
+        found = list(_VERDICT.finditer(text))
+        if not found:
+            return None
+        last = found[-1]
+        action: Literal[-2, -1] = -2 if last["action"].endswith("2") else -1
+        answer = (last["answer"] or "").strip(_AROUND) if action == -2 else ""
+        reason = " ".join(last["reason"].split()).strip(_AROUND)
+        return cls(reasoning=reason, action=action, answer=answer)
+
 
 class AnswerReply(Reply):
     """An answer that may not be refused."""
@@ -110,6 +150,13 @@ class AnswerReply(Reply):
     reasoning: str = ""
     answer: str
     quotes: list[str] = []
+
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Read a plain answer, what stands behind `Answer:` where that is there."""
+        found = _ANSWER.fullmatch(text)
+        answer = found[1].strip(_AROUND) if found else ""
+        return cls(answer=answer) if is_asked and answer else None
 
 
 class NamesReply(Reply):
@@ -148,11 +195,26 @@ class RatingReply(Reply):
     reasoning: str = ""
     rating: int
 
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Read a rating in double brackets, as judges are asked for it; the last one counts."""
+        found = _RATING.findall(text)
+        if not is_asked or not found:
+            return None
+        return cls(reasoning=" ".join(text.split()), rating=int(found[-1]))
+
 
 class CodeReply(Reply):
     """How unfinished code goes on."""
 
     code: str
+
+    @classmethod
+    def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
+        """Take the whole reply as code, without a fence around it: base models write no JSON."""
+        fence = re.search(r"```[\w+-]*\n(.*?)(?:```|\Z)", text, re.DOTALL)
+        code = fence[1] if fence else text
+        return cls(code=code) if is_asked and code.strip() else None
 
 
 class TriageReply(Reply):

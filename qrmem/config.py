@@ -149,6 +149,8 @@ class Settings(_Marked):
         tagger_timeout: seconds that a tagger has for one segment.
         corenlp_home: folder of CoreNLP's jars; the server is started from it where no URL is given.
         stanza_models: folder of Stanza's models, where the tagger names none.
+        prompts: which templates are used: "" is the default set, `paper` that of the papers' steps
+            and reply forms, else a folder of templates `NAME.md`; several with commas between.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
             prompts, a call each).
         segment_tokens: upper bound of a segment, of a new namespace.
@@ -195,6 +197,7 @@ class Settings(_Marked):
     tagger_timeout: float = 30.0
     corenlp_home: str = ""
     stanza_models: str = ""
+    prompts: str = ""
     mode: BuildMode = "compact"
     orientation: Orientation = "none"
     segment_tokens: int = 600

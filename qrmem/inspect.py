@@ -73,6 +73,7 @@ async def status(session: "Session") -> MemoryStatus:
             *low_yields(documents, await store.fact_counts(info.name)),
             *_incomplete(len(problems)),
         ),
+        readers=tuple(sorted({row.reasoner for row in ledger if row.reasoner})),
     )
 
 

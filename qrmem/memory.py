@@ -72,7 +72,7 @@ def open(
         chosen: any field of `Settings`, such as `model=`, `base_url=`, `embedder=`.
 
     Raises (when awaited):
-        UsageError: a setting is wrong, or the file is no database.
+        UsageError: a setting or a prompt template is wrong, or the file is no database.
         NotFound: no such database, with `create=False`.
         EmbedderMismatch: the namespace was embedded by another model.
         OutOfReach: the store does not answer.
@@ -116,6 +116,10 @@ class Opening:
             from qrmem.llm.routing import as_recorded
 
             settings = as_recorded(settings)
+        if settings.prompts:
+            from qrmem.prompts import load_prompts
+
+            load_prompts(settings.prompts)
         address = revealed(settings.memory)
         made = missing_file(address)
         store = await open_store(address, settings, create=self._create)

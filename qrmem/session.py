@@ -428,6 +428,7 @@ class Models:
     async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
         """Open what the settings name; a model is not called yet."""
         from qrmem.llm.routing import open_models
+        from qrmem.prompts import stage_names
 
         chat = open_models(settings, stage_names())
         if chat is None and settings.base_url and not info.embedder.startswith("openai:"):
@@ -542,13 +543,6 @@ class Models:
             await (aside.write(work) if aside is not None else work())
 
         return ReplyCache(partial(self._store.cached, ns), put)
-
-
-def stage_names() -> list[str]:
-    """Return the names of all stages that a chat model is asked in."""
-    from qrmem.prompts import Prompt, catalogue
-
-    return sorted({p.stage for p in vars(catalogue).values() if isinstance(p, Prompt)})
 
 
 async def reembed(

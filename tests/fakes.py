@@ -14,7 +14,7 @@ from qrmem.types import (
     ChatReply,
     ChatRequest,
     Contribution,
-    Fact,
+    Folded,
     Mention,
     Passage,
     Reading,
@@ -180,10 +180,15 @@ class ScriptedReasoner:
         )
 
     async def fold(
-        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
-    ) -> str:
-        await self._call("fold", f"{first.segment_id}+{second.segment_id}")
-        return f"{first.description} / {second.description}"
+        self,
+        relations: tuple[str, str],
+        texts: tuple[str, str],
+        *,
+        summary: str = "",
+        question: str = "",
+    ) -> Folded:
+        await self._call("fold", " + ".join(texts))
+        return Folded(" / ".join(relations))
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:
         await self._call("query", context.question)

@@ -17,8 +17,8 @@ from langgraph.runtime import Runtime
 
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import catalogue, fenced
-from qrmem.prompts.catalogue import section
+from qrmem.prompts import fenced, fenced_if
+from qrmem.prompts.replies import SummaryReply, TriageReply
 from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: 
     pieces = [piece for text in texts for piece in text.split("\n") if piece.strip()]
     try:
         called = await caller.call(
-            catalogue.SUMMARY_JOIN if joins else catalogue.SUMMARY,
-            lambda kept: catalogue.TextInputs(text=fenced("\n".join(kept[0]))),
+            "summary-join" if joins else "summary",
+            SummaryReply,
+            lambda kept: dict(text=fenced("\n".join(kept[0]))),
             [pieces],
             window=window,
             reply=min(SUMMARY_TOKENS, window // 4),
@@ -170,9 +171,10 @@ async def _chosen(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tupl
 
     try:
         called = await run.caller.call(
-            catalogue.TRIAGE,
-            lambda kept: catalogue.TriageInputs(
-                known=section("What is known:", "\n".join(kept[0])),
+            "triage",
+            TriageReply,
+            lambda kept: dict(
+                known=fenced_if("\n".join(kept[0])),
                 parts="\n".join(kept[1]),
                 question=shown(run.context.question, run.context.choices),
             ),

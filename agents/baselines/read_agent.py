@@ -15,7 +15,8 @@ from langgraph.runtime import Runtime
 
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import GistReply, LookUpReply, PageBreakReply
 from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ async def _page_end(caller: Caller, left: Sequence[Passage], window: int) -> int
     marked = _marked(left[: offered[-1]], offered)
     try:
         called = await caller.call(
-            catalogue.PAGE_BREAK,
-            lambda kept: catalogue.TextInputs(text=fenced("\n".join(kept[0]))),
+            "page-break",
+            PageBreakReply,
+            lambda kept: dict(text=fenced("\n".join(kept[0]))),
             [marked],
             window=window,
             reply=min(REPLY, window // 4),
@@ -111,8 +113,9 @@ async def _gist(caller: Caller, page: Passage, window: int) -> str:
     lines = [line for line in page.segment.text.split("\n") if line.strip()]
     try:
         called = await caller.call(
-            catalogue.GIST,
-            lambda kept: catalogue.TextInputs(text=fenced("\n".join(kept[0]))),
+            "gist",
+            GistReply,
+            lambda kept: dict(text=fenced("\n".join(kept[0]))),
             [lines],
             window=window,
             reply=min(2 * REPLY, window // 4),
@@ -189,8 +192,9 @@ async def look_up(state: ReadingState, runtime: Runtime[Reading]) -> ReadingStat
     ]
     try:
         called = await run.caller.call(
-            catalogue.LOOK_UP,
-            lambda kept: catalogue.LookUpInputs(
+            "look-up",
+            LookUpReply,
+            lambda kept: dict(
                 pages="\n".join(kept[0]),
                 count=count,
                 question=shown(run.context.question, run.context.choices),

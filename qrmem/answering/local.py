@@ -17,7 +17,7 @@ from qrmem.extraction.rule_supplement import supplement
 from qrmem.types import (
     AskContext,
     Contribution,
-    Fact,
+    Folded,
     Passage,
     Reading,
     Segment,
@@ -119,13 +119,15 @@ class LocalReasoner:
         )
 
     async def fold(
-        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
-    ) -> str:
-        """Return both descriptions, or the longer one where it holds the other."""
-        a, b = first.description, second.description
-        if b in a:
-            return a
-        return b if a in b else f"{a} {b}"
+        self,
+        relations: tuple[str, str],
+        texts: tuple[str, str],
+        *,
+        summary: str = "",
+        question: str = "",
+    ) -> Folded:
+        """Return nothing: both relations then stand side by side."""
+        return Folded()
 
     # --- answering -------------------------------------------------------------------------------
 

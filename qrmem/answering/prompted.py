@@ -12,13 +12,13 @@ from qrmem.extraction.relation_folding import Folder
 from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
-from qrmem.prompts import catalogue
+from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,
     BuildMode,
     ChatModel,
     Contribution,
-    Fact,
+    Folded,
     Job,
     Listener,
     Passage,
@@ -27,22 +27,6 @@ from qrmem.types import (
     Tokenizer,
     Verdict,
 )
-
-_READING = {
-    "compact": (
-        catalogue.READ,
-        catalogue.SUPPLEMENT,
-        catalogue.READ_TOGETHER,
-        catalogue.SUPPLEMENT_TOGETHER,
-    ),
-    "paper": (
-        catalogue.ENTITIES,
-        catalogue.RELATIONS,
-        catalogue.QUESTIONS,
-        catalogue.ENTITIES_ASKED,
-        catalogue.RELATIONS_ASKED,
-    ),
-}
 
 
 class PromptedReasoner:
@@ -69,9 +53,10 @@ class PromptedReasoner:
             listener: is told when a server counts more than the tokenizer.
             is_watched: whether somebody reads verdicts and answers as they are written.
         """
-        self._name = f"prompted:{chat.name}:{mode}:" + "+".join(p.label for p in _READING[mode])
+        prompts = load_prompts(settings.prompts)
+        self._name = f"prompted:{chat.name}:{mode}:{prompts.label}"
         self._window = settings.window
-        caller = Caller(chat, TokenBudget(tokenizer), listener)
+        caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
         reserve = min(settings.reserve, settings.window // 4)
         context = PromptContext(caller, settings.window, reserve, settings.questions)
         self._reader = PaperReader(context) if mode == "paper" else CompactReader(context)
@@ -87,7 +72,7 @@ class PromptedReasoner:
 
     @property
     def name(self) -> str:
-        """Kind, model, build mode and prompt versions."""
+        """Kind, model, build mode and the set of prompts with its checksum."""
         return self._name
 
     @property
@@ -123,14 +108,15 @@ class PromptedReasoner:
         return await self._together.supplement(jobs)
 
     async def fold(
-        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
-    ) -> str:
-        """Fold two parallel relations into one description; unparsable: both, side by side.
-
-        Args:
-            texts: of the two facts' segments.
-        """
-        return await self._folder.fold(first, second, summary, texts)
+        self,
+        relations: tuple[str, str],
+        texts: tuple[str, str],
+        *,
+        summary: str = "",
+        question: str = "",
+    ) -> Folded:
+        """Merge two relations of the same two entities."""
+        return await self._folder.fold(relations, texts, summary=summary, question=question)
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:
         """Return the names in the question and its options."""

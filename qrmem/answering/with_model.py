@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from qrmem.answering import options
 from qrmem.errors import ModelOutputError, WindowTooSmall
@@ -11,18 +10,13 @@ from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import pieces
 from qrmem.llm.prompting import Called, Caller, Out
 from qrmem.llm.token_budget import Draft, draft
-from qrmem.prompts import Prompt, catalogue, fenced
-from qrmem.prompts.catalogue import section
-from qrmem.prompts.replies import AnswerReply, JudgeReply
+from qrmem.prompts import fenced, fenced_if
+from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.text.names import normalise_name, occurs_in
 from qrmem.types import AskContext, Passage, Verdict
 
 Kept = Sequence[Sequence[str]]
 
-_PAPER_FORM = re.compile(
-    r"Reasoning\s*:(?P<reason>.*?)Action\s*:\s*(?P<action>-?[12])\b(?:[,\s]*Answer\s*:(?P<answer>.*))?",
-    re.DOTALL | re.IGNORECASE,
-)
 _SMALL = 160
 """Tokens reserved for a reply of a few names or one sentence."""
 
@@ -66,22 +60,22 @@ class Answerer:
             return Verdict(is_answerable=False, reason="No passage was found for the question.")
         try:
             if force:
-                return _answered(context, await self._asked(catalogue.ANSWER, context, passages))
-            return _judged(context, await self._asked(catalogue.JUDGE, context, passages))
-        except ModelOutputError as exc:
-            reply = None if force else paper_form(exc.raw)
+                return _answered(
+                    context, await self._asked("answer", AnswerReply, context, passages)
+                )
+            return _judged(context, await self._asked("judge", JudgeReply, context, passages))
+        except ModelOutputError:
             tokens = self._tokens(context, passages, force)
-            if reply is None:
-                return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
-            return _judged(context, Called(reply, tokens, ()))
+            return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
 
     async def query_entities(self, context: AskContext) -> list[str]:
         """Return the names in the question and its options; made-up ones are dropped."""
         question = options.shown(context.question, context.choices)
         try:
             called = await self.caller.call(
-                catalogue.QUERY_ENTITIES,
-                lambda kept: catalogue.AskedForInputs(question=question),
+                "query-entities",
+                NamesReply,
+                lambda kept: dict(question=question),
                 window=context.window,
                 reply=self._reply(context, _SMALL),
             )
@@ -101,11 +95,11 @@ class Answerer:
         """Return names out of the candidates, or the current ones where the reply names none."""
         question = options.shown(context.question, context.choices)
 
-        def inputs(kept: Kept) -> catalogue.TrialInputs:
-            return catalogue.TrialInputs(
-                passages=section("Passages read:", "\n\n".join(kept[0]), fence=False),
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
+                passages="\n\n".join(kept[0]),
                 question=question,
-                reason=section("Why they do not do:", " ".join(kept[2])),
+                reason=fenced_if(" ".join(kept[2])),
                 current=fenced("\n".join(kept[1])),
                 candidates=fenced("\n".join(kept[3])),
             )
@@ -113,7 +107,8 @@ class Answerer:
         listed = [f"{name} ({count})" for name, count in candidates]
         try:
             called = await self.caller.call(
-                catalogue.TRIAL,
+                "trial",
+                NamesReply,
                 inputs,
                 [[block(p) for p in passages], list(current), pieces(reason), listed],
                 window=context.window,
@@ -130,16 +125,17 @@ class Answerer:
         """Return the elaborated query, "" where the reply cannot be used."""
         question = options.shown(context.question, context.choices)
 
-        def inputs(kept: Kept) -> catalogue.ElaborateInputs:
-            return catalogue.ElaborateInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 question=question,
-                entities=section("Entities around it:", "\n".join(kept[1])),
-                relations=section("Relations around it:", "\n".join(kept[0])),
+                entities=fenced_if("\n".join(kept[1])),
+                relations=fenced_if("\n".join(kept[0])),
             )
 
         try:
             called = await self.caller.call(
-                catalogue.ELABORATE,
+                "elaborate",
+                QueryReply,
                 inputs,
                 [list(relations), list(entities)],
                 window=context.window,
@@ -158,32 +154,32 @@ class Answerer:
     def _draft(
         self, context: AskContext, passages: Sequence[Passage], force: bool, reply: int
     ) -> Draft:
-        prompt = catalogue.ANSWER if force else catalogue.JUDGE
+        prompt = self.caller.prompts["answer" if force else "judge"]
         groups, inputs = self._parts(context, passages)
         budget = self.caller.budget
         return draft(budget, prompt, groups, inputs, window=context.window, reply=reply)
 
     def _parts(
         self, context: AskContext, passages: Sequence[Passage]
-    ) -> tuple[list[list[str]], Callable[[Kept], catalogue.PassagesInputs]]:
+    ) -> tuple[list[list[str]], Callable[[Kept], dict[str, object]]]:
         question = options.shown(context.question, context.choices)
 
-        def inputs(kept: Kept) -> catalogue.PassagesInputs:
-            return catalogue.PassagesInputs(
-                passages="\n".join(kept[0]) or "(none)", question=question
-            )
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(passages="\n".join(kept[0]) or "(none)", question=question)
 
         return [[block(passage) for passage in passages]], inputs
 
     async def _asked(
         self,
-        prompt: Prompt[catalogue.PassagesInputs, Out],
+        prompt: str,
+        model: type[Out],
         context: AskContext,
         passages: Sequence[Passage],
     ) -> Called[Out]:
         groups, inputs = self._parts(context, passages)
         return await self.caller.call(
             prompt,
+            model,
             inputs,
             groups,
             window=context.window,
@@ -200,18 +196,6 @@ def block(passage: Passage) -> str:
     title = " ".join(passage.title.split())
     text = passage.segment.text.strip()
     return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
-
-
-def paper_form(raw: str) -> JudgeReply | None:
-    """Read a verdict in the paper's own form: Reasoning, Action, Answer."""
-    found = list(_PAPER_FORM.finditer(raw))
-    if not found:
-        return None
-    last = found[-1]
-    action: Literal[-2, -1] = -2 if last["action"].endswith("2") else -1
-    answer = (last["answer"] or "").strip(" \n#`")
-    reason = " ".join(last["reason"].split())
-    return JudgeReply(reasoning=reason, action=action, answer=answer)
 
 
 def _judged(context: AskContext, called: Called[JudgeReply]) -> Verdict:

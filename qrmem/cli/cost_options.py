@@ -27,8 +27,18 @@ def add_caps(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_prompts(parser: argparse.ArgumentParser) -> None:
+    """Add by which prompts a model is asked."""
+    parser.add_argument(
+        "--prompts",
+        metavar="paper|FOLDER",
+        help="prompt templates: the set `paper`, or a folder of files NAME.md; default: our own",
+    )
+
+
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Add which model is asked in which stage."""
+    """Add which model is asked in which stage, and by which prompts."""
+    add_prompts(parser)
     parser.add_argument(
         "--stage-model",
         action="append",
@@ -86,4 +96,4 @@ def add_cost_commands(
     init.add_argument("--force", action="store_true", help="replace an existing file")
 
 
-__all__ = ["add_caps", "add_cost_commands", "add_models", "add_tapes"]
+__all__ = ["add_caps", "add_cost_commands", "add_models", "add_prompts", "add_tapes"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
+from qrmem.cli.cost_options import add_prompts
 from qrmem.cli.options import settings_of
 from qrmem.errors import UsageError
 
@@ -69,6 +70,7 @@ def _run(run: argparse.ArgumentParser) -> None:
 
 def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
+    add_prompts(run)
     run.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
     run.add_argument("--max-tokens", type=int, metavar="N", help="cap on tokens")

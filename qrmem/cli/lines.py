@@ -30,6 +30,7 @@ def status_lines(status: MemoryStatus) -> list[str]:
         f"cut by:    {status.tokenizer}, at most {status.segment_tokens} tokens",
         f"embedder:  {status.embedder}"
         + (f", {status.dimension} dimensions" if status.dimension else ""),
+        *(f"read by:   {safe(reader)}" for reader in status.readers),
         *cost_lines(status.usage),
     ]
     lines += problem_lines(status.problems)

@@ -24,6 +24,7 @@ OPTIONS = (
     "base_url",
     "embedder",
     "mode",
+    "prompts",
     "tokenizer",
     "tagger",
     "segment_tokens",

@@ -276,6 +276,7 @@ def trail_lines(trail: Trail) -> list[str]:
     """Show a recorded run."""
     lines = [
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
+        f"answered by {safe(trail.reasoner)}",
         f"question: {safe(trail.question)}",
     ]
     for before, step in _steps(trail):

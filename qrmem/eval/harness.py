@@ -17,7 +17,10 @@ from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.token_budget import TokenBudget
+from qrmem.prompts import load_prompts
 from qrmem.session import Models, Run, new_namespace
 from qrmem.types import (
     AskContext,
@@ -90,6 +93,12 @@ class Harness:
     def reader(self, calls: CallCounter) -> Run:
         """Return the reader that all baselines share; its calls are counted by the calls."""
         return self.tools.run("online", calls)
+
+    def caller(self, run: Run) -> Caller:
+        """Return what sends a baseline's own prompts; its calls count with the run's."""
+        assert run.meter is not None
+        prompts = load_prompts(self.settings.prompts)
+        return Caller(run.meter, TokenBudget(self.tools.counter), self.listener, prompts)
 
     def memory(self, context: Context, build: Build | None = None) -> Any:
         """Return the memory of a context as an async context manager (see `Memories.use`)."""
@@ -211,10 +220,11 @@ def resolved(settings: Settings) -> Settings:
     """Return settings as the parts of a run take them: the embedder named, no caps of their own.
 
     Raises:
-        UsageError: they name other models for some stages.
+        UsageError: they name other models for some stages, or a prompt template is wrong.
     """
     if settings.stage_models:
         raise UsageError("eval runs one model for all stages; leave stage_models out")
+    load_prompts(settings.prompts)
     named = settings.with_(embedder=settings.embedder or default_embedder())
     # The caps of the settings are those of the run (see `RunOptions`), and not of each item again.
     return replace(named, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None)

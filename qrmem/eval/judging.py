@@ -16,8 +16,8 @@ from qrmem.eval.runner import together
 from qrmem.eval.running import RunOptions
 from qrmem.llm.budget import Amount
 from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ async def _rated(
 
 async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
     run = harness.reader(CallCounter(harness.listener))
-    assert run.meter is not None
-    caller = Caller(run.meter, TokenBudget(harness.tools.counter))
+    caller = harness.caller(run)
     model = harness.settings.model
     most = MOST_CHAT if row.prediction.rounds else MOST
     try:
@@ -167,8 +166,9 @@ async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
 
 async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> "RatingReply":
     called = await caller.call(
-        catalogue.RATE,
-        lambda kept: catalogue.RateInputs(
+        "rate",
+        RatingReply,
+        lambda kept: dict(
             question=f"Question: {item.question}",
             reference=_reference(item),
             given=_given(kept[0]),
@@ -184,8 +184,9 @@ async def _chat_rated(caller: Caller, harness: Harness, item: Item, row: Row) ->
     """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
     history = [fenced(made.text) for made in row.prediction.rounds if made.id in item.gold]
     called = await caller.call(
-        catalogue.RATE_CHAT,
-        lambda kept: catalogue.RateChatInputs(
+        "rate-chat",
+        RatingReply,
+        lambda kept: dict(
             # Of a history that is too long for the window the latest rounds are kept.
             history="\n".join(reversed(kept[0])) or "(none)",
             question=fenced(item.question),

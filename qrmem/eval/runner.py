@@ -12,9 +12,8 @@ from qrmem.eval.records import WHOLE, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import System
 from qrmem.eval.run_folder import RunFolder
 from qrmem.llm.budget import Amount
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import ShortReply
 from qrmem.types import Event, Usage
 
 SHORT_ENOUGH = 5
@@ -41,13 +40,13 @@ async def shortened(harness: Harness, item: Item, found: Prediction) -> tuple[Pr
 
 async def _by_model(harness: Harness, item: Item, text: str, calls: CallCounter) -> str:
     run = harness.reader(calls)
-    assert run.meter is not None
-    caller = Caller(run.meter, TokenBudget(harness.tools.counter))
+    caller = harness.caller(run)
     words = text.split()
     try:
         called = await caller.call(
-            catalogue.SHORT_ANSWER,
-            lambda kept: catalogue.ShortAnswerInputs(
+            "short-answer",
+            ShortReply,
+            lambda kept: dict(
                 question=f"Question: {item.question}", given=fenced(" ".join(kept[0]))
             ),
             [words],

@@ -26,6 +26,7 @@ from qrmem.eval.runner import RunStats, run
 from qrmem.eval.statistics import sample, sample_digest
 from qrmem.llm.budget import Caps
 from qrmem.llm.routing import ChatModels
+from qrmem.prompts import load_prompts
 from qrmem.types import ChatModel, Embedder, Event, Listener
 
 
@@ -175,7 +176,7 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
         "answers": "none" if spec.retrieve else "forced" if spec.force else "may abstain",
         "settings": {name: getattr(settings, name) for name in _SHAPING},
         "price": asdict(price) if price else None,
-        "prompts": _prompts() if settings.model else {},
+        "prompts": _prompts(settings) if settings.model else {},
         "systems": list(spec.systems),
         "about": about(),
     }
@@ -196,11 +197,10 @@ _SHAPING = (
 """Settings that shape results."""
 
 
-def _prompts() -> dict[str, int]:
-    from qrmem.prompts import Prompt, catalogue
-
-    found = (p for p in vars(catalogue).values() if isinstance(p, Prompt))
-    return {prompt.name: prompt.version for prompt in found}
+def _prompts(settings: Settings) -> dict[str, Any]:
+    """Return which prompts are used: the set's name with its checksum, and their versions."""
+    prompts = load_prompts(settings.prompts)
+    return {"set": prompts.label, "versions": sorted(prompt.label for prompt in prompts.values())}
 
 
 def about() -> dict[str, Any]:

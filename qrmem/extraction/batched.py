@@ -7,25 +7,28 @@ alone.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from qrmem.errors import ModelOutputError
 from qrmem.extraction.compact import noted, supplemented
 from qrmem.extraction.prompt_context import (
     LONG,
     Kept,
+    Out,
     PromptContext,
     background,
-    focus,
     numbered,
     pieces,
     relation_lines,
 )
-from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import (
+    PassageRead,
+    PassageSupplement,
+    ReadTogetherReply,
+    SupplementTogetherReply,
+)
 from qrmem.types import Contribution, Job
-
-if TYPE_CHECKING:
-    from qrmem.prompts import replies
 
 FRAME = 48
 """Tokens of a reply for each passage beside its notes."""
@@ -57,11 +60,9 @@ class TogetherReader:
         def shown(job: Job) -> str:
             return f"Questions wanted: {self.context.wanted(job.segment)}"
 
-        found: replies.ReadTogetherReply = await self._asked(
-            catalogue.READ_TOGETHER, jobs, shown, LONG
-        )
+        found = await self._asked("read-together", ReadTogetherReply, jobs, shown, LONG)
 
-        def made(job: Job, entry: "replies.PassageRead") -> Contribution | None:
+        def made(job: Job, entry: PassageRead) -> Contribution | None:
             wanted = self.context.wanted(job.segment)
             notes = noted(job.segment, entry.entities, entry.relations, entry.questions, wanted)
             return notes if notes.mentions else None
@@ -70,11 +71,9 @@ class TogetherReader:
 
     async def supplement(self, jobs: Sequence[Job]) -> list[Contribution | None]:
         """Return what the accepted questions bring, `None` for what has to be read alone."""
-        found: replies.SupplementTogetherReply = await self._asked(
-            catalogue.SUPPLEMENT_TOGETHER, jobs, _known, 1
-        )
+        found = await self._asked("supplement-together", SupplementTogetherReply, jobs, _known, 1)
 
-        def made(job: Job, entry: "replies.PassageSupplement") -> Contribution:
+        def made(job: Job, entry: PassageSupplement) -> Contribution:
             assert job.known is not None
             return supplemented(
                 job.segment, job.known, job.questions, entry.entities, entry.relations
@@ -84,11 +83,12 @@ class TogetherReader:
 
     async def _asked(
         self,
-        prompt: "Prompt[catalogue.TogetherInputs, Any]",
+        prompt: str,
+        model: type[Out],
         jobs: Sequence[Job],
         beside: Callable[[Job], str],
         length: int,
-    ) -> Any:
+    ) -> Out:
         """Return the reply; one of which anything was lost says nothing safe about any segment."""
         reading = jobs[0].reading
         is_one = len({job.segment.document_id for job in jobs}) == 1
@@ -97,10 +97,10 @@ class TogetherReader:
             for n, job in enumerate(jobs, 1)
         ]
 
-        def inputs(kept: Kept) -> catalogue.TogetherInputs:
-            return catalogue.TogetherInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 background=background(reading, kept[0]) if is_one else "",
-                focus=focus(reading),
+                focus=reading.question,
                 passages="\n\n".join(shown),
             )
 
@@ -108,12 +108,13 @@ class TogetherReader:
         tokens = sum(job.segment.tokens for job in jobs)
         called = await self.context.caller.call(
             prompt,
+            model,
             inputs,
             [pieces(reading.summary) if is_one else []],
             window=window,
             reply=min(max(self.context.reserve, length * tokens + FRAME * len(jobs)), window // 2),
             segments=[job.segment.id for job in jobs],
-            retries=0,
+            retries=1,
         )
         if called.losses:
             raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)

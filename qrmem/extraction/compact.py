@@ -9,12 +9,12 @@ from qrmem.extraction.prompt_context import (
     PromptContext,
     background,
     entity_lines,
-    focus,
     numbered,
     pieces,
     relation_lines,
 )
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced, fenced_if
+from qrmem.prompts.replies import ReadReply, SupplementReply
 from qrmem.types import Contribution, Mention, Reading, Segment
 
 
@@ -28,16 +28,16 @@ class CompactReader:
         """Return entities, statements and proposed questions of one reply."""
         wanted = self.context.wanted(segment)
 
-        def inputs(kept: Kept) -> catalogue.ReadInputs:
-            return catalogue.ReadInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 background=background(reading, kept[0]),
-                focus=focus(reading),
+                focus=reading.question,
                 segment=fenced(segment.text),
                 count=wanted,
             )
 
         called = await self.context.notes(
-            catalogue.READ, inputs, [pieces(reading.summary)], segment, reading, is_long=True
+            "read", ReadReply, inputs, [pieces(reading.summary)], segment, reading, is_long=True
         )
         reply = called.value
         made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
@@ -48,11 +48,12 @@ class CompactReader:
     ) -> Contribution:
         """Return what the accepted questions bring, asked all at once."""
 
-        def inputs(kept: Kept) -> catalogue.AskedInputs:
+        def inputs(kept: Kept) -> dict[str, object]:
             return asked_inputs(segment, reading, kept, questions)
 
         called = await self.context.notes(
-            catalogue.SUPPLEMENT,
+            "supplement",
+            SupplementReply,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
             segment,
@@ -84,14 +85,14 @@ def noted(
 
 def asked_inputs(
     segment: Segment, reading: Reading, kept: Kept, questions: Sequence[str]
-) -> catalogue.AskedInputs:
+) -> dict[str, object]:
     """Return a second reading's inputs out of what was kept of summary, relations and entities."""
     summary, relations, entities = kept
-    return catalogue.AskedInputs(
+    return dict(
         background=background(reading, summary),
-        focus=focus(reading),
+        focus=reading.question,
         segment=fenced(segment.text),
-        known=catalogue.section("Known already:", "\n".join((*entities, *relations))),
+        known=fenced_if("\n".join((*entities, *relations))),
         questions=fenced(numbered(questions)),
     )
 

@@ -11,12 +11,11 @@ from qrmem.extraction.prompt_context import (
     PromptContext,
     background,
     entity_lines,
-    focus,
     pieces,
     relation_lines,
 )
-from qrmem.prompts import catalogue, fenced
-from qrmem.prompts.catalogue import section
+from qrmem.prompts import fenced, fenced_if
+from qrmem.prompts.replies import EntitiesReply, QuestionsReply, RelationsReply
 from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement
 
 
@@ -47,7 +46,8 @@ class PaperReader:
         """Return what the entity and the relation prompt add with the questions in them."""
         groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
         entities = await self.context.notes(
-            catalogue.ENTITIES_ASKED,
+            "entities-asked",
+            EntitiesReply,
             lambda kept: asked_inputs(segment, reading, kept, questions),
             groups,
             segment,
@@ -58,7 +58,8 @@ class PaperReader:
         new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
         groups[2] = [*new, *groups[2]]
         relations = await self.context.notes(
-            catalogue.RELATIONS_ASKED,
+            "relations-asked",
+            RelationsReply,
             lambda kept: asked_inputs(segment, reading, kept, questions),
             groups,
             segment,
@@ -72,15 +73,21 @@ class PaperReader:
     async def _entities(
         self, segment: Segment, reading: Reading, losses: list[Loss]
     ) -> list[Mention]:
-        def inputs(kept: Kept) -> catalogue.SegmentInputs:
-            return catalogue.SegmentInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 background=background(reading, kept[0]),
-                focus=focus(reading),
+                focus=reading.question,
                 segment=fenced(segment.text),
             )
 
         called = await self.context.notes(
-            catalogue.ENTITIES, inputs, [pieces(reading.summary)], segment, reading, is_long=True
+            "entities",
+            EntitiesReply,
+            inputs,
+            [pieces(reading.summary)],
+            segment,
+            reading,
+            is_long=True,
         )
         losses += called.losses
         return items.mentions(items.split(called.value.entities), segment.text)
@@ -90,16 +97,18 @@ class PaperReader:
     ) -> tuple[list[Statement], list[Mention]]:
         text = marked(segment.text, known)
 
-        def inputs(kept: Kept) -> catalogue.RelationInputs:
-            return catalogue.RelationInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 background=background(reading, kept[0]),
-                focus=focus(reading),
-                segment=fenced(text),
-                entities=section("Entities:", "\n".join(kept[1])).rstrip(),
+                focus=reading.question,
+                segment=fenced(segment.text),
+                marked=fenced(text),
+                entities=fenced_if("\n".join(kept[1])),
             )
 
         called = await self.context.notes(
-            catalogue.RELATIONS,
+            "relations",
+            RelationsReply,
             inputs,
             [pieces(reading.summary), [mention.name for mention in known]],
             segment,
@@ -114,18 +123,18 @@ class PaperReader:
     ) -> tuple[str, ...]:
         wanted = self.context.wanted(segment)
 
-        def inputs(kept: Kept) -> catalogue.QuestionInputs:
-            return catalogue.QuestionInputs(
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
                 background=background(reading, kept[0]),
-                focus=focus(reading),
                 segment=fenced(segment.text),
-                entities=section("Entities noted:", "\n".join(kept[2])),
-                relations=section("Relations noted:", "\n".join(kept[1])),
+                entities=fenced_if("\n".join(kept[2])),
+                relations=fenced_if("\n".join(kept[1])),
                 count=wanted,
             )
 
         called = await self.context.notes(
-            catalogue.QUESTIONS,
+            "questions",
+            QuestionsReply,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
             segment,
@@ -138,7 +147,8 @@ class PaperReader:
 def marked(text: str, known: Sequence[Mention]) -> str:
     """Return a text with its entities in double brackets, the longest name where names overlap.
 
-    Deviation: the paper gives the text twice, plain and marked; the marks alone cost half of it.
+    The set `paper` shows the text twice as the paper does, plain and marked; the default set shows
+    it marked alone, at half the tokens.
     """
     forms = sorted({form for m in known for form in (m.name, *m.forms)}, key=len, reverse=True)
     if not forms:

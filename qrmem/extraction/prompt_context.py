@@ -1,20 +1,16 @@
 """What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
 from qrmem.llm.prompting import Called, Caller
-from qrmem.prompts import Prompt
-from qrmem.prompts.catalogue import section
+from qrmem.prompts import fenced_if
 from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Reading, Segment
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 Out = TypeVar("Out", bound=BaseModel)
 Kept = Sequence[Sequence[str]]
@@ -52,8 +48,9 @@ class PromptContext:
 
     async def notes(
         self,
-        prompt: "Prompt[Any, Out]",
-        render: Callable[[Kept], "DataclassInstance"],
+        prompt: str,
+        model: type[Out],
+        render: Callable[[Kept], Mapping[str, object]],
         groups: Sequence[Sequence[str]],
         segment: Segment,
         reading: Reading,
@@ -71,6 +68,7 @@ class PromptContext:
             reply = min(max(reply, LONG * segment.tokens), window // 3)
         return await self.caller.call(
             prompt,
+            model,
             render,
             groups,
             window=window,
@@ -81,14 +79,9 @@ class PromptContext:
 
 
 def background(reading: Reading, summary: Sequence[str]) -> str:
-    """Return the section that places a segment in its document."""
+    """Return what places a segment in its document: title and summary."""
     lines = [reading.title, " ".join(summary)]
-    return section("The document:", "\n".join(line for line in lines if line))
-
-
-def focus(reading: Reading) -> str:
-    """Return the section that orients a reading by the user's question."""
-    return section("Look above all for what bears on this question:", reading.question, fence=False)
+    return fenced_if("\n".join(line for line in lines if line))
 
 
 @lru_cache(maxsize=64)

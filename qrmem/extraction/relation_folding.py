@@ -1,52 +1,51 @@
-"""Folding two descriptions of one relation with a chat model (QRMeM, Appendix E)."""
+"""Merging two relations of one pair of entities with a chat model (QRMeM, Appendix E)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qrmem.errors import ModelOutputError
-from qrmem.extraction.prompt_context import background, pieces
+from qrmem.extraction.prompt_context import pieces
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import catalogue, fenced
-from qrmem.text.names import split_key
-from qrmem.types import Fact, Reading
+from qrmem.prompts import fenced, fenced_if
+from qrmem.prompts.replies import FoldReply
+from qrmem.types import Folded
 
 Kept = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Asks for the questions to settle, then for the merged description, in one call."""
+    """Asks for the questions Q_s to settle, then for the merged description, in one call."""
 
     caller: Caller
     window: int
     reserve: int
 
-    async def fold(self, first: Fact, second: Fact, summary: str, texts: tuple[str, str]) -> str:
-        """Return one description; both, side by side, where no reply can be used."""
-        pair = " and ".join(split_key(key)[0] for key in (first.head, first.tail))
+    async def fold(
+        self, relations: tuple[str, str], texts: tuple[str, str], *, summary: str, question: str
+    ) -> Folded:
+        """Merge two relations; see `qrmem.types.Reasoner`."""
 
-        def inputs(kept: Kept) -> catalogue.FoldInputs:
-            return catalogue.FoldInputs(
-                background=background(Reading(), kept[0]),
-                pair=fenced(pair),
-                first=fenced("\n".join((" ".join(kept[1]), first.description)).strip()),
-                second=fenced("\n".join((" ".join(kept[2]), second.description)).strip()),
+        def inputs(kept: Kept) -> dict[str, object]:
+            return dict(
+                question=question,
+                background=fenced_if(" ".join(kept[0])),
+                segment_1=fenced(" ".join(kept[1])),
+                relation_1=fenced(relations[0]),
+                segment_2=fenced(" ".join(kept[2])),
+                relation_2=fenced(relations[1]),
             )
 
         try:
             called = await self.caller.call(
-                catalogue.FOLD,
+                "fold",
+                FoldReply,
                 inputs,
                 [pieces(summary), *(pieces(text) for text in texts)],
                 window=self.window,
                 reply=self.reserve,
             )
         except ModelOutputError:
-            return side_by_side(first.description, second.description)
-        merged = " ".join(called.value.description.split())
-        return merged or side_by_side(first.description, second.description)
-
-
-def side_by_side(first: str, second: str) -> str:
-    """Return both descriptions, the second one only if it says something else."""
-    return first if second in first else f"{first}; {second}"
+            return Folded()
+        settled = tuple(" ".join(question.split()) for question in called.value.questions)
+        return Folded(" ".join(called.value.description.split()), settled)

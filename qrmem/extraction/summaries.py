@@ -5,11 +5,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from qrmem.errors import CapReached, ModelOutputError, ModelUnusable
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Segment
@@ -43,19 +43,19 @@ class Summariser:
         else:
             room = self.window - self.reserve - SKELETON
             chosen = await asyncio.to_thread(telling, segments, room, self.caller.budget.count)
-            summary = await self._one(catalogue.SUMMARY, [title, *chosen] if title else chosen)
+            summary = await self._one("summary", [title, *chosen] if title else chosen)
         return self.caller.budget.cut(" ".join(summary.split()), LIMIT).strip()
 
     async def _reduced(self, texts: Sequence[str]) -> str:
-        prompt: Prompt[Any, Any] = catalogue.SUMMARY
+        prompt = "summary"
         while True:
             summaries = await self._all(prompt, texts)
             if len(summaries) == 1:
                 return summaries[0]
-            prompt = catalogue.SUMMARY_JOIN
+            prompt = "summary-join"
             texts = self._packed(summaries)
 
-    async def _all(self, prompt: "Prompt[Any, Any]", texts: Sequence[str]) -> list[str]:
+    async def _all(self, prompt: str, texts: Sequence[str]) -> list[str]:
         gate = asyncio.Semaphore(self.concurrency)
 
         async def one(text: str) -> str:
@@ -73,20 +73,19 @@ class Summariser:
             for task in tasks:
                 task.cancel()
 
-    async def _one(self, prompt: "Prompt[Any, Any]", pieces: Sequence[str]) -> str:
+    async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
         """Summarise a text given in pieces; what does not fit the window is left out at its end."""
 
-        def inputs(kept: Sequence[Sequence[str]]) -> catalogue.TextInputs:
-            return catalogue.TextInputs(text=fenced(" ".join(kept[0])))
+        def inputs(kept: Sequence[Sequence[str]]) -> dict[str, object]:
+            return dict(text=fenced(" ".join(kept[0])))
 
         try:
             called = await self.caller.call(
-                prompt, inputs, [pieces], window=self.window, reply=self.reserve
+                prompt, SummaryReply, inputs, [pieces], window=self.window, reply=self.reserve
             )
         except ModelOutputError:
             return self.caller.budget.cut(" ".join(pieces), LIMIT)
-        summary: str = called.value.summary
-        return summary
+        return called.value.summary
 
     def _packed(self, summaries: Sequence[str]) -> list[str]:
         """Join neighbouring summaries as far as the window allows, two at least."""

@@ -1,23 +1,21 @@
 """Sends typed prompts to a chat model, packs again where the server counts more than we do."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from qrmem.errors import ContextExceeded, WindowTooSmall
+from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
 from qrmem.llm.structured import Structured, ask
 from qrmem.llm.token_budget import Draft, TokenBudget, draft
+from qrmem.prompts import Prompt, PromptSet, load_prompts
 from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from qrmem.prompts import Prompt
 
 Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
+Render = Callable[[Sequence[Sequence[str]]], Mapping[str, object]]
+"""Makes a prompt's slots of the lists of pieces, as far as these fit."""
 
 PARSE_RETRIES = 4
 """Tries at a higher temperature (QRMeM, section 3.2)."""
@@ -42,24 +40,31 @@ class Called(Generic[Value]):
 
 
 class Caller:
-    """A chat model, a counter and a window.
+    """A chat model, a counter, a window and a set of prompts.
 
     Attributes:
         budget: what counts.
+        prompts: the default set where none is given.
     """
 
     def __init__(
-        self, chat: ChatModel, budget: TokenBudget, listener: Listener | None = None
+        self,
+        chat: ChatModel,
+        budget: TokenBudget,
+        listener: Listener | None = None,
+        prompts: PromptSet | None = None,
     ) -> None:
         self.budget = budget
+        self.prompts = load_prompts() if prompts is None else prompts
         self._chat = chat
         self._listener = listener
         self._exceeded: ContextExceeded | None = None
 
     async def call(
         self,
-        prompt: "Prompt[Any, Out]",
-        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        prompt: str,
+        model: type[Out],
+        render: Render,
         groups: Sequence[Sequence[str]] = (),
         *,
         window: int,
@@ -72,9 +77,11 @@ class Caller:
         """Send a prompt; see `qrmem.llm.token_budget.draft` for what is left out to fit.
 
         Args:
+            prompt: name of one of the set.
+            model: its reply's.
             segments: ids of those that it is about.
             attempt: number of the first try.
-            retries: tries at a higher temperature, after the first one and its re-ask.
+            retries: tries after the first one.
             is_watched: see `ChatRequest`.
 
         Raises:
@@ -91,14 +98,17 @@ class Caller:
                 attempt=attempt,
                 is_watched=is_watched,
             )
-            return await self._sent(prompt, replace(made, request=request), window, retries)
+            return await self._sent(model, replace(made, request=request), window, retries)
 
-        return await self._packed(prompt, render, groups, window, reply, sent)
+        chosen = self.prompts[prompt]
+        if chosen.output is not model:
+            raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
+        return await self._packed(chosen, render, groups, window, reply, sent)
 
     async def say(
         self,
-        prompt: "Prompt[Any, Any]",
-        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        prompt: str,
+        render: Render,
         groups: Sequence[Sequence[str]] = (),
         *,
         window: int,
@@ -116,12 +126,12 @@ class Caller:
             self._learn(made, replied.tokens_in)
             return Called(replied.text.strip(), made.tokens, made.kept)
 
-        return await self._packed(prompt, render, groups, window, reply, sent)
+        return await self._packed(self.prompts[prompt], render, groups, window, reply, sent)
 
     async def _packed(
         self,
-        prompt: "Prompt[Any, Any]",
-        render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+        prompt: Prompt,
+        render: Render,
         groups: Sequence[Sequence[str]],
         window: int,
         reply: int,
@@ -146,15 +156,13 @@ class Caller:
                 self._warn(f"{exc}; tokens are counted a quarter higher from here on")
         raise AssertionError("unreachable")
 
-    async def _sent(
-        self, prompt: "Prompt[Any, Out]", made: Draft, window: int, retries: int
-    ) -> Called[Out]:
-        assert prompt.output is not None
+    async def _sent(self, model: type[Out], made: Draft, window: int, retries: int) -> Called[Out]:
         answered = await ask(
             self._chat,
             made.request,
-            prompt.output(),
+            model,
             retries=retries,
+            form=made.form,
             fits=lambda request: self.budget.fits(request, window),
         )
         self._learn(made, max(reply.tokens_in for reply in answered.replies[:1]))
@@ -175,5 +183,5 @@ class Caller:
 def _losses(request: ChatRequest, answered: Structured[Any]) -> tuple[Loss, ...]:
     if not answered.problems:
         return ()
-    last = request.attempt + PARSE_RETRIES + 1
+    last = request.attempt + PARSE_RETRIES
     return (Loss("; ".join(answered.problems), answered.raw, last),)

@@ -1,4 +1,8 @@
-"""A typed reply: read once, one re-ask that shows the error, then a higher temperature."""
+"""A typed reply: read once; then a re-ask that shows the error, and a higher temperature.
+
+A reply may also come in the form that its prompt describes in words, such as QRMeM's Reasoning and
+Action (Appendix E): that is read first, JSON second.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
-from qrmem.llm.replies import Parsed, parse, parse_model
+from qrmem.llm.replies import Parsed, parse, parse_model, without_reasoning
 from qrmem.llm.schemas import strict_schema
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 
@@ -46,6 +50,7 @@ async def ask(
     *,
     retries: int = 4,
     fits: Callable[[ChatRequest], bool] | None = None,
+    form: Literal["json", "text"] = "json",
 ) -> Structured[M]:
     """Ask until a reply can be read as `model`.
 
@@ -53,13 +58,15 @@ async def ask(
 
     Args:
         request: its schema and attempt are set here.
-        retries: tries at temperature 0.7 after the first one and its re-ask.
+        retries: tries after the first one, at temperature 0.7 (QRMeM, section 3.2); the first of
+            them, where JSON is asked for, is a re-ask at the temperature of the request.
         fits: whether a request is within the window; a re-ask that is not is left out.
+        form: `text` sends no schema: the prompt says in words how to reply.
 
     Raises:
         ModelOutputError: no reply could be read; holds the last one.
     """
-    schema = strict_schema(model)
+    schema = strict_schema(model) if form == "json" else None
     first = replace(
         request,
         schema=schema,
@@ -69,7 +76,7 @@ async def ask(
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")
     best: tuple[Parsed[M], ChatReply] | None = None
-    for n in range(retries + 2):
+    for n in range(retries + 1):
         turn = _turn(first, n, replies, error, fits)
         if turn is None:
             continue
@@ -121,7 +128,7 @@ def outcome_of(reply: ChatReply) -> Outcome:
 
 def with_reading(reply: ChatReply, request: ChatRequest) -> ChatReply:
     """Return a reply with what was read out of it, or why nothing could be; read only once."""
-    if reply.parsed is not None or request.schema is None:
+    if reply.parsed is not None or (request.schema is None and request.reply_model is None):
         return reply
     parsed: Parsed[Any] | ModelOutputError
     try:
@@ -146,7 +153,7 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
         if model is None:
             parsed = parse(reply.text, request.schema or {})
         else:
-            parsed = parse_model(reply.text, model)
+            parsed = _in_words(reply.text, request) or parse_model(reply.text, model)
     except ModelOutputError as exc:
         if end:
             raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc
@@ -155,6 +162,16 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     if not end or (parsed.is_whole and not parsed.problems):
         return parsed
     return Parsed(parsed.value, True, (*parsed.problems, f"the reply was {end}"))
+
+
+def _in_words(text: str, request: ChatRequest) -> Parsed[Any] | None:
+    """Return a reply in the form that its prompt describes, where its model can read one."""
+    read = getattr(request.reply_model, "from_words", None)
+    said = without_reasoning(text)
+    if read is None or said[:1] in ("{", "["):
+        return None
+    value = read(said, is_asked=request.schema is None)
+    return None if value is None else Parsed(value, repaired=False, problems=())
 
 
 def _turn(
@@ -167,7 +184,7 @@ def _turn(
     """Return the n-th request: plain, re-ask, then warmer; `None` where it would not fit."""
     if n == 0:
         return first
-    if n > 1:
+    if n > 1 or first.schema is None:
         return replace(first, temperature=LADDER)
     said = Message(
         "user",

@@ -1,18 +1,16 @@
 """Keeps every request within the window L: what is counted, and what is left out to fit."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import WindowTooSmall
 from qrmem.llm.schemas import strict_schema
 from qrmem.types import ChatRequest, Message, Tokenizer
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from qrmem.prompts import Prompt
 
 MESSAGE_TOKENS = 4
@@ -61,18 +59,23 @@ class TokenBudget:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A request that fits, its tokens, and what was kept of each group to make it fit."""
+    """A request that fits, its tokens, and what was kept of each group to make it fit.
+
+    Attributes:
+        form: of the reply; see `Prompt`.
+    """
 
     request: ChatRequest
     tokens: int
     kept: tuple[Sequence[str], ...]
+    form: Literal["json", "text"] = "json"
 
 
 def draft(
     budget: TokenBudget,
-    prompt: "Prompt[Any, Any]",
+    prompt: "Prompt",
     groups: Sequence[Sequence[str]],
-    render: "Callable[[Sequence[Sequence[str]]], DataclassInstance]",
+    render: Callable[[Sequence[Sequence[str]]], Mapping[str, object]],
     *,
     window: int,
     reply: int,
@@ -87,12 +90,14 @@ def draft(
     Raises:
         WindowTooSmall: even without all pieces it does not fit.
     """
-    schema = strict_schema(prompt.output()) if prompt.output else None
+    model = prompt.output if prompt.form == "json" else None
+    schema = strict_schema(model) if model else None
 
     def request(kept: Sequence[Sequence[str]]) -> ChatRequest:
-        said = Message("system", prompt.system), Message("user", prompt.user(render(kept)))
+        user = Message("user", prompt.user(render(kept)))
+        system = (Message("system", prompt.system),) if prompt.system else ()
         return ChatRequest(
-            messages=said,
+            messages=(*system, user),
             schema=schema,
             schema_name=prompt.name,
             max_tokens=reply,
@@ -113,7 +118,7 @@ def draft(
                 f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
                 f"{reply} for the reply included; widen the window or shorten the question"
             )
-    return Draft(replace(made, prompt_tokens=tokens), tokens, tuple(kept))
+    return Draft(replace(made, prompt_tokens=tokens), tokens, tuple(kept), prompt.form)
 
 
 def _shortened(

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from qrmem.types import Contribution, Fact, Mention, Segment, Status
+from qrmem.types import Contribution, Mention, Segment, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,19 @@ class Reading:
     attempt: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Two relations merged into one.
+
+    Attributes:
+        description: "" where no reply could be used.
+        questions: Q_s, what was settled to merge them.
+    """
+
+    description: str = ""
+    questions: tuple[str, ...] = ()
+
+
 @runtime_checkable
 class Reasoner(Protocol):
     """Whatever does the language work: by prompts to a chat model, or locally with no model."""
@@ -125,12 +138,20 @@ class Reasoner(Protocol):
         ...
 
     async def fold(
-        self, first: Fact, second: Fact, summary: str, *, texts: tuple[str, str] = ("", "")
-    ) -> str:
-        """Fold two parallel relations into one description; `compact` never calls it.
+        self,
+        relations: tuple[str, str],
+        texts: tuple[str, str],
+        *,
+        summary: str = "",
+        question: str = "",
+    ) -> Folded:
+        """Merge two relations of the same two entities; `compact` never calls it.
 
         Args:
-            texts: of the two facts' segments, S_n and S_k.
+            relations: r_n and r_k, each as lines `head - description - tail`.
+            texts: of the two segments that state them, S_n and S_k.
+            summary: T.
+            question: Q, the user's; "" where there is none.
         """
         ...
 

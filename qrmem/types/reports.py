@@ -132,6 +132,7 @@ class MemoryStatus:
             that were read and not merged.
         usage: of all runs so far, construction and online apart.
         warnings: what a user should look at, in words.
+        readers: what read its segments: kind, model, build mode, set of prompts with its checksum.
     """
 
     location: str
@@ -146,6 +147,7 @@ class MemoryStatus:
     problems: tuple[tuple[str, int, str], ...]
     usage: Usage
     warnings: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,44 @@ def test_a_presets_report_says_what_ran(tmp_path: Path, capsys: pytest.CaptureFi
 def write(folder: Path, corpus: list[dict[str, str]], questions: list[dict[str, Json]]) -> None:
     for name, records in (("corpus", corpus), ("questions", questions)):
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
+
+
+ASKED = "Who founded the bell works of Corrin?"
+
+
+def _always(reply: str, request: Mapping[str, Json]) -> str:
+    return reply
+
+
+def test_the_set_paper_asks_as_the_appendix_does(tmp_path: Path) -> None:
+    """Appendix E: one message, the text before the question, Reasoning and Action for a reply."""
+    text = "Ada Holm founded the bell works of Corrin in the spring of 1832."
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": ASKED, "answers": ["Ada Holm"]}])
+    may_abstain = ("--abstain", "--prompts", "paper")
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, "--system", "bm25", *may_abstain) == 0
+        (body,) = [b for b in server.stats.bodies if "Action: -1 or -2" in _said(b)]
+    (message,) = body["messages"]
+    said = message["content"]
+    assert "response_format" not in body
+    assert body["temperature"] == 0
+    order = ["<text S1>", text, f"Question: {ASKED}", "-1:", "-2:", "Reasoning:", "Action:"]
+    assert [said.index(word) for word in order] == sorted(said.index(word) for word in order)
+    config = json.loads(Path("r/run.json").read_text())
+    assert config["prompts"]["set"].startswith("paper ")
+
+
+def test_a_reply_is_asked_for_five_times_and_the_papers_form_read_at_once(tmp_path: Path) -> None:
+    """Section 3.2: temperature 0, then up to four retries at 0.7."""
+    text = "Ada Holm founded the bell works of Corrin in the spring of 1832."
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": ASKED, "answers": ["Ada Holm"]}])
+    words = ("--system", "bm25", "--abstain", "--prompts", "paper")
+    replies = {"r1": "Hm.", "r2": "Reasoning: it is said.\nAction: -2\nAnswer: Ada Holm"}
+    for out, reply in replies.items():
+        with in_thread(OpenAIServer(answer=partial(_always, reply))) as server:
+            run(server, "plain", tmp_path, *words, "--out", out)
+            judged = [b for b in server.stats.bodies if "Action: -1 or -2" in _said(b)]
+        heat = [body["temperature"] for body in judged]
+        assert heat == ([0, 0.7, 0.7, 0.7, 0.7] if out == "r1" else [0])
+    (row,) = rows("r2")
+    assert row["prediction"]["text"] == "Ada Holm"

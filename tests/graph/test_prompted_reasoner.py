@@ -18,7 +18,7 @@ from qrmem.types import (
     ChatReply,
     ChatRequest,
     Contribution,
-    Fact,
+    Folded,
     Mention,
     Passage,
     Quote,
@@ -129,7 +129,7 @@ async def test_paper_mode_sends_its_prompts_in_order_with_the_tagger_s_entities(
     )
     tagged = (Mention("May", "DATE", ("May",)), Mention("Ann Lee", "PERSON", ("Ann Lee",)))
     made = await reasoner(model, "paper").extract(segment(), Reading(tagged=tagged))
-    assert [r.prompt for r in model.requests] == ["entities.v1", "relations.v1", "questions.v1"]
+    assert [r.prompt for r in model.requests] == ["entities.v1", "relations.v1", "questions.v2"]
     assert "[[Ann Lee]] left Rome in [[May]]." in said(model.requests[1])
     assert made.statements == (Statement("Ann Lee", "May", "left in"),)
     assert [m.name for m in made.mentions] == ["Ann Lee"]
@@ -148,11 +148,11 @@ async def test_paper_mode_reads_again_with_two_calls() -> None:
 
 
 async def test_no_usable_reply_is_an_error_that_keeps_it() -> None:
-    model = ScriptedModel(*["no idea"] * 6)
+    model = ScriptedModel(*["no idea"] * 5)
     with pytest.raises(ModelOutputError) as error:
         await reasoner(model).extract(segment(), Reading())
     assert error.value.raw == "no idea"
-    assert [request.temperature for request in model.requests] == [0, 0, 0.7, 0.7, 0.7, 0.7]
+    assert [request.temperature for request in model.requests] == [0, 0, 0.7, 0.7, 0.7]
 
 
 async def test_a_text_cannot_leave_its_fence() -> None:
@@ -180,17 +180,20 @@ async def test_paper_mode_summarises_segments_then_summaries() -> None:
 
 
 async def test_an_unusable_summary_is_made_of_the_text_s_own_sentences() -> None:
-    model = ScriptedModel(*["{}"] * 6)
+    model = ScriptedModel(*["{}"] * 5)
     summary = await reasoner(model).summarise("", [segment("Rome fell. It rained.")])
     assert summary == "Rome fell. It rained."
 
 
-async def test_folding_falls_back_on_both_descriptions() -> None:
-    first, second = Fact("ann|", "rome|", "left", "s0"), Fact("ann|", "rome|", "loved", "s1")
+async def test_folding_keeps_the_questions_that_it_settled() -> None:
+    told, texts = ("Ann - left - Rome", "Ann - loved - Rome"), ("Ann left Rome.", "Ann loved Rome.")
     good = ScriptedModel('{"questions": ["when?"], "description": "loved and left"}')
-    assert await reasoner(good, "paper").fold(first, second, "T.") == "loved and left"
-    bad = ScriptedModel(*["?"] * 6)
-    assert await reasoner(bad, "paper").fold(first, second, "T.") == "left; loved"
+    made = await reasoner(good, "paper").fold(told, texts, summary="T.", question="Why?")
+    assert made == Folded("loved and left", ("when?",))
+    prompt = said(good.requests[0])
+    assert all(text in prompt for text in (*told, *texts, "T.", "Why?"))
+    bad = ScriptedModel(*["?"] * 5)
+    assert await reasoner(bad, "paper").fold(told, texts) == Folded()
 
 
 # --- answering -----------------------------------------------------------------------------------
@@ -223,12 +226,12 @@ async def test_action_minus_one_keeps_the_reason_only() -> None:
 
 async def test_the_paper_s_own_form_is_read_too() -> None:
     form = "#####\nReasoning: The first text\nsays so.\nAction: -2, Answer: Ann Lee\n#####"
-    verdict = await reasoner(ScriptedModel(*[form] * 6)).judge(ASKED, PASSAGES)
+    verdict = await reasoner(ScriptedModel(*[form])).judge(ASKED, PASSAGES)
     assert (verdict.answer, verdict.reason) == ("Ann Lee", "The first text says so.")
 
 
 async def test_an_unparsable_verdict_is_action_minus_one_with_no_reason() -> None:
-    verdict = await reasoner(ScriptedModel(*["hm"] * 6)).judge(ASKED, PASSAGES)
+    verdict = await reasoner(ScriptedModel(*["hm"] * 5)).judge(ASKED, PASSAGES)
     assert (verdict.is_answerable, verdict.reason) == (False, "")
     assert not verdict.is_readable
     assert verdict.tokens > 0

@@ -13,7 +13,7 @@ Json = Any
 TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]?[\"'”’]*")
 _NAME = re.compile(r"\b[A-Z][\w’']*(?:\s+(?:of\s+|the\s+)?[A-Z][\w’']*)*")
-_EXAMPLE = re.compile(r"Reply with JSON only: (\{.*\})", re.DOTALL)
+_EXAMPLE = re.compile(r"Reply with JSON only: (\{.*?\})$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"(<text[^>]*>\n)Title: [^\n]*\n")
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+(.*)$", re.MULTILINE)
 _COUNT = re.compile(r"Questions wanted: (\d+)")
@@ -33,10 +33,25 @@ def answer(request: Mapping[str, Json]) -> str:
     """Return the reply to a chat request as JSON text, or as plain text where no form is asked."""
     properties = schema_of(request).get("properties", {})
     system, user = _messages(request)
+    view = _View(system or user, user)
     if not properties:
-        return _summary(user)
-    view = _View(system, user)
+        return _in_words(view, user)
     return json.dumps({n: view.field(n, s) for n, s in properties.items()}, ensure_ascii=False)
+
+
+def _in_words(view: "_View", user: str) -> str:
+    """Return a reply in the form that the papers' prompts describe."""
+    text = {"type": "string"}
+    reason, said = (view.field(name, text) for name in ("reasoning", "answer"))
+    if "[[50]]" in user:
+        return f"{reason} Rating: [[{view.field('rating', text)}]]"
+    if "Action: -1 or -2" in user:
+        action = view.field("action", text)
+        answer = f"\nAnswer: {said}" if action == -2 else ""
+        return f"Reasoning: {reason}\nAction: {action}{answer}"
+    if "Answer: the final answer" in user:
+        return f"Reasoning: {reason}\nAnswer: {said}"
+    return str(said) if user.rstrip().endswith("Answer:") else _summary(view.longest())
 
 
 def schema_of(request: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -45,7 +60,7 @@ def schema_of(request: Mapping[str, Json]) -> Mapping[str, Json]:
     sent = (form.get("json_schema") or form).get("schema")
     if sent:
         return dict(sent)
-    match = _EXAMPLE.search(_messages(request)[0])
+    match = _EXAMPLE.search("\n".join(_messages(request)))
     if match is None:
         return {}
     example = json.loads(match.group(1))
@@ -88,7 +103,7 @@ class _View:
             "entities": self._entities,
             "relations": self._relations,
             "questions": self._questions,
-            "summary": lambda: _summary(self._longest()),
+            "summary": lambda: _summary(self.longest()),
             "description": self._description,
             "query": lambda: " ".join([self._question(), *names(self._outside)[:3]]),
             "reasoning": lambda: f"The passages were compared with: {self._question()}",
@@ -97,7 +112,7 @@ class _View:
             "answer": self._answer,
             "quotes": self._quotes,
             "memos": lambda: [f"1-4|{' '.join(self._texts[0][1].split()[1:6])}|as it was said"],
-            "rating": lambda: 1 + len(_content(self._longest())) % 10,
+            "rating": lambda: 1 + len(_content(self.longest())) % 10,
         }
         if name in known and self._may_fill(schema):
             return known[name]()
@@ -132,7 +147,8 @@ class _View:
         _, text = self._texts[(named or alone or [-1])[0]]
         return text.replace("[[", "").replace("]]", "")
 
-    def _longest(self) -> str:
+    def longest(self) -> str:
+        """Return the longest text between marks, else all of the prompt."""
         return max((text for _, text in self._texts), key=len, default=self._user)
 
     def _entities(self) -> list[str]:
@@ -173,7 +189,7 @@ class _View:
         return asked[:wanted]
 
     def _description(self) -> str:
-        lines = [line.strip() for line in self._longest().splitlines() if line.strip()]
+        lines = [line.strip() for line in self.longest().splitlines() if line.strip()]
         return " ".join(dict.fromkeys(lines))[:300] or "related"
 
     # --- answering -------------------------------------------------------------------------------

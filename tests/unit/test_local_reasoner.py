@@ -16,7 +16,7 @@ from qrmem.extraction.extractive_summary import weight
 from qrmem.extraction.named_sentences import read
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.text.words import terms
-from qrmem.types import AskContext, Fact, Mention, Passage, Reading, Reasoner, Segment, Verdict
+from qrmem.types import AskContext, Mention, Passage, Reading, Reasoner, Segment, Verdict
 
 HARBOUR = (
     "Tobias Hale gave Ellen Ward the Heron Key on Sunday. She put it in her pocket.\n"
@@ -190,14 +190,6 @@ def test_what_a_sentence_weighs_does_not_hang_on_the_order_in_which_a_set_gives_
     likes = [[f"{letter}word{n}" for n in range(12)] for letter in "abcdefghijklmnop"]
     spread = Counter({word: n + 2 for words in likes for n, word in enumerate(words)})
     assert len({weight(sentence, frozenset(words), spread) for words in likes}) == 1
-
-
-async def test_folding_keeps_both_descriptions_and_repeats_none(reasoner: LocalReasoner) -> None:
-    def fact(text: str) -> Fact:
-        return Fact("a|", "b|", text, "s")
-
-    assert await reasoner.fold(fact("A met B."), fact("B left A."), "") == "A met B. B left A."
-    assert await reasoner.fold(fact("A met B."), fact("A met B. B left."), "") == "A met B. B left."
 
 
 # --- answering -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,30 +11,27 @@ from hypothesis import strategies as st
 
 from qrmem.errors import PromptError
 from qrmem.llm.schemas import strict_schema
-from qrmem.prompts import Prompt, catalogue, fenced
-from qrmem.prompts.replies import EntitiesReply, Reply
+from qrmem.prompts import Prompt, fenced, load_prompts
+from qrmem.prompts.replies import AnswerReply, CodeReply, JudgeReply, RatingReply, Reply
 
-ALL = [entry for entry in vars(catalogue).values() if isinstance(entry, Prompt)]
-TYPED = [prompt for prompt in ALL if prompt.output]
-
-
-@pytest.mark.parametrize("prompt", ALL, ids=lambda prompt: prompt.label)
-def test_placeholders_are_the_input_fields(prompt: Prompt[Any, Any]) -> None:
-    prompt.check()
+SETS = [load_prompts(name) for name in ("", "paper", "paper,story")]
+ALL = [prompt for prompts in SETS for prompt in prompts.values()]
+JSON = [prompt for prompt in ALL if prompt.output and prompt.form == "json"]
 
 
-@pytest.mark.parametrize("prompt", TYPED, ids=lambda prompt: prompt.label)
-def test_the_fields_asked_for_are_those_of_the_reply(prompt: Prompt[Any, Any]) -> None:
+@pytest.mark.parametrize("prompt", JSON, ids=lambda prompt: prompt.label)
+def test_the_fields_asked_for_are_those_of_the_reply(prompt: Prompt) -> None:
+    words = f"{prompt.system}\n{prompt.template}"
+    asked = re.findall(r'"(\w+)": ', words.rpartition("Reply with JSON only:")[2])
     assert prompt.output is not None
-    asked = re.findall(r'"(\w+)": ', prompt.system.rpartition("Reply with JSON only:")[2])
-    assert asked == list(fields_of(strict_schema(prompt.output())))
-    assert issubclass(prompt.output(), Reply)
+    assert asked == list(fields_of(strict_schema(prompt.output)))
+    assert issubclass(prompt.output, Reply)
 
 
-def test_a_plain_reply_asks_for_no_json() -> None:
-    plain = [prompt for prompt in ALL if not prompt.output]
+def test_what_is_no_json_asks_for_none() -> None:
+    plain = [prompt for prompt in ALL if not prompt.output or prompt.form == "text"]
     assert plain
-    assert not any("JSON" in prompt.system for prompt in plain)
+    assert not any("JSON" in prompt.system + prompt.template for prompt in plain)
 
 
 def fields_of(schema: Mapping[str, Any]) -> Iterator[str]:
@@ -44,28 +41,93 @@ def fields_of(schema: Mapping[str, Any]) -> Iterator[str]:
         yield from fields_of(inner.get("items", inner))
 
 
-def test_every_template_belongs_to_an_entry() -> None:
-    from importlib.resources import files
-
-    stored = {path.name for path in (files("qrmem.prompts") / "templates").iterdir()}
-    assert stored == {f"{prompt.label}.md" for prompt in ALL}
-
-
 def test_values_may_hold_dollars_and_braces() -> None:
-    inputs = catalogue.AskedForInputs(question="$5 for ${name} or {x}?")
-    assert "$5 for ${name} or {x}?" in catalogue.QUERY_ENTITIES.user(inputs)
+    made = load_prompts()["query-entities"].user({"question": "$5 for ${name} or {?x?}?"})
+    assert "$5 for ${name} or {?x?}?" in made
 
 
-def test_an_input_too_few_is_named() -> None:
-    @dataclass(frozen=True)
-    class Empty:
-        pass
+def test_what_is_empty_leaves_no_heading() -> None:
+    trial = load_prompts()["trial"]
+    slots = dict.fromkeys(trial.slots, "x")
+    assert "Why they do not do:" in trial.user(slots)
+    assert "Why they do not do:" not in trial.user({**slots, "reason": ""})
 
-    prompt = Prompt(
-        name="query-entities", version=1, stage="", inputs=Empty, output=lambda: EntitiesReply
-    )
-    with pytest.raises(PromptError, match="question"):
-        prompt.check()
+
+def test_a_set_is_known_by_its_words(tmp_path: Path) -> None:
+    default, paper, _ = SETS
+    assert default.label.startswith("default ")
+    assert len({prompts.checksum for prompts in SETS}) == len(SETS)
+    own = tmp_path / "mine"
+    own.mkdir()
+    (own / "judge.md").write_text("$passages\n$question")
+    mine = load_prompts(str(own))
+    assert mine.label == f"mine {mine.checksum}"
+    assert mine.checksum not in (default.checksum, paper.checksum)
+    assert mine["judge"].user({"passages": "P", "question": "Q"}) == "P\nQ"
+    assert mine["answer"] == default["answer"]
+    both = load_prompts(f"paper,{own}")
+    assert both["answer"] == paper["answer"]
+    assert both["judge"].template == mine["judge"].template
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("judge.md", "$question", r"lacks the slot \$passages; the slots of judge are"),
+        ("judge.md", "$passages $question $x", r"unknown slot \$x; the slots of judge are"),
+        ("jugde.md", "$passages $question", "no prompt is called 'jugde'"),
+        ("judge.md", "---\nform: xml\n---\n$passages $question", "choose json or text"),
+        ("judge.md", "---\nstage: x\n---\n$passages $question", "the stage of judge is judge"),
+        ("judge.md", "---\nslot: x\n---\n$passages $question", "no field is called slot"),
+        ("judge.txt", "$passages $question", "holds no template"),
+        ("judge.md", "$question\n=== user ===\n$passages $question", "move it below"),
+    ],
+)
+def test_a_folder_that_does_not_fit_is_one_clear_error(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(PromptError, match=said):
+        load_prompts(str(tmp_path))
+
+
+def test_a_set_that_is_not_there_is_named() -> None:
+    with pytest.raises(PromptError, match=r"prompts=papre: no folder, and no set \(paper, story\)"):
+        load_prompts("papre")
+
+
+def test_values_that_are_no_slots_are_named() -> None:
+    with pytest.raises(PromptError, match="is filled with x: the slots of"):
+        load_prompts()["query-entities"].user({"x": ""})
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "answer"),
+    [
+        ("Reasoning: It is said.\nAction: -2\nAnswer: Ada", -2, "Ada"),
+        ("##########\nReasoning: It is said. Action: -2, (A) Ada\n##########", -2, "(A) Ada"),
+        ("Reasoning: no.\nAction: -1", -1, ""),
+        ("Reasoning: a\nAction: -1\nReasoning: no, b\nAction: 2, Answer: Bo", -2, "Bo"),
+    ],
+)
+def test_a_verdict_is_read_in_the_papers_form(text: str, action: int, answer: str) -> None:
+    read = JudgeReply.from_words(text, is_asked=False)
+    assert read is not None
+    assert (read.action, read.answer) == (action, answer)
+    assert read.reasoning
+
+
+def test_other_forms_are_read_where_they_are_asked_for() -> None:
+    answer = AnswerReply.from_words("Reasoning: so\nAnswer: Ada", is_asked=True)
+    assert answer is not None
+    assert answer.answer == "Ada"
+    assert AnswerReply.from_words("Ada", is_asked=False) is None
+    rating = RatingReply.from_words("Right. Rating: [[70]]", is_asked=True)
+    assert rating is not None
+    assert rating.rating == 70
+    code = CodeReply.from_words("```python\n  return x\n```", is_asked=True)
+    assert code is not None
+    assert code.code == "  return x\n"
 
 
 @given(
@@ -81,10 +143,6 @@ def test_no_text_closes_its_fence(text: str) -> None:
     assert block == f"<{mark.group(1)} S1>\n{text}\n</{mark.group(1)}>"
 
 
-def test_an_empty_section_leaves_nothing() -> None:
-    assert catalogue.section("Background:", "") == ""
-
-
-def test_importing_the_catalogue_loads_no_pydantic() -> None:
-    code = "import sys, qrmem.prompts.catalogue; sys.exit('pydantic' in sys.modules)"
+def test_loading_prompts_loads_no_pydantic() -> None:
+    code = "import sys, qrmem.prompts as p; p.load_prompts(); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -193,14 +193,16 @@ def conditions(config: Mapping[str, Any]) -> list[str]:
     settings, prompts = config["settings"], config["prompts"]
     embedder = settings["embedder"]
     edges = "BM25 over the question's maximum" if embedder == "none" else f"cosine by {embedder}"
-    versions = ", ".join(f"{name}.v{version}" for name, version in sorted(prompts.items()))
+    versions = ", ".join(prompts.get("versions", ()))
     return [
         f"- entity tagger: {settings['tagger']}; embedder: {embedder}; edges and segments scored "
         f"by {edges}",
         f"- tokenizer: {settings['tokenizer']}; segments of {settings['segment_tokens']} tokens; "
         f"window {settings['window']}, of which {settings['reserve']} for a reply; "
         f"{settings['questions']} questions a segment",
-        f"- prompts, in our own words: {versions or 'none, there is no chat model'}",
+        f"- prompts, in our own words: set {prompts['set']}: {versions}"
+        if prompts
+        else "- prompts: none, there is no chat model",
     ]
 
 

@@ -12,9 +12,7 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieval import in_document_order, ranking
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
-from qrmem.prompts import catalogue
+from qrmem.prompts.replies import QuestionsReply
 from qrmem.session import Run
 from qrmem.types import StageUsage, Status, Step, Usage, Verdict
 
@@ -40,7 +38,7 @@ class MemWalker:
         run = harness.reader(calls)
         walk = memwalker.Walk(
             tree,
-            caller_of(run, harness),
+            harness.caller(run),
             run.reasoner,
             harness.asked(item),
             harness.is_forced(item),
@@ -53,7 +51,7 @@ class MemWalker:
         self, context: Context, harness: Harness
     ) -> tuple[memwalker.Tree, dict[str, StageUsage]]:
         calls = CallCounter(harness.listener)
-        caller = caller_of(harness.reader(calls), harness)
+        caller = harness.caller(harness.reader(calls))
         pieces = harness.texts(context, self.leaf_tokens)
         tree = await memwalker.build_tree(caller, pieces, harness.settings.window)
         return tree, dict(calls.stages)
@@ -85,7 +83,7 @@ class ReadAgent:
         run = harness.reader(calls)
         reading = read_agent.Reading(
             pages,
-            caller_of(run, harness),
+            harness.caller(run),
             run.reasoner,
             harness.asked(item),
             self.look_up == "sequential",
@@ -99,7 +97,7 @@ class ReadAgent:
         self, context: Context, harness: Harness
     ) -> tuple[list[read_agent.Page], dict[str, StageUsage]]:
         calls = CallCounter(harness.listener)
-        caller = caller_of(harness.reader(calls), harness)
+        caller = harness.caller(harness.reader(calls))
         pages: list[read_agent.Page] = []
         for document in context.documents:
             own = replace(context, documents=(document,))
@@ -176,9 +174,10 @@ class Decomposed:
 async def _parts(run: Run, item: Item, harness: Harness) -> list[str]:
     """Return the sub-questions; the last would repeat the question itself and is asked apart."""
     try:
-        called = await caller_of(run, harness).call(
-            catalogue.DECOMPOSE,
-            lambda kept: catalogue.AskedForInputs(question=shown(item.question, item.choices)),
+        called = await harness.caller(run).call(
+            "decompose",
+            QuestionsReply,
+            lambda kept: dict(question=shown(item.question, item.choices)),
             window=harness.settings.window,
             reply=256,
         )
@@ -195,12 +194,6 @@ def _earlier(answers: list[str], n: int) -> str:
 def _noted(question: str, parts: list[str], answers: list[str]) -> str:
     known = [f"{p} {a}" for p, a in zip(parts, answers, strict=True) if a]
     return f"{question}\nFound so far: {' '.join(known)}" if known else question
-
-
-def caller_of(run: Run, harness: Harness) -> Caller:
-    """Return what sends a baseline's own prompts; its calls count with the run's."""
-    assert run.meter is not None
-    return Caller(run.meter, TokenBudget(harness.tools.counter), harness.listener)
 
 
 def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Prediction:

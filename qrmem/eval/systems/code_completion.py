@@ -11,9 +11,8 @@ from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.metrics import edit_similarity
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.agents import caller_of
 from qrmem.eval.systems.retrieval import DEPTH
-from qrmem.prompts import catalogue
+from qrmem.prompts.replies import CodeReply
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import ScoredSegment, Segment, Step
@@ -153,9 +152,10 @@ async def _completed(
     count = harness.tools.counter.count
     kept = _within(ranked, count)
     blocks = [_block(segment) for segment in kept]
-    called = await caller_of(run, harness).call(
-        catalogue.COMPLETE,
-        lambda groups: catalogue.CompleteInputs(
+    called = await harness.caller(run).call(
+        "complete",
+        CodeReply,
+        lambda groups: dict(
             fragments="\n".join(reversed(groups[0])),
             path=item.labels["file"],
             code="\n".join(reversed(groups[1])),

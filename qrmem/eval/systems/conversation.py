@@ -10,13 +10,12 @@ from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.memories import Build
 from qrmem.eval.records import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.agents import caller_of
 from qrmem.graph import dialog
 from qrmem.graph.dialog import as_document
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
 from qrmem.session import Models, measured
@@ -123,7 +122,7 @@ class Conversed:
         if harness.model is None or harness.retrieve:
             return await self._ranking(item, context, harness)
         calls = CallCounter(harness.listener)
-        caller = caller_of(harness.reader(calls), harness)
+        caller = harness.caller(harness.reader(calls))
         said = Said(caller, harness.settings.window)
         async with open_session(harness) as session:
             for turn in context.documents:
@@ -203,8 +202,8 @@ class Said:
         newest = list(reversed(latest))
         words = text.split(" ")
         called = await self.caller.say(
-            catalogue.CHAT,
-            lambda kept: catalogue.ChatInputs(
+            "chat",
+            lambda kept: dict(
                 earlier=_in_place(earlier[: len(kept[0])]),
                 latest=_in_place(newest[: len(kept[1])]),
                 # Of a text that is too long for the window the end is kept.

@@ -9,9 +9,9 @@ from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.agents import caller_of
 from qrmem.eval.systems.conversation import Piece, Said, require_session
-from qrmem.prompts import catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import MemosReply, NotesReply
 from qrmem.text.longbench import words
 
 GREETING = ("User: Hello!", "Reply: Hello, what shall we talk about?")
@@ -59,7 +59,7 @@ class MemoChat:
         """Reply to one session's last question."""
         require_session(item)
         calls = CallCounter(harness.listener)
-        said = Said(caller_of(harness.reader(calls), harness), harness.settings.window)
+        said = Said(harness.caller(harness.reader(calls)), harness.settings.window)
         notebook = Notebook(said, random.Random(item.id))
         rounds: list[Round] = []
         for turn in context.documents:
@@ -106,8 +106,9 @@ class Notebook:
         numbered = [f"{n}. {line.text}" for n, line in enumerate(lines, 1)]
         try:
             called = await self.said.caller.call(
-                catalogue.MEMO_WRITE,
-                lambda kept: catalogue.MemoWriteInputs(lines=fenced("\n".join(kept[0]))),
+                "memo-write",
+                MemosReply,
+                lambda kept: dict(lines=fenced("\n".join(kept[0]))),
                 [numbered],
                 window=self.said.window,
                 reply=_REPLY,
@@ -127,8 +128,9 @@ class Notebook:
         text_words = text.split(" ")
         try:
             called = await self.said.caller.call(
-                catalogue.MEMO_PICK,
-                lambda kept: catalogue.MemoPickInputs(
+                "memo-pick",
+                NotesReply,
+                lambda kept: dict(
                     # The oldest notes are left out first where they do not fit.
                     notes=fenced("\n".join(reversed(kept[0]))),
                     said=fenced(" ".join(text_words[len(text_words) - len(kept[1]) :])),

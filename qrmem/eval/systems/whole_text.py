@@ -15,8 +15,8 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, read_step
 from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
-from qrmem.prompts import Prompt, catalogue, fenced
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
 from qrmem.types import Passage, Reasoner, Segment, StageUsage, Step, Usage, Verdict
 
@@ -213,7 +213,7 @@ async def _summaries(
     if run.meter is None:
         texts = await _telling(context, harness, run.reasoner)
     else:
-        caller = Caller(run.meter, TokenBudget(harness.tools.counter), harness.listener)
+        caller = harness.caller(run)
         room = run.reasoner.room(harness.asked(Item("", "", (), "")))
         whole_text = [piece.segment.text for piece in harness.texts(context)]
         pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
@@ -245,14 +245,14 @@ _OF_ROOM = 3 / 4
 async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]:
     """Summarise a text's pieces, then the summaries, until they fit the room together."""
     count, most = caller.budget.count, int(room * _OF_ROOM)
-    prompt: Prompt[Any, Any] = catalogue.SUMMARY
+    prompt = "summary"
     left = list(texts)
     while True:
         before = len(left)
         left = [await _summary(group, prompt, caller, room) for group in _packed(left, most, count)]
         if sum(map(count, left)) <= most or len(left) >= before:
             return left
-        prompt = catalogue.SUMMARY_JOIN
+        prompt = "summary-join"
 
 
 def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> list[list[str]]:
@@ -269,14 +269,13 @@ def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> lis
     return groups
 
 
-async def _summary(
-    texts: Sequence[str], prompt: "Prompt[Any, Any]", caller: Caller, room: int
-) -> str:
+async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int) -> str:
     reply = max(64, room // 8)
     try:
         called = await caller.call(
             prompt,
-            lambda kept: catalogue.TextInputs(text=fenced(" ".join(kept[0]))),
+            SummaryReply,
+            lambda kept: dict(text=fenced(" ".join(kept[0]))),
             [texts],
             window=room + reply,
             reply=reply,
