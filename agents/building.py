@@ -19,15 +19,23 @@ from typing import TYPE_CHECKING, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from qrmem.agents.calls import Task, shares
 from qrmem.agents.embedding import embed_segments
+from qrmem.agents.executor import each
 from qrmem.agents.folding import fold_documents
 from qrmem.agents.merging import deciding, merge_view
-from qrmem.agents.pool import each
-from qrmem.agents.reading import Reader
+from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.types import Contribution, DocumentInfo, Event, Reading, Segment, SegmentState, Sharer
+from qrmem.types import (
+    Contribution,
+    DocumentInfo,
+    Event,
+    Job,
+    Reading,
+    Segment,
+    SegmentState,
+    Sharer,
+)
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -104,19 +112,19 @@ class BuildRun:
     questioned: set[str] = field(default_factory=set)
     fresh: set[str] = field(default_factory=set)
 
-    def task(self, segment_id: str, question: str) -> Task:
+    def job(self, segment_id: str, question: str) -> Job:
         """Return a first reading to make."""
         segment = self.segments[segment_id]
         info = self.infos[segment.document_id]
         known = self.lossy.get(segment_id)
         attempt = known.next_attempt if known else 0
-        return Task(segment, Reading(info.title, info.summary, question, attempt=attempt), known)
+        return Job(segment, Reading(info.title, info.summary, question, attempt=attempt), known)
 
-    def task_again(self, segment_id: str, question: str) -> Task:
+    def job_again(self, segment_id: str, question: str) -> Job:
         """Return a second reading to make, or a segment to close without one."""
-        task, again = self.task(segment_id, question), self.again[segment_id]
-        reading = replace(task.reading, attempt=again.attempt)
-        return replace(task, reading=reading, known=again.first, questions=again.questions)
+        job, again = self.job(segment_id, question), self.again[segment_id]
+        reading = replace(job.reading, attempt=again.attempt)
+        return replace(job, reading=reading, known=again.first, questions=again.questions)
 
     def state_of(self, segment_id: str) -> SegmentState:
         """Return how far a segment is."""
@@ -170,7 +178,7 @@ class BuildRun:
             for id, segment in self.segments.items()
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
-        return BuildOutcome(len(self.reader.read), dict(states), tuple(problems))
+        return BuildOutcome(self.reader.first_readings, dict(states), tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +325,7 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run, unread = runtime.context, state["unread"]
     if unread:
         run.deps.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
-        await run.reader.extract([run.task(id, state["question"]) for id in unread])
+        await run.reader.read("extract", [run.job(id, state["question"]) for id in unread])
 
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
@@ -347,14 +355,10 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     if not lacking:
         return
     run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
-    counted = set(state["unread"])
-    await run.reader.supplement(
-        [
-            replace(run.task_again(id, state["question"]), is_counted=id in counted)
-            for id in lacking
-        ],
-        run.questioned,
-    )
+    again = [run.job_again(id, state["question"]) for id in lacking]
+    await run.reader.close([job for job in again if not job.questions])
+    asked = [job for job in again if job.questions]
+    await run.reader.read("supplement", asked, run.questioned)
     run.again.clear()  # with all that was read first
 
 

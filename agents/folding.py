@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.agents.pool import each
+from qrmem.agents.executor import each
 from qrmem.agents.state import BuildDeps
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore

@@ -1,11 +1,15 @@
-"""Reading segments: the parallel phases of a build, each committed as it comes in."""
+"""Reading segments: the parallel phases of a build, each committed as it comes in.
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+Which segments share a chat call depends on the text and on what was given together alone: not on
+what was read before, on concurrency, or on where an earlier run was stopped.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from qrmem.agents.calls import Task, calls
 from qrmem.agents.executor import LOCAL_BATCH, InProcess
 from qrmem.agents.state import BuildDeps
 from qrmem.types import (
@@ -18,6 +22,7 @@ from qrmem.types import (
     LedgerRow,
     Loss,
     Phase,
+    Segment,
     SegmentState,
 )
 
@@ -26,7 +31,11 @@ T = TypeVar("T")
 REASON = 300
 """Characters of a model's error that the ledger keeps."""
 
-_Outcome = tuple[Task, LedgerRow, Contribution | None]
+SHARERS = 8
+"""Segments that share a call at most, however short they are."""
+
+
+_Outcome = tuple[Job, LedgerRow, Contribution | None]
 
 
 @dataclass(slots=True)
@@ -35,7 +44,7 @@ class Reader:
 
     Attributes:
         rows: what the ledger says, by segment id.
-        read: ids of segments whose first reading was made.
+        first_readings: how many were made.
         shared: for each segment that shares a call the ids of all that do.
         was_answered: whether a chat model has answered in this run.
         firsts: what was read first since it was emptied last, without a model, by segment id.
@@ -43,37 +52,32 @@ class Reader:
 
     deps: BuildDeps
     rows: dict[str, LedgerRow] = field(default_factory=dict)
-    read: list[str] = field(default_factory=list)
+    first_readings: int = 0
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
     firsts: dict[str, Contribution] = field(default_factory=dict)
     _executor: Executor | None = None
     _warned: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
 
-    async def extract(self, tasks: Sequence[Task]) -> None:
-        """Read segments for the first time; each ends `extracted` or `failed`."""
-        await self._map("extract", [call.tasks for call in calls(tasks, self.shared)])
+    async def close(self, jobs: Sequence[Job]) -> None:
+        """Close segments that nothing is asked of any more; each ends `ok` or `partial`."""
+        for batch in _batches(jobs, LOCAL_BATCH):
+            await self._commit([(job, self._closed(job), None) for job in batch])
 
-    async def supplement(self, tasks: Sequence[Task], questioned: Collection[str]) -> None:
-        """Read segments again with their accepted questions; each ends `ok` or `partial`.
+    async def read(
+        self, phase: Phase, jobs: Sequence[Job], among: Collection[str] | None = None
+    ) -> None:
+        """Read segments; each ends `extracted` or `failed`, after a second time `ok` or `partial`.
 
         Args:
-            questioned: ids of all segments that have some, those of earlier runs too.
+            among: see `calls`.
         """
-        idle = [task for task in tasks if not task.questions]
-        for batch in _batches(idle, LOCAL_BATCH):
-            await self._commit([(task, self._closed(task), None) for task in batch])
-        asked = [task for task in tasks if task.questions]
-        await self._map("supplement", [c.tasks for c in calls(asked, self.shared, questioned)])
-
-    async def _map(self, phase: Phase, todo: Sequence[Sequence[Task]]) -> None:
-        if not todo:
-            return
-        by_id = {task.segment.id: task for tasks in todo for task in tasks}
-        jobs = [[_job(task) for task in tasks] for tasks in todo]
-        done = partial(self._done, phase, by_id)
-        await self._where().map(phase, jobs, done, was_answered=self.was_answered)
-        self.was_answered = True
+        if jobs:
+            done = partial(self._done, phase, {job.segment.id: job for job in jobs})
+            grouped = calls(jobs, self.shared, among)
+            await self._where().map(phase, grouped, done, was_answered=self.was_answered)
+            self.was_answered = True
 
     def _where(self) -> Executor:
         if self._executor is None:
@@ -87,28 +91,28 @@ class Reader:
         return self._executor
 
     async def _done(
-        self, phase: Phase, tasks: Mapping[str, Task], results: Sequence[JobResult]
+        self, phase: Phase, jobs: Mapping[str, Job], results: Sequence[JobResult]
     ) -> None:
         outcomes: list[_Outcome] = []
         for result in results:
-            task = tasks[result.segment_id]
+            job = jobs[result.segment_id]
             if result.contribution is None:
-                outcomes.append((task, await self._refused(phase, task, result), None))
+                outcomes.append((job, await self._refused(phase, job, result), None))
             elif phase == "extract":
-                outcomes.append(self._extracted(task, result.contribution))
+                outcomes.append(self._extracted(job, result.contribution))
             else:
-                made = replace(result.contribution, asked=task.questions)
-                outcomes.append((task, self._closed(task, made), made))
+                made = replace(result.contribution, asked=job.questions)
+                outcomes.append((job, self._closed(job, made), made))
         await self._commit(outcomes)
 
-    def _extracted(self, task: Task, made: Contribution) -> _Outcome:
+    def _extracted(self, job: Job, made: Contribution) -> _Outcome:
         self._warn(made.losses)
-        if task.reading.question:
-            made = replace(made, asked=(task.reading.question,))
-        self.read.append(task.segment.id)
+        if job.reading.question:
+            made = replace(made, asked=(job.reading.question,))
+        self.first_readings += 1
         if self.deps.reasoner.is_local:
-            self.firsts[task.segment.id] = made
-        return task, self._row(task, "extracted", _reason(made)), made
+            self.firsts[job.segment.id] = made
+        return job, self._row(job, "extracted", _reason(made)), made
 
     async def _commit(self, outcomes: Sequence[_Outcome]) -> None:
         """Commit segments in one transaction, with the calls that were about them."""
@@ -118,7 +122,8 @@ class Reader:
             paid += self.deps.take_calls(row.segment_id)
         await self.deps.store.record_all(self.deps.ns, rows, paid)
         self.rows.update({row.segment_id: row for _, row, _ in outcomes})
-        if fresh := [task for task, _, _ in outcomes if not task.is_counted]:
+        if fresh := {row.segment_id for row, _ in rows} - self._told:
+            self._told |= fresh
             self.deps.listener(Event("segment", {"count": len(fresh)}))
 
     def _warn(self, losses: Sequence[Loss]) -> None:
@@ -128,27 +133,87 @@ class Reader:
                 self._warned.add(loss.reason)
                 self.deps.listener(Event("warning", {"message": loss.reason}))
 
-    def _row(self, task: Task, state: SegmentState, reason: str = "") -> LedgerRow:
-        return LedgerRow(task.segment.id, state, reason, self.deps.reasoner.name)
+    def _row(self, job: Job, state: SegmentState, reason: str = "") -> LedgerRow:
+        return LedgerRow(job.segment.id, state, reason, self.deps.reasoner.name)
 
-    def _closed(self, task: Task, made: Contribution | None = None) -> LedgerRow:
+    def _closed(self, job: Job, made: Contribution | None = None) -> LedgerRow:
         """Return the last row of a segment, which is `partial` if something of it was lost."""
-        reason = "; ".join(_reason(part) for part in (task.known, made) if part and part.losses)
-        return self._row(task, "partial" if reason else "ok", _line(reason))
+        reason = "; ".join(_reason(part) for part in (job.known, made) if part and part.losses)
+        return self._row(job, "partial" if reason else "ok", _line(reason))
 
-    async def _refused(self, phase: Phase, task: Task, result: JobResult) -> LedgerRow:
+    async def _refused(self, phase: Phase, job: Job, result: JobResult) -> LedgerRow:
         """Keep a reply that could not be used, for whoever wants to know why."""
-        is_first = phase == "extract" and task.known is None
+        is_first = phase == "extract" and job.known is None
         state: SegmentState = "failed" if is_first else "partial"
-        id_ = task.segment.id
+        id_ = job.segment.id
         await self.deps.store.put_cached(
             self.deps.ns, f"raw:{id_}:{state}", {"raw": result.raw}, segment_id=id_
         )
-        return self._row(task, state, _line(result.error))
+        return self._row(job, state, _line(result.error))
 
 
-def _job(task: Task) -> Job:
-    return Job(task.segment, task.reading, task.known, task.questions)
+# --- which segments share a call -----------------------------------------------------------------
+
+
+def shares(segments: Iterable[Segment], limit: int) -> dict[str, tuple[str, ...]]:
+    """Return, for each segment that shares a call, the ids of all that do, itself included.
+
+    Segments of one document share, for they have its summary in common; and so do documents of a
+    single segment.
+
+    Args:
+        segments: in order.
+        limit: tokens of a call's segments; a segment of more than half of it has its own call.
+    """
+    given = list(segments)
+    sizes = Counter(segment.document_id for segment in given)
+    filling: dict[str, list[Segment]] = {}
+    groups: list[list[Segment]] = []
+    for segment in given:
+        if 2 * segment.tokens > limit:
+            continue
+        key = segment.document_id if sizes[segment.document_id] > 1 else ""
+        group = filling.get(key)
+        is_full = group is None or len(group) == SHARERS
+        if group is None or is_full or sum(s.tokens for s in group) + segment.tokens > limit:
+            filling[key] = group = []
+            groups.append(group)
+        group.append(segment)
+    found = (tuple(segment.id for segment in group) for group in groups)
+    return {id: ids for ids in found if len(ids) > 1 for id in ids}
+
+
+def calls(
+    jobs: Sequence[Job],
+    shared: Mapping[str, tuple[str, ...]],
+    among: Collection[str] | None = None,
+) -> list[list[Job]]:
+    """Return the calls that read some segments: what is in each.
+
+    A call is shared if all its segments are to be read, and for the first time: where a run was
+    stopped, and some were read, the others are those that had to be read alone.
+
+    Args:
+        shared: see `shares`.
+        among: the segments that this phase reads at all, earlier runs included; `None`: every one.
+    """
+    waiting = {job.segment.id: job for job in jobs}
+    made = []
+    for job in jobs:
+        if job.segment.id not in waiting:
+            continue
+        ids = shared.get(job.segment.id, ())
+        members = [id for id in ids if among is None or id in among]
+        together = [waiting[id] for id in members if id in waiting]
+        is_whole = 1 < len(together) == len(members)
+        is_shared = is_whole and all(t.reading.attempt == 0 for t in together)
+        made.append(together if is_shared else [job])
+        for read in made[-1]:
+            del waiting[read.segment.id]
+    return made
+
+
+# --- rows of the ledger --------------------------------------------------------------------------
 
 
 def _reason(made: Contribution) -> str:

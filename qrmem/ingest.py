@@ -77,7 +77,7 @@ class Adder:
         self,
         store: GraphStore,
         ns: str,
-        tools: Models,
+        models: Models,
         *,
         listener: Listener,
         update: bool = False,
@@ -98,12 +98,12 @@ class Adder:
         self._graph_update = graph_update
         self._store = store
         self._ns = ns
-        self._tools = tools
+        self._models = models
         self._listener = listener
         self._update = update
         self._rebuild = rebuild
         self._question = question
-        self._run: Run = tools.run("construction", listener, caps=caps)
+        self._run: Run = models.run("construction", listener, caps=caps)
         self._tally = _Tally()
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
@@ -115,7 +115,7 @@ class Adder:
     ) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
-        self._tools.tagger(self._run.reasoner)  # what is not there is said before anything is kept
+        self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._is_alone = _is_alone(source)
         try:
             await self._take_all(source, glob, follow_links)
@@ -138,7 +138,7 @@ class Adder:
         """
         from qrmem.agents.likeness import alike_by  # LangGraph takes a second to import
 
-        similar = self._tools.settings.similar_names
+        similar = self._models.settings.similar_names
         alike = alike_by(self._store, self._ns, self._run.embedder, similar)
         await refresh_names(self._store, self._ns, similar=alike)
 
@@ -283,8 +283,8 @@ class Adder:
         raise BadDocument(f"document {name!r} has nothing to read in it")
 
     def _cut(self, name: str, document: Document) -> list[Segment]:
-        settings, cutter = self._tools.settings, self._tools.cutter
-        limit = self._tools.info.segment_tokens
+        settings, cutter = self._models.settings, self._models.cutter
+        limit = self._models.info.segment_tokens
         if CODE_KEY in document.metadata:
             how, tree = settings.code_fragments, self._outline(document)
             return cut_code(name, document, tree, how, cutter, limit)
@@ -314,7 +314,7 @@ class Adder:
         """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
         from qrmem.answering.local import LocalReasoner
 
-        reasoner = LocalReasoner(self._tools.counter, questions_per_600=0)
+        reasoner = LocalReasoner(self._models.counter, questions_per_600=0)
         for segment in await self._unread(document):
             found = await reasoner.extract(segment, Reading(document.title))
             row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
@@ -330,9 +330,9 @@ class Adder:
 
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
-        info = self._tools.info
+        info = self._models.info
         if not info.dimension and self._run.embedder is not None:
-            info = self._tools.info = replace(info, dimension=await measured(self._run.embedder))
+            info = self._models.info = replace(info, dimension=await measured(self._run.embedder))
         made = await self._store.create_namespace(self._ns, info)
         if replace(made, revision=info.revision) != info:
             raise StoreConflict(
@@ -357,22 +357,20 @@ class Adder:
 
     async def _build(self) -> None:
         await self._flush()
-        if self._tally.batch:
-            await self._read_in()
-        self._tally.batch, self._tally.source = [], []
-        self._tally.batched = self._tally.waiting = 0
-
-    async def _read_in(self) -> None:
+        tally = self._tally
+        if not tally.batch:
+            self._start_batch()
+            return
         # LangGraph takes a second to import; in a thread, as others may be reading already.
         await asyncio.to_thread(import_module, "qrmem.agents")
         from qrmem.agents import BuildDeps, build_documents
 
-        settings = self._tools.settings
+        settings = self._models.settings
         deps = BuildDeps(
             store=self._store,
             ns=self._ns,
             reasoner=self._run.reasoner,
-            tagger=self._tools.tagger(self._run.reasoner),
+            tagger=self._models.tagger(self._run.reasoner),
             embedder=self._run.embedder,
             listener=self._listener,
             concurrency=settings.concurrency,
@@ -383,11 +381,16 @@ class Adder:
             graph_update=self._graph_update,
         )
         outcome = await build_documents(
-            deps, self._tally.batch, source=self._tally.source, question=self._question
+            deps, tally.batch, source=tally.source, question=self._question
         )
-        self._tally.read += outcome.read
-        self._tally.states.update(outcome.states)
-        self._tally.problems.extend(outcome.problems)
+        tally.read += outcome.read
+        tally.states.update(outcome.states)
+        tally.problems.extend(outcome.problems)
+        self._start_batch()
+
+    def _start_batch(self) -> None:
+        self._tally.batch, self._tally.source = [], []
+        self._tally.batched = self._tally.waiting = 0
 
     async def _stop(self, reason: str) -> None:
         """Note why the run ends early, and how far the documents of the last batch are."""

@@ -85,7 +85,7 @@ async def plan_add(
         stage_plans(dry, dry, dry, prices_of(settings)),
         documents=sum(report.states.values()) and len(waiting),
         segments=round(report.read * weight),
-        rehearsed=report.read,
+        sampled=report.read,
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
 
@@ -117,7 +117,7 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
         stages,
         documents=len(asking.documents or ()) or counts.get("documents", 0),
         segments=segments,
-        rehearsed=segments,
+        sampled=segments,
     )
 
 

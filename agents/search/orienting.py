@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qrmem.agents.pool import each
+from qrmem.agents.executor import each
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from qrmem.errors import CapReached, OutputFailed, QrmemError
 
@@ -17,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     4 store or model out of reach, 130 interrupted and resumable.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    return run_to_exit(lambda: _command(argv), debug="--debug" in argv)
+    return run_to_exit(partial(_command, argv), debug="--debug" in argv)
 
 
 def _command(argv: Sequence[str]) -> int:

@@ -21,8 +21,8 @@ def plan_lines(plan: Plan) -> list[str]:
         lines = [f"to read:   {plan.segments:,} segments of {plan.documents:,} documents"]
     else:
         lines = [f"memory:    {plan.segments:,} segments"]
-    if 0 < plan.rehearsed < plan.segments:
-        lines.append(f"measured:  on {plan.rehearsed:,} of them, evenly chosen")
+    if 0 < plan.sampled < plan.segments:
+        lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
     if not plan.stages:
         why = "everything is read" if plan.run == "add" and not plan.segments else "no model is set"
         return [*lines, f"cost:      nothing: {why}", *_problems(plan)]

@@ -43,7 +43,7 @@ class Plan:
     Attributes:
         documents: to be read, of those that were given.
         segments: to be read; for `ask` those of the memory.
-        rehearsed: segments that the figures were worked out on; fewer than `segments` in a large
+        sampled: segments that the figures were worked out on; fewer than `segments` in a large
             text, of which a part stands for the whole.
         seconds: wall time at the set concurrency; money and tokens do not depend on it.
         basis: where the times come from, in words.
@@ -56,7 +56,7 @@ class Plan:
     run: Literal["add", "ask"]
     documents: int
     segments: int
-    rehearsed: int
+    sampled: int
     stages: tuple[StagePlan, ...]
     seconds: Range
     basis: str

@@ -63,7 +63,7 @@ async def test_a_large_text_is_represented_by_a_part_of_it(
     monkeypatch.setattr("qrmem.planning.SAMPLE", 5_000)
     async with serving() as server, opened(server, mode=mode) as memory:
         plan = await memory.plan(SAMPLE)
-        assert plan.rehearsed < plan.segments // 2
+        assert plan.sampled < plan.segments // 2
         await memory.add(SAMPLE)
         assert_true(plan, spent(server.stats), server.stats.answered)
 

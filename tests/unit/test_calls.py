@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.agents.calls import MOST, Call, Task, calls, shares
-from qrmem.types import Reading, Segment
+from qrmem.agents.reading import SHARERS, calls, shares
+from qrmem.types import Job, Reading, Segment
 
 
 def segment(document: str, n: int, tokens: int) -> Segment:
@@ -20,8 +20,8 @@ def groups(segments: list[Segment], limit: int) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(shares(segments, limit).values()))
 
 
-def names(made: list[Call]) -> list[tuple[list[str], bool]]:
-    return [([task.segment.id for task in call.tasks], call.is_shared) for call in made]
+def names(made: list[list[Job]]) -> list[list[str]]:
+    return [[task.segment.id for task in tasks] for tasks in made]
 
 
 def test_short_documents_share_up_to_the_limit() -> None:
@@ -42,7 +42,7 @@ def test_a_document_of_several_segments_shares_with_itself_alone() -> None:
 
 
 def test_no_more_than_a_handful_share() -> None:
-    assert [len(group) for group in groups(documents(*[1] * (MOST + 3)), 600)] == [MOST, 3]
+    assert [len(group) for group in groups(documents(*[1] * (SHARERS + 3)), 600)] == [SHARERS, 3]
 
 
 def test_nothing_shares_where_it_is_turned_off() -> None:
@@ -65,8 +65,8 @@ def test_every_segment_is_in_one_group_at_most_and_none_is_over_the_limit(
         assert all(found[id] is group for id in group)
 
 
-def tasks(*ids: str, attempt: int = 0) -> list[Task]:
-    return [Task(segment(id, 0, 10), Reading(attempt=attempt)) for id in ids]
+def tasks(*ids: str, attempt: int = 0) -> list[Job]:
+    return [Job(segment(id, 0, 10), Reading(attempt=attempt)) for id in ids]
 
 
 SHARED = dict.fromkeys(("a.0", "b.0", "c.0"), ("a.0", "b.0", "c.0"))
@@ -74,20 +74,20 @@ SHARED = dict.fromkeys(("a.0", "b.0", "c.0"), ("a.0", "b.0", "c.0"))
 
 def test_a_group_is_one_call_where_its_first_segment_stands() -> None:
     assert names(calls(tasks("x", "a", "y", "b", "c"), SHARED)) == [
-        (["x.0"], False),
-        (["a.0", "b.0", "c.0"], True),
-        (["y.0"], False),
+        ["x.0"],
+        ["a.0", "b.0", "c.0"],
+        ["y.0"],
     ]
 
 
 def test_what_is_left_of_a_group_is_read_alone_as_it_was_before_the_stop() -> None:
-    assert names(calls(tasks("a", "c"), SHARED)) == [(["a.0"], False), (["c.0"], False)]
+    assert names(calls(tasks("a", "c"), SHARED)) == [["a.0"], ["c.0"]]
 
 
 def test_a_segment_that_this_phase_does_not_read_is_not_waited_for() -> None:
-    assert names(calls(tasks("a", "c"), SHARED, {"a.0", "c.0", "z.0"})) == [(["a.0", "c.0"], True)]
+    assert names(calls(tasks("a", "c"), SHARED, {"a.0", "c.0", "z.0"})) == [["a.0", "c.0"]]
 
 
 def test_what_is_tried_again_is_read_alone() -> None:
     again = tasks("a", attempt=6) + tasks("b", "c")
-    assert [shared for _, shared in names(calls(again, SHARED))] == [False] * 3
+    assert names(calls(again, SHARED)) == [["a.0"], ["b.0"], ["c.0"]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from qrmem.agents.pool import each
+from qrmem.agents.executor import each
 from qrmem.errors import CapReached, ModelUnavailable
 
 Fails = Callable[[int, int], Exception | None]
