@@ -107,7 +107,7 @@ class Adder:
         self._tally = _Tally()
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
-        is_embedded = tools.embedder is not None
+        is_embedded = models.embedder is not None
         self._state = IngestState(store, ns, is_embedded=is_embedded)
 
     async def add(
