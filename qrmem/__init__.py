@@ -23,6 +23,7 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from qrmem.integrations.langchain import tools
     from qrmem.memory import Memory, open
     from qrmem.types.plans import Plan
@@ -44,6 +45,7 @@ __all__ = [
     "Trail",
     "Usage",
     "Words",
+    "__version__",
     "open",
     "tools",
 ]
@@ -61,10 +63,14 @@ def __getattr__(name: str) -> Any:
 
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("qrmem")
     if name == "sync":
         return import_module("qrmem.sync")
     raise AttributeError(f"module 'qrmem' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "sync"])

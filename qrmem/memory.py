@@ -226,6 +226,30 @@ class Memory:
             )
             return await adder.add(source, glob, follow_links=follow_links)
 
+    async def add_text(
+        self,
+        text: str,
+        *,
+        title: str = "",
+        id: str | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+        update: bool = False,
+        **caps: Unpack[CapOptions],
+    ) -> AddReport:
+        """Read a text into the memory, as `add` reads a file.
+
+        Args:
+            id: of the document; `None`: made of the text.
+            metadata: primitive values to narrow `search` and `ask` by.
+            update: replace a document of the same id.
+            caps: see `add`.
+
+        Raises:
+            BadDocument: the text is empty.
+        """
+        document = Document(text, title=title, id=id, metadata=metadata or {})
+        return await self.add(document, update=update, **caps)
+
     async def load(self, path: str | PathLike[str]) -> Archived:
         """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 import unicodedata
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,8 @@ Source = (
 
 
 _NO_NUMBERS = (math.inf, -math.inf)
+_WORDS = 7
+"""Words of a path at most; what has more, and is no file, was meant as a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,20 @@ def _of(source: Document | Mapping[str, Any]) -> Document:
 def _path(given: str | Path) -> Path:
     if not str(given).strip():  # which would mean the present folder, with all that is in it
         raise UsageError("an empty path names no file and no folder; is a variable not set?")
+    name = str(given)
+    if re.match(r"[a-z]+://", name):
+        raise BadDocument(f"{name} is a web address: save the page, then add the file")
+    if ("\n" in name or name.count(" ") > _WORDS) and not _exists(name):
+        start = " ".join(name.split())[:40]
+        raise BadDocument(f"{start}… is a text, not a path: use add_text, or `qrmem add -`")
     return Path(given)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # too long for a path
+        return False
 
 
 def _of_path(

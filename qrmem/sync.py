@@ -72,6 +72,7 @@ class Memory:
             yield item
 
     add = _blocking(facade.Memory.add)
+    add_text = _blocking(facade.Memory.add_text)
     add_messages = _blocking(facade.Memory.add_messages)
     add_turn = _blocking(facade.Memory.add_turn)
     ask = _blocking(facade.Memory.ask)

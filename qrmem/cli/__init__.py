@@ -27,7 +27,10 @@ def _command(argv: Sequence[str]) -> int:
 
     from qrmem.cli.parser import build_parser
 
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command == "help":
+        parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
     from qrmem.cli.commands import COMMANDS
 
     return asyncio.run(COMMANDS[arguments.command](arguments))

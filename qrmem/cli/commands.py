@@ -9,7 +9,7 @@ from qrmem.cli import costing, lines, output, serving
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.evaluating import evaluate
-from qrmem.cli.options import ask_options, narrowed, opened, settings_of, sources_of
+from qrmem.cli.options import ask_options, narrowed, opened, question_of, settings_of, sources_of
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
@@ -63,7 +63,7 @@ def _say_reasoner(settings: Settings, arguments: Namespace) -> None:
 async def search(arguments: Namespace) -> int:
     """Rank segments."""
     async with opened(arguments) as memory:
-        hits = await memory.search(arguments.question, k=arguments.k, **narrowed(arguments))
+        hits = await memory.search(question_of(arguments), k=arguments.k, **narrowed(arguments))
     if arguments.json:
         output.print_json(hits)
     else:
@@ -93,10 +93,10 @@ async def ask(arguments: Namespace) -> int:
 async def _answer(memory: Memory, arguments: Namespace) -> Answer:
     options = {**ask_options(arguments), "keep_trail": False if arguments.no_trail else None}
     if not arguments.stream:
-        return await memory.ask(arguments.question, **options)
+        return await memory.ask(question_of(arguments), **options)
     sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
     with Writing() as writing:
-        async for item in memory.stream(arguments.question, words=sees, **options):
+        async for item in memory.stream(question_of(arguments), words=sees, **options):
             if isinstance(item, Answer):
                 return item
             if isinstance(item, Words):

@@ -86,6 +86,13 @@ def sources_of(arguments: Namespace) -> Any:
     )
 
 
+def question_of(arguments: Namespace) -> str:
+    """Return the question: `-` is what standard input holds."""
+    if arguments.question != "-":
+        return str(arguments.question)
+    return _piped().text.strip()
+
+
 def _name_of(source: str) -> str | None:
     return None if source == "-" else Path(source).name
 

@@ -1,6 +1,8 @@
 """The arguments of every command."""
 
 import argparse
+import re
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from qrmem.cli.chatting import add_chat
@@ -16,7 +18,16 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        raise UsageError(f"{_plainer(message)} (see {self.prog} --help)")
+
+
+def _plainer(message: str) -> str:
+    """Return what argparse says of an unknown command in one line, with the one that comes near."""
+    wrong = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(choose from (.*)\)", message)
+    if not wrong:
+        return message
+    near = get_close_matches(wrong[1], re.findall(r"[\w-]+", wrong[2]), n=1)
+    return f"there is no command {wrong[1]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -34,6 +45,8 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (_add, _ask, _search, _looks, _changes, add_chat, add_serving, add_eval):
         add(commands, common)
     add_cost_commands(commands, common, {"add": _add_options, "ask": _ask_options})
+    help = commands.add_parser("help", help="show the options of a command")
+    help.add_argument("of", nargs="?", metavar="COMMAND", choices=[*commands.choices])
     return parser
 
 
@@ -45,10 +58,14 @@ def _common(default: str | None) -> argparse.ArgumentParser:
     """
     common = _Parser(add_help=False, argument_default=default)
     group = common.add_argument_group("common options")
-    group.add_argument("--memory", metavar="PATH|URI", help="default: $QRMEM_MEMORY or qrmem.db")
-    group.add_argument("--namespace", metavar="N", help="default: $QRMEM_NAMESPACE or default")
     group.add_argument(
-        "--model", metavar="M", help="chat model; if none is set, built-in rules read"
+        "-m", "--memory", metavar="PATH|URI", help="default: $QRMEM_MEMORY or qrmem.db"
+    )
+    group.add_argument(
+        "-n", "--namespace", metavar="N", help="default: $QRMEM_NAMESPACE or default"
+    )
+    group.add_argument(
+        "-M", "--model", metavar="M", help="chat model; if none is set, built-in rules read"
     )
     group.add_argument("--base-url", metavar="U", help="address of an OpenAI-compatible server")
     group.add_argument(
@@ -57,7 +74,7 @@ def _common(default: str | None) -> argparse.ArgumentParser:
         help="none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME",
     )
     group.add_argument("--json", action="store_true", help="print one JSON document")
-    group.add_argument("--quiet", action="store_true", help="print no progress and no notes")
+    group.add_argument("-q", "--quiet", action="store_true", help="print no progress and no notes")
     group.add_argument("--debug", action="store_true", help="show tracebacks")
     return common
 
@@ -122,7 +139,7 @@ def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _ask_options(ask: argparse.ArgumentParser) -> None:
-    ask.add_argument("question")
+    ask.add_argument("question", help="`-` reads it from standard input")
     ask.add_argument(
         "--strategy",
         help="reflection, graph-expansion, entity-trial, fragment, temp-mem or passages; default: "
