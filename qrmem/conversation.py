@@ -45,8 +45,6 @@ async def add_messages(
     memory.require_writable()
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
-    if any(not message.role.strip() for message in read):
-        raise UsageError("a turn needs a role")
     if len(read) == 1 and not read[0].text.strip():
         raise UsageError("the turn is empty")
     said = [message for message in read if message.text.strip()]

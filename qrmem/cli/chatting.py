@@ -3,14 +3,19 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.options import opened
 from qrmem.errors import BadDocument, UsageError
+from qrmem.text.budget import ByteBudget
 from qrmem.types import Recalled, Turn
+
+if TYPE_CHECKING:
+    from qrmem.graph.dialog import Message
 
 _INDENT = " " * 4
 
@@ -46,7 +51,7 @@ def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 async def chat(arguments: argparse.Namespace) -> int:
-    """Run one action; exit 1 if a line of a log was left out."""
+    """Run one action; exit 1 if a message of a log was left out."""
     return await _ACTIONS[arguments.action](arguments)
 
 
@@ -92,46 +97,63 @@ async def _turns(arguments: argparse.Namespace) -> int:
     return _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
 
 
-def messages(source: str) -> tuple[list[Any], list[str]]:
-    """Return the messages of a log, and why lines of it were left out.
+def messages(source: str) -> tuple[list["Message"], list[str]]:
+    """Return the messages of a log, and why others were left out.
 
     A log is a JSON list, `{"messages": […]}`, or one message a line.
 
     Raises:
         UsageError: there is no such file.
-        BadDocument: no line of it is a message.
+        BadDocument: there is no message in it.
     """
+    from qrmem.graph.dialog import read_message  # with the search, which other commands do without
+
+    found: list[Message] = []
+    broken: list[str] = []
+    for where, item in _items(_text(source), source):
+        try:
+            found.append(read_message(item() if callable(item) else item))
+        except RecursionError:
+            broken.append(f"{where} is nested too deeply")
+        except ValueError as exc:
+            broken.append(f"{where} is not JSON: {exc}")
+        except UsageError as exc:
+            broken.append(f"{where}: {exc}")
+    if broken and not found:
+        raise BadDocument(broken[0])
+    return found, broken
+
+
+def _text(source: str) -> str:
+    budget = ByteBudget(source)
     try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        text = data.decode("utf-8-sig")
+        if source == "-":
+            data = budget.read(sys.stdin.buffer)
+        else:
+            with Path(source).open("rb") as file:
+                data = budget.read(file)
+        return data.decode("utf-8-sig")
     except OSError as exc:
         raise UsageError(f"{source} cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise BadDocument(f"{source} is not UTF-8: byte {exc.start}") from exc
+
+
+def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
+    """Yield the place of each message and the message, or what reads it from its line."""
     try:
         whole = json.loads(text)
-    except ValueError:
-        return _each_line(text, source)
+    except (ValueError, RecursionError):
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield f"{source}, line {number}", partial(json.loads, line)
+        return
     if isinstance(whole, Mapping):
         whole = next((whole[k] for k in ("messages", "conversations") if k in whole), [whole])
     if not isinstance(whole, list):
         raise BadDocument(f"{source} holds no list of messages")
-    return whole, []
-
-
-def _each_line(text: str, source: str) -> tuple[list[Any], list[str]]:
-    found: list[Any] = []
-    broken: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            found.append(json.loads(line))
-        except ValueError as exc:
-            broken.append(f"{source}, line {number} is not JSON: {exc}")
-    if broken and not found:
-        raise BadDocument(broken[0])
-    return found, broken
+    for number, item in enumerate(whole, 1):
+        yield f"{source}, message {number}", item
 
 
 def recalled_lines(found: Recalled) -> list[str]:

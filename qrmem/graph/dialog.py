@@ -18,6 +18,8 @@ RECENT_ROUNDS = 10
 
 _ROLE_KEYS = ("role", "type", "from")
 _TEXT_KEYS = ("content", "text", "value")
+_MAY_BE_EMPTY = frozenset({*_TEXT_KEYS, "tool_calls", "function_call"})
+"""Keys of a message that may have no content: `null`, or a tool's call in its place."""
 _ROLES = {
     "human": "user",
     "ai": "assistant",
@@ -105,11 +107,11 @@ class Message(NamedTuple):
 
 
 def read_message(message: Any) -> Message:
-    """Return what a message says.
+    """Return what a message says; one with a role and no content, as of a tool call, says "".
 
     Args:
         message: of LangChain or LangGraph, `{"role", "content"}` with `name` and `at` if you like,
-            `{"from", "value"}`, or `(role, text)`.
+            `{"from", "value"}`, `(role, text)`, or one that was read already.
 
     Raises:
         UsageError: it is none of these, or its time is none.
@@ -117,10 +119,14 @@ def read_message(message: Any) -> Message:
     role: Any
     name: Any
     at: Any
+    if isinstance(message, Message):
+        return message
     if isinstance(message, tuple | list) and len(message) == 2:
         role, content, name, at = message[0], message[1], "", None
     elif isinstance(message, Mapping):
         role, content = _first(message, _ROLE_KEYS), _first(message, _TEXT_KEYS)
+        if content is None and not _MAY_BE_EMPTY.isdisjoint(message):
+            content = ""
         name, at = _first(message, ("name", "speaker")), _first(message, ("at", "timestamp"))
     else:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
@@ -128,6 +134,8 @@ def read_message(message: Any) -> Message:
         role, name, at = getattr(message, "role", role), getattr(message, "name", None), None
     if not isinstance(role, str) or not isinstance(content, str | list | tuple):
         raise UsageError("a message is LangChain's, {'role', 'content'} or (role, text)")
+    if not role.strip():
+        raise UsageError("a turn needs a role")
     when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
     return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
 
@@ -157,8 +165,8 @@ def _plain(content: Any) -> str:
     """Return the text of a message's content; images and tool calls have none."""
     if isinstance(content, str):
         return content
-    parts = (part if isinstance(part, str) else part.get("text", "") for part in content)
-    return "\n".join(part for part in parts if part)
+    parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+    return "\n".join(part for part in parts if part and isinstance(part, str))
 
 
 def recent(turns: Sequence[Turn], tokens: int, count: Callable[[str], int]) -> int:

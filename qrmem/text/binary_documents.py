@@ -21,6 +21,14 @@ Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
 """Text, title, parts, metadata."""
 
 _SHOWN = 10
+_SCANNED = "perhaps scanned pages: run OCR on it first"
+_STEPS, _STEPS_A_BYTE = 100_000, 10
+"""Steps in which the pages of a PDF may be drawn, and how many more for each of its bytes; a text
+that is set letter by letter takes less than one a byte."""
+_BYTES_A_STEP = 100
+"""Bytes of a page that are unpacked in the time of one step."""
+_BROKEN = 10_000
+"""Steps that a broken page counts for: what breaks it may come late."""
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
@@ -71,22 +79,56 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not _opens(reader):
         raise BadDocument(f"{budget.name} is encrypted: save it without its password")
+    steps = _Steps(_STEPS + _STEPS_A_BYTE * len(data))
     pages: list[tuple[str, str]] = []
     left_out: list[str] = []
     for number, page in enumerate(reader.pages, 1):
+        found, is_broken = "", False
         try:
-            found = normalise(page.extract_text()).strip()
+            steps.unpack(page)
+            found = normalise(page.extract_text(visitor_operand_before=steps.count)).strip()
         except Exception:  # one broken page must not cost the others
+            is_broken = True
+            steps.left -= _BROKEN
+        if steps.left < 0:  # the library may have gone on after it was refused a step
+            left_out.append(f"page {number} and what follows (drawn in too many steps)")
+            break
+        if is_broken:
             left_out.append(f"page {number} (broken)")
             continue
         budget.take(len(found))
         pages.append((f"page {number}", found))
     text, parts = _joined(pages)
     if not text:
-        raise BadDocument(
-            f"{budget.name} has no text in it, perhaps scanned pages: run OCR on it first"
-        )
+        why = f"its pages cannot be read: {_noted(left_out)[LEFT_OUT]}" if left_out else _SCANNED
+        raise BadDocument(f"{budget.name} has no text in it, {why}")
     return text, _title_of(reader), parts, _noted(left_out)
+
+
+class _Steps:
+    """Counts the steps in which pages are drawn: a form may draw another one any number of times.
+
+    Attributes:
+        left: steps that may still be taken; below 0 every further one is refused.
+    """
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def unpack(self, page: Any) -> None:
+        """Count what it takes to unpack a page."""
+        content = page.get_contents()
+        self.left -= len(content.get_data()) // _BYTES_A_STEP if content is not None else 0
+        self._check()
+
+    def count(self, *step: object) -> None:
+        """Count one step; called by the library before it takes it."""
+        self.left -= 1
+        self._check()
+
+    def _check(self) -> None:
+        if self.left < 0:
+            raise ValueError("the page is drawn in too many steps")
 
 
 def _title_of(reader: Any) -> str:
@@ -117,23 +159,37 @@ def _docx(data: bytes, budget: ByteBudget) -> Reading:
         # The library unpacks every entry once, and none beyond the size that the archive states.
         budget.take(sum(entry.file_size for entry in archive.infolist()))
     document = docx.Document(io.BytesIO(data))
+    # Asked of each paragraph, the library would look through all styles each time.
+    styles = {style.style_id: style.name for style in document.styles}
     blocks: list[tuple[str, str]] = []
     for block in document.iter_inner_content():
         if isinstance(block, Table):
-            blocks.append(("", normalise("\n".join(_rows(block)))))
+            blocks.append(("", normalise("\n".join(_rows(block, budget)))))
             continue
         text = normalise(block.text).strip()
-        style = block.style.name if block.style else ""
-        is_heading = style in ("Title", "Heading 1", "Heading 2")
+        is_heading = styles.get(block._p.style) in ("Title", "Heading 1", "Heading 2")
         blocks.append((" ".join(text.split()) if is_heading else "", text))
     text, parts = _joined(blocks)
     return text, _line(document.core_properties.title), parts, {}
 
 
-def _rows(table: Any) -> Iterator[str]:
-    for row in table.rows:
-        cells = dict.fromkeys(row.cells)  # a merged cell is listed once for each column
-        yield "\t".join(" ".join(cell.text.split()) for cell in cells)
+def _rows(table: Any, budget: ByteBudget) -> Iterator[str]:
+    """Yield a table's rows; a cell that goes on from the row above says what that one says.
+
+    The library's own rows take a time that grows with the cube of such a cell's height, and room
+    for as many columns as a cell says that it spans.
+    """
+    above: dict[int, str] = {}
+    for row in table._tbl.tr_lst:
+        column, cells = 0, []
+        for cell in row.tc_lst:
+            if cell.vMerge != "continue":
+                above[column] = " ".join(" ".join(p.text for p in cell.p_lst).split())
+            cells.append(above.get(column, ""))
+            column += cell.grid_span
+        line = "\t".join(cells)
+        budget.take(len(line))
+        yield line
 
 
 def _epub(data: bytes, budget: ByteBudget) -> Reading:

@@ -6,7 +6,9 @@ The kept library for it is under the AGPL, which an Apache-licensed project shou
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 from lxml import etree
@@ -51,9 +53,9 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
     listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
     left_out: list[str] = []
     labels: dict[str, str] = {}
-    for id in sorted(contents):
-        data = _unpacked(archive, paths[id], budget, left_out)
-        labels = dict(_labels(data, paths[id])) | labels if data else labels
+    for path in dict.fromkeys(paths[id] for id in sorted(contents)):
+        data = _unpacked(archive, path, budget, left_out)
+        labels = {**_labels(data, path), **labels} if data else labels
     found = [(path, _unpacked(archive, path, budget, left_out)) for path in listed]
     return Book(
         title=next((_text(e) for e in _below(root, "title")), ""),
@@ -103,14 +105,52 @@ def _is_contents(item: Element) -> bool:
     return is_nav or item.get("media-type") == "application/x-dtbncx+xml"
 
 
-def _labels(data: bytes, path: str) -> Iterator[tuple[str, str]]:
-    """Yield path and title of each entry of a table of contents: NCX, or the `nav` of EPUB 3."""
-    root = _parsed(data)
-    for point in _below(root, "navPoint"):
-        source = next((e.get("src", "") for e in _below(point, "content")), "")
-        yield _path(path, source), next((_text(e) for e in _below(point, "text")), "")
-    for link in _below(root, "a"):
-        yield _path(path, link.get("href", "")), _text(link)
+def _labels(data: bytes, path: str) -> Mapping[str, str]:
+    """Return path to title, from a table of contents: NCX, or the `nav` of EPUB 3."""
+    found = _Contents()
+    # The stubs know other names for a target's arguments.
+    target: Any = found
+    parser = etree.XMLParser(target=target, recover=True, resolve_entities=False, huge_tree=True)
+    parser.feed(data)
+    with suppress(etree.XMLSyntaxError):  # what stands before a place that cannot be read counts
+        parser.close()
+    return {_path(path, link): title for link, title in found.titles.items()}
+
+
+class _Contents:
+    """Collects the links of a table of contents in one pass, however deep its entries are nested.
+
+    Attributes:
+        titles: link to title; of two titles for a link the later one.
+    """
+
+    def __init__(self) -> None:
+        self.titles: dict[str, str] = {}
+        self._link = ""
+        self._said: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        name = tag.rpartition("}")[2]
+        if name in ("a", "text"):
+            self._link, self._said = attributes.get("href", ""), []
+        elif name == "content":  # the label of an NCX entry stands before it
+            self.titles[attributes.get("src", "")] = self._title()
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if tag.rpartition("}")[2] == "a":
+            self.titles[self._link] = self._title()
+
+    def data(self, data: str) -> None:
+        """A piece of text."""
+        self._said.append(data)
+
+    def close(self) -> None:
+        """The file ends."""
+
+    def _title(self) -> str:
+        return " ".join("".join(self._said).split())
 
 
 def _path(base: str, href: str) -> str:

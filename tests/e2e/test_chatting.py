@@ -61,6 +61,20 @@ def test_a_bad_line_does_not_cost_the_others(qrmem: Shell) -> None:
     assert "left out: log.jsonl, line 3 is not JSON" in ran.err
 
 
+def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shell) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}
+    image = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "See."}]}
+    broken = [{"role": "user"}, {"role": " ", "content": "x"}, 7, {**LOG[0], "at": "noon"}]
+    ran = qrmem("chat", "add", "-", stdin=json.dumps([call, *broken, image, *LOG[:2]]).encode())
+    assert (ran.code, ran.out) == (1, "3 turns kept; 1 were already there, or are empty\n")
+    assert [f"message {n}" in ran.err for n in range(1, 8)] == [False, *[True] * 4, False, False]
+    text = json.dumps({"role": "user", "content": "a\u2028b"}, ensure_ascii=False)
+    deep = "[" * 100_000
+    ran = qrmem("chat", "add", "-", stdin=f"{text}\n{deep}\n{text}".encode())
+    assert (ran.code, ran.out) == (1, "2 turns kept\n")
+    assert "line 2 is nested too deeply" in ran.err
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

@@ -1,9 +1,12 @@
 """Reading takes time in proportion to a text's length, whatever the text."""
 
 import time
+import tracemalloc
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
+from documents import PACKAGE, cell, docx_of, epub_file, pdf, pdf_of_forms, table
 
 from qrmem.errors import BadDocument
 from qrmem.text.files import from_bytes
@@ -45,3 +48,63 @@ def test_reading_is_linear(name: str, start: str, piece: str) -> None:
     first = min(seconds(name, start, piece, BASE) for _ in range(3))
     last = seconds(name, start, piece, BASE * 2**DOUBLINGS)
     assert last <= MOST * max(first, LEAST)
+
+
+BOOK = PACKAGE.format(toc='href="toc"')
+PACKED: Mapping[str, Callable[[int], tuple[str, bytes]]] = {
+    "entries within one another": lambda n: (
+        "a.epub",
+        epub_file(2, toc="<ncx>" + "<navPoint>" * n),
+    ),
+    "links within one another": lambda n: ("a.epub", epub_file(toc="<nav>" + "<a href='x'>y" * n)),
+    "files that are missing": lambda n: (
+        "a.epub",
+        epub_file(book=BOOK.replace("</spine>", "<itemref idref='none'/>" * n + "</spine>")),
+    ),
+    "a cell over many rows": lambda n: (
+        "a.docx",
+        docx_of(table(cell("x", 1, "restart"), *[cell("", 1, "continue")] * n)),
+    ),
+    "paragraphs": lambda n: ("a.docx", docx_of("<w:p><w:r><w:t>x</w:t></w:r></w:p>" * n)),
+}
+
+
+def packed_seconds(make: Callable[[int], tuple[str, bytes]], times: int) -> float:
+    name, data = make(times)
+    began = time.process_time()
+    with suppress(BadDocument):
+        from_bytes(data, name)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_reading_a_packed_file_is_linear(kind: str) -> None:
+    first = min(packed_seconds(PACKED[kind], 125) for _ in range(3))
+    last = packed_seconds(PACKED[kind], 125 * 2**DOUBLINGS)
+    assert last <= MOST * max(first, LEAST)
+
+
+def test_a_cell_that_spans_a_billion_columns_takes_no_room() -> None:
+    tracemalloc.start()
+    document = from_bytes(docx_of(table(cell("wide", 10**9) + cell("next"))), "a.docx")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert document.text == "wide\tnext"
+    assert most < 50_000_000
+
+
+def test_forms_that_draw_each_other_do_not_hold_up_the_reader() -> None:
+    """Nine forms, each of which draws the next one ten times: a billion words."""
+    document = from_bytes(pdf_of_forms(9, 10), "a.pdf")
+    assert document.text.startswith("once")
+    assert len(document.text) < 1_000_000
+
+
+def test_pages_that_take_too_many_steps_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrmem.text.binary_documents._STEPS", 0)
+    data = pdf(*["First.", "Second.", "Then. " + ") Tj (".join("x" * 5_000)], *["Last."])
+    assert "left_out" not in from_bytes(data, "a.pdf").metadata
+    monkeypatch.setattr("qrmem.text.binary_documents._STEPS_A_BYTE", 0.1)
+    document = from_bytes(data, "a.pdf")
+    assert document.text == "First.\n\nSecond."
+    assert document.metadata["left_out"] == "page 3 and what follows (drawn in too many steps)"

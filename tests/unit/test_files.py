@@ -9,11 +9,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import docx
 import pytest
+from documents import PACKAGE, docx_file, encrypted_pdf, epub_file, pdf
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PageObject, PdfWriter
+from pypdf import PageObject
 
 from qrmem.errors import BadDocument, MissingError
 from qrmem.text.files import discover, from_bytes, read
@@ -21,98 +21,6 @@ from qrmem.text.normalise import normalise
 from qrmem.types import Document
 
 FRENCH = "L'élève naïf s'était enfui à Noël après avoir mangé la crème brûlée; où était-il ?\n"
-
-
-def pdf(*pages: str, title: str = "") -> bytes:
-    """A minimal PDF, written by hand: one line of Latin text a page."""
-    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    for n, page in enumerate(pages):
-        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET"
-        objects += [
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
-            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * n} 0 R >>",
-            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
-        ]
-    objects.append(f"<< /Title ({title}) >>")
-    body, places = "%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        places.append(len(body))
-        body += f"{number} 0 obj\n{content}\nendobj\n"
-    table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    size = len(objects) + 1
-    return (
-        f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}"
-        f"trailer\n<< /Size {size} /Root 1 0 R /Info {size - 1} 0 R >>\nstartxref\n"
-        f"{len(body)}\n%%EOF\n"
-    ).encode("latin-1")
-
-
-def encrypted_pdf(password: str, owner: str) -> bytes:
-    writer = PdfWriter(clone_from=io.BytesIO(pdf("Secret harbour.")))
-    writer.encrypt(password, owner, algorithm="RC4-128")
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
-
-
-def docx_file() -> bytes:
-    document = docx.Document()
-    document.core_properties.title = "The Ledger"
-    document.add_heading("The Arrival", level=1)
-    document.add_paragraph("Miss Tolliver came at noon.")
-    table = document.add_table(rows=2, cols=2)
-    for n, word in enumerate(["Ship", "Cargo", "Marigold", "salt"]):
-        table.cell(n // 2, n % 2).text = word
-    document.add_heading("A remark", level=3)
-    document.add_heading("The Storm", level=2)
-    document.add_paragraph("It blew.")
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
-
-
-NCX = """<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>
-<navPoint><navLabel><text>The Quay</text></navLabel><content src="text/c%200.xhtml#top"/></navPoint>
-<navPoint><navLabel><text>The Flood</text></navLabel><content src="text/c1.xhtml"/></navPoint>
-</navMap></ncx>"""
-NAV = """<html xmlns="http://www.w3.org/1999/xhtml"><body><nav><ol>
-<li><a href="text/c%200.xhtml">The Quay</a></li><li><a href="text/c1.xhtml#x">The Flood</a></li>
-</ol></nav></body></html>"""
-PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" version="3.0">
-<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Salt and Tide</dc:title></metadata>
-<manifest><item id="toc" {toc}/>
-<item id="b" href="text/c1.xhtml" media-type="application/xhtml+xml"/>
-<item id="a" href="text/c%200.xhtml" media-type="application/xhtml+xml"/></manifest>
-<spine><itemref idref="toc"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
-
-
-def epub_file(version: int = 3, without: str = "", **changed: str | bytes) -> bytes:
-    """Two chapters and a table of contents; `changed` says by a file's stem what it holds."""
-    toc = {
-        2: 'href="toc" media-type="application/x-dtbncx+xml"',
-        3: 'href="toc" media-type="application/xhtml+xml" properties="nav"',
-    }[version]
-    container = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
-    files: dict[str, str | bytes] = {
-        "mimetype": "application/epub+zip",
-        "META-INF/container.xml": container,
-        "OPS/book.opf": PACKAGE.format(toc=toc),
-        "OPS/toc": {2: NCX, 3: NAV}[version],
-        "OPS/text/c 0.xhtml": "<html><body><h2>The Quay</h2><p>Gulls cried.</p></body></html>",
-        "OPS/text/c1.xhtml": "<html><body><h2>The Flood</h2><p>It rose.</p></body></html>",
-    }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, usual in files.items():
-            content = changed.get(Path(name).stem, usual)
-            if name != without:
-                archive.writestr(name, content, 0 if name == "mimetype" else zipfile.ZIP_DEFLATED)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -342,10 +250,10 @@ def test_a_page_whose_stream_is_broken_does_not_cost_the_others(
 ) -> None:
     read_page = PageObject.extract_text
 
-    def stumble(page: PageObject) -> str:
+    def stumble(page: PageObject, **options: Any) -> str:
         if page.page_number == 1:
             raise KeyError("/Font")
-        return read_page(page)
+        return read_page(page, **options)
 
     monkeypatch.setattr(PageObject, "extract_text", stumble)
     document = from_bytes(pdf("One.", "Two.", "Three."), "a.pdf")
