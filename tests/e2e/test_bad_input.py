@@ -6,8 +6,8 @@ import subprocess
 import time
 
 import pytest
+from documents import epub_file
 from e2e.conftest import Ran, Shell
-from unit.test_files import epub_file
 
 GOOD = "Ada Lovelace met Charles Babbage in London in 1833."
 
