@@ -12,17 +12,20 @@ from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.named_sentences import FIGURES, SegmentReading, Sentence, flat, opening
 from qrmem.extraction.noun_phrases import things
 from qrmem.extraction.rules_tagger import Occurrence
+from qrmem.text.spelling import normalise_name
+from qrmem.text.titles import sex, titled
+from qrmem.text.words import terms
 
 _AUXILIARY = re.compile(
     r"(was|were|is|are|had|has|could|would|will|can|must|should|might)\s+(.+)", re.S
 )
-_LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
+LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
 _CLAUSE_END = re.compile(
     r"[;:!?()\[\]“”\"]|\.(?!\s*\w)|\s[—–-]{1,2}\s|—|--"
     r"|,\s+(?:and|but|who|which|so|because|when|while|as|for|then|where|with|though|although|or|said|yet)\b"
 )
 _IN_PASSING = re.compile(
-    r",?\s(?:(?P<relative>who|whom|whose|which)|(?:of|in|at|from|with|on|to|for|as|an?|the))\b"
+    r",\s(?:(?P<relative>who|which)|an?|the)\s|\s(?:of|in|at|from)\s(?=the\s|an?\s|[^\W\d_a-z])"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*")
 _TEMPLATES = (
@@ -39,6 +42,8 @@ _SPEAKER = frozenset(
 )
 """Words that say nothing once the speech that they stand in is left out."""
 _FEWEST_WORDS, _MOST_WORDS = 3, 18
+_FEWEST_TELLING = 2
+"""Terms of a clause, its verb and stop words left out or not, that a question needs."""
 _FEWEST_IN_FRAGMENT, _MOST_IN_FRAGMENT = 5, 12
 
 
@@ -71,20 +76,17 @@ def _question(reading: SegmentReading, sentence: Sentence) -> str:
 
 
 def _about_subject(reading: SegmentReading, sentence: Sentence) -> str:
-    """Make "Who built the Marigold?" of a name and the verb that follows it.
-
-    A name that opens a clause is surely the subject; failing one, any name before a verb serves.
-    """
-    loose = ""
+    """Make "Who built the Marigold?" of a name that opens a clause and the verb that follows."""
     for place in sentence.places:
         if reading.mentions[place.entity].type == "DATE":
             continue
-        lead = _LEAD.search(sentence.text, 0, place.start - sentence.start)
-        asked = _of_clause(reading, sentence, place, lead[1] if lead else "")
-        if asked and lead:
+        lead = LEAD.search(sentence.text, 0, place.start - sentence.start)
+        if not lead:
+            continue
+        asked = _of_clause(reading, sentence, place, lead[1])
+        if asked:
             return asked
-        loose = loose or asked
-    return loose
+    return ""
 
 
 def _of_clause(reading: SegmentReading, sentence: Sentence, place: Occurrence, the: str) -> str:
@@ -95,12 +97,15 @@ def _of_clause(reading: SegmentReading, sentence: Sentence, place: Occurrence, t
     clause = flat(rest[: cut.start()] if cut else rest).rstrip(",")
     words = _WORD.findall(clause)
     is_clause = _FEWEST_WORDS <= len(words) <= _MOST_WORDS and clause.startswith(f"{words[0]} ")
-    if not is_clause or not _is_verb(words[0]) or not _SPEAKER.isdisjoint(words):
+    if not is_clause or not is_verb(words[0]) or not _SPEAKER.isdisjoint(words):
+        return ""
+    if len(set(terms(clause))) < _FEWEST_TELLING or words[-1].casefold() in voc.FUNCTION_WORDS:
         return ""
     return _when(reading, sentence, place, clause, the) or _who(reading, place, clause, words, the)
 
 
-def _is_verb(word: str) -> bool:
+def is_verb(word: str) -> bool:
+    """Whether a word looks like the verb of a subject that stands before it."""
     if word in voc.FINITE_VERBS or (word.islower() and len(word) > 3 and word.endswith("ed")):
         return True
     return (
@@ -116,7 +121,8 @@ def _who(
     reading: SegmentReading, subject: Occurrence, clause: str, words: list[str], the: str
 ) -> str:
     kind = reading.mentions[subject.entity].type
-    if kind == "PERSON" or (not kind and not the and _is_personal(words)):
+    name = normalise_name(reading.mentions[subject.entity].name)
+    if kind == "PERSON" or (not kind and not the and (_is_personal(words) or sex(*titled(name)))):
         return f"Who {clause}?"
     return f"{'What' if kind or the else 'Who or what'} {clause}?"
 
@@ -150,6 +156,8 @@ def _about_content(reading: SegmentReading, sentence: Sentence) -> str:
             if len(fragment.split()) >= _FEWEST_IN_FRAGMENT:
                 return f"What is said of {fragment}?"
     names = reading.names(sentence, FIGURES)[:2]
+    if not names and any(mention.type not in FIGURES for mention in reading.mentions):
+        return ""
     items = [*names, *(f"the {thing.text}" for thing in things(sentence)[: 3 - len(names)])]
     if not items or (len(items) == 1 and not names):
         return ""
@@ -171,6 +179,8 @@ def _fragment(text: str, place: Occurrence, offset: int) -> str:
     if not follows["relative"]:
         verbs = (at for at, word in enumerate(words) if word.rstrip(",") in voc.FINITE_VERBS)
         words = words[: next(verbs, len(words))]
+    if not _SPEAKER.isdisjoint(words):
+        return ""
     words = words[:_MOST_IN_FRAGMENT]
     while words and words[-1].rstrip(",").casefold() in voc.FUNCTION_WORDS:
         words.pop()

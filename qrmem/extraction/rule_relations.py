@@ -1,8 +1,14 @@
-"""Open relations: the sentence in which two entities meet is what is said of them."""
+"""Open relations: what a sentence says of two entities that it names.
 
+Where a name is the subject of a verb and the other follows in the same plain clause, the relation
+is that clause, from the one who acts; else it is the whole sentence.
+"""
+
+import re
 from collections.abc import Iterable, Iterator
 
 from qrmem.extraction.named_sentences import FIGURES, SegmentReading, Sentence, flat
+from qrmem.extraction.rule_questions import LEAD, is_verb
 from qrmem.extraction.rules_tagger import Occurrence
 from qrmem.types import Statement
 
@@ -11,6 +17,19 @@ MOST_PAIRS = 6
 
 LONGEST = 280
 """Characters of a description."""
+
+_WORDS_BETWEEN = 9
+"""Words between two names that a statement of its own may have."""
+_WORDS_AFTER = 7
+"""Words up to the end of the clause that are a part of it; more of them are left out."""
+_BREAK = re.compile(r"[^\w\s'’-]|--|\s-\s")
+_OTHER_CLAUSE = """
+and but or who whom whose which that when while where because if though although as than so
+i me my we us our you your he she it they him them his her its their
+"""
+_CLAUSE_WORDS = frozenset(_OTHER_CLAUSE.split())
+"""Words between two names after which the second one belongs to another clause."""
+_PASSIVE = re.compile(r"\s(?:was|were|is|are|been)\s(?:\w+ly\s)?\w+\sby\s(?:the\s|an?\s)?")
 
 
 def statements(reading: SegmentReading) -> tuple[Statement, ...]:
@@ -28,6 +47,12 @@ def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statem
         return
     text = flat(sentence.text)
     for head, tail in _nearest(reading, places):
+        said = _clause(sentence, head, tail)
+        if said:
+            ends = (tail, head) if _is_passive(sentence, head, tail) else (head, tail)
+            names = [reading.mentions[place.entity].name for place in ends]
+            yield Statement(names[0], names[1], said)
+            continue
         description = text
         if len(text) > LONGEST:
             a, b = head.start - sentence.start, tail.end - sentence.start
@@ -35,6 +60,29 @@ def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statem
         yield Statement(
             reading.mentions[head.entity].name, reading.mentions[tail.entity].name, description
         )
+
+
+def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
+    """Return the clause from one name to another of which the first is the subject, or ""."""
+    lead = LEAD.search(sentence.text, 0, head.start - sentence.start)
+    between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
+    words = between.casefold().split()
+    if not lead or not words or len(words) > _WORDS_BETWEEN or not between[0].isspace():
+        return ""
+    if _BREAK.search(between) or not _CLAUSE_WORDS.isdisjoint(words) or not is_verb(words[0]):
+        return ""
+    end = tail.end - sentence.start
+    rest = _BREAK.search(sentence.text, end)
+    after = rest.start() if rest else len(sentence.text)
+    is_short = len(sentence.text[end:after].split()) <= _WORDS_AFTER
+    said = flat(sentence.text[lead.start(1) : after if is_short else end])
+    whole = flat(sentence.text)
+    return whole if whole.rstrip(".!") == said else said
+
+
+def _is_passive(sentence: Sentence, head: Occurrence, tail: Occurrence) -> bool:
+    between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
+    return _PASSIVE.fullmatch(between) is not None
 
 
 def _first_places(places: Iterable[Occurrence]) -> list[Occurrence]:

@@ -196,7 +196,7 @@ def _stands_for(short: _Name, long: _Name) -> bool:
     if "of" in many or not (few == many[: len(few)] or few == many[-len(few) :]):
         return False
     if len(few) == len(many):
-        return title != other and not (title and other)
+        return not title and bool(other) and other not in voc.FEMALE_TITLES
     return title in {"", other} or (not other and title in voc.NEUTRAL_TITLES)
 
 

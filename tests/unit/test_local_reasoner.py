@@ -66,6 +66,52 @@ async def test_the_sentence_in_which_two_names_meet_is_their_relation(
     assert ("Tobias Hale", "Marigold") not in said
 
 
+@pytest.mark.parametrize(
+    ("text", "head", "tail", "said"),
+    [
+        (
+            "In the evening, Mirabel Stone visited Hask Creek, and nobody knew why.",
+            *("Mirabel Stone", "Hask Creek", "Mirabel Stone visited Hask Creek"),
+        ),
+        (
+            "The Marigold was built by Tobias Hale, who never saw it again.",
+            *("Tobias Hale", "Marigold", "The Marigold was built by Tobias Hale"),
+        ),
+        (
+            "Tobias Hale smiled when he heard that Mirabel Stone had come.",
+            *("Tobias Hale", "Mirabel Stone"),
+            "Tobias Hale smiled when he heard that Mirabel Stone had come.",
+        ),
+    ],
+)
+async def test_a_plain_clause_is_a_statement_with_a_direction(
+    reasoner: LocalReasoner, text: str, head: str, tail: str, said: str
+) -> None:
+    made = await reasoner.extract(segment(text), Reading())
+    assert [(s.head, s.tail, s.description) for s in made.statements] == [(head, tail, said)]
+
+
+async def test_a_bare_surname_is_not_read_as_the_woman_of_that_name(
+    reasoner: LocalReasoner,
+) -> None:
+    made = await reasoner.extract(segment("Miss Hale sat down. Then Hale left Skarrow."), Reading())
+    assert {mention.name for mention in made.mentions} >= {"Miss Hale", "Hale"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Later the Quell was too potent for everybody there in the end, but nobody spoke of it.",
+        "Tobias Hale slipped my mind as I was speaking to the others about the journey.",
+        "Mirabel Stone, whom I had never seen, was the first of all the others to come in.",
+    ],
+)
+async def test_what_is_no_question_is_not_kept(reasoner: LocalReasoner, text: str) -> None:
+    made = await reasoner.extract(segment(text), Reading())
+    assert all(" my " not in q and " whom " not in q for q in made.questions)
+    assert not any(q.startswith("Who or what") for q in made.questions)
+
+
 async def test_a_list_of_names_gives_few_statements(reasoner: LocalReasoner) -> None:
     people = ", ".join(f"Ann{letter} Bell{letter}" for letter in "abcdefghijklmnopqrst")
     made = await reasoner.extract(segment(f"In the hall stood {people}."), Reading())
