@@ -42,6 +42,7 @@ from qrmem.types import (
     UsageRow,
     Words,
 )
+from qrmem.types.trees import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -378,6 +379,55 @@ class Memory:
                 )
         finally:
             await session.follow_embedder()
+
+    # --- trees of summaries -----------------------------------------------------------------------
+
+    async def build_tree(
+        self,
+        *document_ids: str,
+        kind: TreeKind = "ilm",
+        preset: Literal["default", "paper"] = "default",
+        **caps: Unpack[CapOptions],
+    ) -> TreeReport:
+        """Build a tree of summaries over each document; needs the extra `tree`.
+
+        With a chat model it writes the summaries; without one they are sentences of the text.
+        Nodes that are there already are not made again.
+
+        Args:
+            document_ids: the documents; none means all.
+            kind: `ilm` (ILM-TR): every segment has a summary and its surprises, and summaries are
+                clustered; `raptor` (RAPTOR): segments are clustered, and nodes are plain summaries.
+            preset: `default` clusters within chapters first, so that a changed chapter changes few
+                nodes; `paper` clusters each level as a whole.
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
+
+        Returns:
+            What was made. A cap that was reached is in `stopped`, and the same call goes on.
+
+        Raises:
+            MissingError: the extra is not installed.
+            NotFound: one of the documents is not there.
+            ModelUnavailable: the model does not answer; what was made is kept.
+        """
+        from qrmem import trees
+
+        self._session.require_writable()
+        bounds = caps_of(self.settings, **caps)
+        with observability.run("tree", namespace=self._session.ns):
+            return await trees.build(
+                self._session, document_ids, self._emit, bounds, kind=kind, preset=preset
+            )
+
+    async def trees(self, *document_ids: str, kind: TreeKind = "ilm") -> Sequence[Tree]:
+        """Return the trees of some documents, or all that were built.
+
+        Raises:
+            NotFound: one of the documents is not there.
+        """
+        from qrmem import trees
+
+        return await trees.trees(self._session, document_ids, kind=kind)
 
     # --- finding and answering --------------------------------------------------------------------
 

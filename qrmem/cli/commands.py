@@ -11,6 +11,7 @@ from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.evaluating import evaluate
 from qrmem.cli.options import ask_options, narrowed, opened, question_of, settings_of, sources_of
 from qrmem.cli.progress import Progress, Warnings, Writing
+from qrmem.cli.trees import tree, tree_report_lines
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
@@ -34,6 +35,9 @@ async def add(arguments: Namespace) -> int:
                     follow_links=arguments.follow_links,
                     question=arguments.question or "",
                 )
+                given = [*report.added, *report.updated, *report.resumed, *report.unchanged]
+                is_wanted = arguments.tree and given and not report.stopped
+                grown = await memory.build_tree(*given) if is_wanted else None
             except BaseException:
                 if progress.done:
                     output.note(
@@ -47,11 +51,13 @@ async def add(arguments: Namespace) -> int:
             "title and metadata of a document that is already there change only with --update"
         )
     output.print_result(report, output.report_lines(report), as_json=arguments.json)
+    if grown is not None:
+        output.note(tree_report_lines(grown)[0], quiet=arguments.quiet)
     if report.stopped:
         again = AGAIN_AFTER_REBUILD if arguments.rebuild else AGAIN
         output.note(f"stopped: {report.stopped}; {go_on(again)}")
     if report.is_complete:
-        return DONE
+        return PARTLY if grown is not None and grown.stopped else DONE
     return PARTLY if report.states or report.stopped else BAD_INPUT
 
 
@@ -276,6 +282,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "separate": separate,
     "reembed": reembed,
     "export": export,
+    "tree": tree,
     "import": import_,
     "doctor": doctor,
     "chat": chat,

@@ -9,6 +9,7 @@ from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.evaluating import add_eval
 from qrmem.cli.serving import add_serving
+from qrmem.cli.trees import add_tree
 from qrmem.errors import UsageError
 
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
@@ -42,7 +43,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"qrmem {version('qrmem')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common(argparse.SUPPRESS)
-    for add in (_add, _ask, _search, _looks, _changes, add_chat, add_serving, add_eval):
+    adders = (_add, _ask, _search, _looks, _changes, add_tree, add_chat, add_serving, add_eval)
+    for add in adders:
         add(commands, common)
     add_cost_commands(commands, common, {"add": _add_options, "ask": _ask_options})
     help = commands.add_parser("help", help="show the options of a command")
@@ -124,6 +126,11 @@ def _add_options(add: argparse.ArgumentParser) -> None:
         "--segment-tokens", type=int, metavar="N", help="for a new namespace: tokens of a segment"
     )
     add.add_argument("--concurrency", type=int, metavar="N", help="chat calls at the same time")
+    add.add_argument(
+        "--tree",
+        action="store_true",
+        help="build a tree of summaries over each document, too (needs the extra `tree`)",
+    )
     add.add_argument(
         "--question", metavar="Q", help="extract with this question in mind, as in the paper"
     )

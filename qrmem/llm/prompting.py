@@ -113,6 +113,9 @@ class Caller:
         *,
         window: int,
         reply: int,
+        segments: Sequence[str] = (),
+        temperature: float = 0.0,
+        attempt: int = 0,
     ) -> Called[str]:
         """Send a prompt whose reply is plain text, and may be cut at the end; see `call`.
 
@@ -122,7 +125,14 @@ class Caller:
         """
 
         async def sent(made: Draft) -> Called[str]:
-            replied = await self._chat.complete(made.request)
+            request = replace(
+                made.request,
+                segment_id=next(iter(segments), ""),
+                shared_with=tuple(segments[1:]),
+                temperature=temperature,
+                attempt=attempt,
+            )
+            replied = await self._chat.complete(request)
             self._learn(made, replied.tokens_in)
             return Called(replied.text.strip(), made.tokens, made.kept)
 

@@ -20,6 +20,7 @@ from qrmem.io.archive.form import (
     DERIVED,
     FOLD,
     HEAD,
+    TREE,
     VERSION,
     DocumentLine,
     EntityLine,
@@ -191,7 +192,13 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
 
         current = await current_keys(store, ns)
         await _write_kept(store, ns, out, "fold", [key for key in folded if key in current])
+    await _write_kept(store, ns, out, "tree", await _tree_keys(store, ns))
     return len(entities)
+
+
+async def _tree_keys(store: GraphStore, ns: str) -> list[str]:
+    """Return the keys of trees and nodes in the order of export."""
+    return [key for key in await store.kept_keys(ns) if key.startswith(TREE)]
 
 
 async def _write_kept(
@@ -208,7 +215,7 @@ async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
     for call in await store.calls(ns):
         out.write("call", call)
     keys = await store.kept_keys(ns)
-    replies = [key for key in keys if not key.startswith((FOLD, DERIVED))]
+    replies = [key for key in keys if not key.startswith((FOLD, TREE, DERIVED))]
     await _write_kept(store, ns, out, "reply", replies)
     await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))
 

@@ -111,6 +111,7 @@ KINDS: Mapping[str, type] = {
     "decision": MergeDecision,
     "entity": EntityLine,
     "fold": Kept,
+    "tree": Kept,
     "trail": Trail,
     "call": CallRecord,
     "reply": Kept,
@@ -124,6 +125,9 @@ OF_RUNS: Sequence[str] = ("trail", "call", "reply", "relation")
 
 FOLD = "fold:"
 """What the key of a folded description starts with."""
+
+TREE = "tree:"
+"""What the keys of a tree and of its nodes start with (`qrmem.retrieval.trees.nodes`)."""
 
 DERIVED = "code:"
 """What the keys of outlines and relations of source code start with: they are made anew, and no

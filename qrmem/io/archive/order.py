@@ -11,6 +11,7 @@ from qrmem.io.archive.form import (
     DERIVED,
     FOLD,
     KINDS,
+    TREE,
     OF_A_DOCUMENT,
     OF_RUNS,
     DocumentLine,
@@ -120,7 +121,9 @@ class _Seen:
 
 def _check_kept(kind: str, kept: Kept) -> None:
     """See that what a command will use as its own is what it would have kept."""
-    if kept.key.startswith(DERIVED) or kept.key.startswith(FOLD) != (kind == "fold"):
+    is_named = {"fold": FOLD, "tree": TREE}
+    fits = all(kept.key.startswith(name) == (kind == of) for of, name in is_named.items())
+    if kept.key.startswith(DERIVED) or not fits:
         raise Wrong(f"a {kind} has no key like {kept.key[:40]!r}")
     if kind == "fold" and not isinstance(kept.value.get("description"), str):
         raise Wrong("a fold has no description")

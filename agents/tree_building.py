@@ -1,0 +1,326 @@
+"""Building a tree of summaries over a document, level by level (RAPTOR; ILM-TR, section 3).
+
+Clusters are formed within the parts of the document first, then over the parts' roots, so that a
+changed chapter touches its part and the few nodes above. The preset `paper` clusters each level as
+a whole. A node that is in the store, made in the same way of the same text, is not made again: so
+a run that was stopped goes on, and a tree that grew equals one that was made at once.
+"""
+
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from qrmem.agents.pool import each
+from qrmem.agents.state import silent
+from qrmem.extraction.tree_summaries import NodeText, Summarised
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, reduction_of
+from qrmem.retrieval.trees.nodes import (
+    StoredNode,
+    load,
+    node_key,
+    parts,
+    save,
+    save_tree,
+)
+from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
+from qrmem.types.trees import Tree, TreeKind, TreeNode
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+TOGETHER = 256
+"""Nodes that are embedded and kept together."""
+NEIGHBOURS = 2
+"""Segments on each side that help to tell what is surprising in one, where no model decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSettings:
+    """What a tree is.
+
+    Attributes:
+        within_parts: whether clusters are formed within parts first; `False`: as in the papers.
+        summary_tokens: of a summary at most.
+        levels: of the tree at most, where it is not formed within parts.
+    """
+
+    kind: TreeKind = "ilm"
+    within_parts: bool = True
+    summary_tokens: int = 300
+    levels: int = 5
+    clusters: ClusterSettings = field(default_factory=ClusterSettings)
+
+
+PAPER = TreeSettings(within_parts=False)
+"""As ILM-TR builds: RAPTOR's clusters over whole levels, summaries of 300 tokens."""
+
+Summarise = Callable[[NodeText], Awaitable[Summarised]]
+
+
+@dataclass(slots=True, kw_only=True)
+class TreeDeps:
+    """What building trees needs.
+
+    Attributes:
+        summarise: makes a node's summary and surprises.
+        method: what made them, in words: model and prompt, or `extractive`. It is part of each
+            node's key.
+        is_local: whether no chat model is used; a segment's neighbours then help to tell what is
+            surprising in it.
+        take_calls: returns the calls made since it was asked last, to be kept with the nodes.
+        count: counts tokens.
+    """
+
+    store: GraphStore
+    ns: str
+    summarise: Summarise
+    method: str
+    is_local: bool
+    count: Callable[[str], int]
+    settings: TreeSettings = field(default_factory=TreeSettings)
+    embedder: Embedder | None = None
+    concurrency: int = 8
+    listener: Listener = silent
+    take_calls: Callable[[], Sequence[CallRecord]] = tuple
+    made: int = 0
+    reused: int = 0
+    malformed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A node to make, unless it is there."""
+
+    key: str
+    level: int
+    covers: tuple[str, ...]
+    segments: tuple[str, ...]
+    text: NodeText
+
+
+async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
+    """Build the tree of a document, or what is missing of it.
+
+    Raises:
+        CapReached: what was made is kept, and the same call goes on from there.
+        MissingError: scikit-learn is not installed.
+    """
+    segments = await deps.store.segments_of(deps.ns, document_id)
+    building = _Building(deps, document_id, segments)
+    await building.run()
+    ids = [segment.id for segment in segments]
+    tree = building.tree()
+    how = {
+        "method": deps.method,
+        "reduction": reduction_of(deps.settings.clusters),
+        "clusters": "within parts" if deps.settings.within_parts else "whole levels",
+    }
+    await save_tree(deps.store, deps.ns, tree, ids, how)
+    return tree
+
+
+class _Building:
+    """One tree while it is built."""
+
+    def __init__(self, deps: TreeDeps, document_id: str, segments: Sequence[Segment]) -> None:
+        self._deps = deps
+        self._document_id = document_id
+        self._segments = segments
+        self._method = _method(deps)
+        self._nodes: dict[str, StoredNode] = {}
+
+    def tree(self) -> Tree:
+        """Return what was built."""
+        nodes = tuple(stored.node for stored in self._nodes.values())
+        covered = {key for node in nodes for key in node.covers}
+        roots = tuple(node.key for node in nodes if node.key not in covered)
+        return Tree(self._document_id, self._deps.settings.kind, nodes, roots)
+
+    async def run(self) -> None:
+        """Make the levels of all parts side by side, then those over the parts' roots."""
+        settings = self._deps.settings
+        whole = parts(self._segments) if settings.within_parts else [list(self._segments)]
+        levels = await self._first(whole)
+        few = settings.clusters.few
+        if settings.within_parts:
+            level = 2
+            while any(len(one) > 1 for one in levels):
+                levels = await self._above(levels, level, is_root_wanted=True)
+                level += 1
+            levels = [list(chain.from_iterable(levels))]
+        for level in range(2, 100 if settings.within_parts else settings.levels + 1):
+            if len(levels[0]) <= few:
+                break
+            levels = await self._above(levels, level, is_root_wanted=False)
+
+    async def _first(self, whole: Sequence[Sequence[Segment]]) -> list[list[StoredNode]]:
+        """Return each part's nodes over single segments, or over clusters of them."""
+        if self._deps.settings.kind == "raptor":
+            return await self._clusters_of_segments(whole)
+        plans = [[self._leaf(segment) for segment in part] for part in whole]
+        return await self._made(plans)
+
+    def _leaf(self, segment: Segment) -> _Plan:
+        around: tuple[Segment, ...] = ()
+        if self._deps.is_local:
+            low = max(0, segment.index - NEIGHBOURS)
+            near = self._segments[low : segment.index + NEIGHBOURS + 1]
+            around = tuple(other for other in near if other.id != segment.id)
+        ids = (segment.id,)
+        beside = hashlib.sha256(" ".join(s.id for s in around).encode()).hexdigest()[:8]
+        method = f"{self._method}:{beside}" if around else self._method
+        key = node_key(method, self._document_id, 1, ids)
+        text = NodeText((segment.text,), tuple(s.text for s in around), ids)
+        return _Plan(key, 1, ids, ids, text)
+
+    async def _clusters_of_segments(
+        self, whole: Sequence[Sequence[Segment]]
+    ) -> list[list[StoredNode]]:
+        plans = []
+        for part in whole:
+            texts = [segment.text for segment in part]
+            groups = clusters(
+                await self._vectors(texts), [s.tokens for s in part], self._deps.settings.clusters
+            )
+            plans.append([self._over([part[n] for n in group]) for group in groups])
+        return await self._made(plans)
+
+    def _over(self, segments: Sequence[Segment]) -> _Plan:
+        ids = tuple(segment.id for segment in segments)
+        key = node_key(self._method, self._document_id, 1, ids)
+        return _Plan(key, 1, ids, ids, NodeText(tuple(s.text for s in segments), (), ids))
+
+    async def _above(
+        self, levels: Sequence[Sequence[StoredNode]], level: int, *, is_root_wanted: bool
+    ) -> list[list[StoredNode]]:
+        """Return the next level of each part; a part of one node stays as it is."""
+        plans: list[list[_Plan]] = []
+        for below in levels:
+            is_few = len(below) <= self._deps.settings.clusters.few
+            if len(below) == 1:
+                groups: list[list[int]] = []
+            elif is_root_wanted and is_few:
+                groups = [list(range(len(below)))]
+            else:
+                groups = await self._groups(below)
+            plans.append([self._parent([below[n] for n in group], level) for group in groups])
+        made = await self._made(plans)
+        return [above or list(below) for above, below in zip(made, levels, strict=True)]
+
+    async def _groups(self, below: Sequence[StoredNode]) -> list[list[int]]:
+        summaries = [stored.node.summary for stored in below]
+        if all(stored.vectors is not None for stored in below):
+            import numpy as np
+
+            vectors = np.stack([s.vectors[0] for s in below if s.vectors is not None])
+        else:
+            vectors = await self._vectors(summaries)
+        sizes = [self._deps.count(summary) for summary in summaries]
+        return clusters(vectors, sizes, self._deps.settings.clusters)
+
+    def _parent(self, children: Sequence[StoredNode], level: int) -> _Plan:
+        covers = tuple(stored.node.key for stored in children)
+        below = {id for stored in children for id in stored.node.segments}
+        segments = tuple(s.id for s in self._segments if s.id in below)
+        key = node_key(self._method, self._document_id, level, covers)
+        text = NodeText(tuple(stored.node.summary for stored in children), (), segments)
+        return _Plan(key, level, covers, segments, text)
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    async def _made(self, plans: Sequence[Sequence[_Plan]]) -> list[list[StoredNode]]:
+        """Make all nodes of a level that are not there."""
+        flat = {plan.key: plan for part in plans for plan in part}
+        known = await load(self._deps.store, self._deps.ns, list(flat))
+        missing = [plan for key, plan in flat.items() if key not in known]
+        self._deps.reused += len(known)
+        for at in range(0, len(missing), TOGETHER):
+            known |= await self._make(missing[at : at + TOGETHER])
+        self._nodes |= {key: known[key] for key in flat}
+        return [[known[plan.key] for plan in part] for part in plans]
+
+    async def _make(self, plans: Sequence[_Plan]) -> dict[str, StoredNode]:
+        deps, said = self._deps, dict[str, Summarised]()
+
+        async def one(plan: _Plan) -> None:
+            said[plan.key] = await deps.summarise(plan.text)
+            deps.listener(Event("node", {"document": self._document_id, "level": plan.level}))
+
+        try:
+            await each(plans, one, concurrency=deps.concurrency)
+        finally:
+            found = await self._kept([plan for plan in plans if plan.key in said], said)
+        return found
+
+    async def _kept(
+        self, plans: Sequence[_Plan], said: dict[str, Summarised]
+    ) -> dict[str, StoredNode]:
+        deps, found = self._deps, dict[str, StoredNode]()
+        texts = [t for plan in plans for t in (said[plan.key].summary, *said[plan.key].surprises)]
+        vectors: Any = None
+        if deps.embedder is not None and texts:
+            vectors = await deps.embedder.embed(texts)
+        at = 0
+        for plan in plans:
+            made = said[plan.key]
+            node = TreeNode(
+                plan.key,
+                self._document_id,
+                plan.level,
+                made.summary,
+                made.surprises,
+                plan.covers,
+                plan.segments,
+                made.is_well_formed,
+            )
+            size = 1 + len(made.surprises)
+            own = None if vectors is None else vectors[at : at + size]
+            at += size
+            found[plan.key] = StoredNode(node, own)
+            deps.made += 1
+            deps.malformed += not made.is_well_formed
+            await save(deps.store, deps.ns, found[plan.key], deps.take_calls())
+        return found
+
+    async def _vectors(self, texts: Sequence[str]) -> "Vectors":
+        """Return what texts are clustered by: embeddings, or latent semantic analysis."""
+        if self._deps.embedder is not None:
+            return await self._deps.embedder.embed(texts)
+        return latent(texts, self._deps.settings.clusters.dimension)
+
+
+def latent(texts: Sequence[str], dimension: int) -> "Vectors":
+    """Return vectors of texts by latent semantic analysis: TF-IDF, reduced by an exact SVD."""
+    import numpy as np
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from qrmem.text.words import terms
+
+    try:
+        matrix = TfidfVectorizer(analyzer=terms, sublinear_tf=True).fit_transform(texts)
+    except ValueError:  # no text has a content word
+        return np.zeros((len(texts), 1), dtype=np.float32)
+    left, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
+    rank = min(dimension, len(texts))
+    # An SVD is the same up to signs: the largest number of each column is made positive.
+    signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
+    vectors: Vectors = (left * signs * np.sqrt(np.abs(sizes)))[:, :rank].astype(np.float32)
+    return np.round(vectors, 4)
+
+
+def _method(deps: TreeDeps) -> str:
+    """Return what, besides the text, a node depends on."""
+    settings = deps.settings
+    words = repr((deps.method, settings, reduction_of(settings.clusters), _name(deps.embedder)))
+    return base64.b32encode(hashlib.sha256(words.encode()).digest()[:10]).decode()
+
+
+def _name(embedder: Embedder | None) -> str:
+    return embedder.name if embedder is not None else "none"

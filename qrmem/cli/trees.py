@@ -1,0 +1,109 @@
+"""`qrmem tree`: build and show trees of summaries."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from qrmem.cli import output
+from qrmem.cli.cost_lines import AGAIN, go_on
+from qrmem.cli.cost_options import add_caps, add_models
+from qrmem.cli.options import opened
+from qrmem.cli.progress import Warnings
+from qrmem.errors import NotFound
+from qrmem.types.trees import Tree, TreeNode, TreeReport
+
+_SHOWN = 160
+
+
+def add_tree(commands: Any, common: ArgumentParser) -> None:
+    """Add the command and its two actions."""
+    tree = commands.add_parser("tree", parents=[common], help="build or show trees of summaries")
+    actions = tree.add_subparsers(dest="action", required=True, metavar="ACTION")
+    build = actions.add_parser(
+        "build", parents=[common], help="build a tree over each document (needs the extra `tree`)"
+    )
+    show = actions.add_parser("show", parents=[common], help="show trees as an outline")
+    for action in (build, show):
+        action.add_argument("documents", nargs="*", metavar="ID", help="default: all documents")
+        action.add_argument(
+            "--kind",
+            choices=("ilm", "raptor"),
+            default="ilm",
+            help="ilm: summaries and surprises of every segment; raptor: plain summaries of clusters",
+        )
+    build.add_argument(
+        "--preset",
+        choices=("default", "paper"),
+        default="default",
+        help="paper: cluster whole levels, not chapters first",
+    )
+    show.add_argument(
+        "--depth", type=int, default=2, metavar="N", help="levels to show, from the top (2)"
+    )
+    for more in (add_models, add_caps):
+        more(build)
+
+
+async def tree(arguments: Namespace) -> int:
+    """Build or show; exit 1 if a cap was reached or a model broke the form."""
+    return await (_build(arguments) if arguments.action == "build" else _show(arguments))
+
+
+async def _build(arguments: Namespace) -> int:
+    async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
+        report = await memory.build_tree(
+            *arguments.documents, kind=arguments.kind, preset=arguments.preset
+        )
+    output.print_result(report, tree_report_lines(report), as_json=arguments.json)
+    if report.stopped:
+        output.note(f"stopped: {report.stopped}; {go_on(AGAIN)}")
+    return 1 if report.stopped else 0
+
+
+async def _show(arguments: Namespace) -> int:
+    async with opened(arguments) as memory:
+        trees = await memory.trees(*arguments.documents, kind=arguments.kind)
+    if not trees:
+        raise NotFound("no tree was built yet: qrmem tree build")
+    lines = [line for one in trees for line in outline(one, arguments.depth)]
+    output.print_result(trees, lines, as_json=arguments.json)
+    return 0
+
+
+def tree_report_lines(report: TreeReport) -> list[str]:
+    """Say what building trees did."""
+    count = len(report.documents)
+    lines = [
+        f"trees of {count} document{'' if count == 1 else 's'}: {report.made} nodes made, "
+        f"{report.reused} kept, {report.levels} levels, {report.seconds:.1f} s"
+    ]
+    if report.malformed:
+        lines.append(f"{report.malformed} replies of the model lacked the two labels")
+    return [*lines, f"cost:   {output.usage_line(report.usage)}"]
+
+
+def outline(tree: Tree, depth: int) -> Iterator[str]:
+    """Yield a tree from its roots down, with surprises.
+
+    Args:
+        depth: levels to show.
+    """
+    nodes = {node.key: node for node in tree.nodes}
+    yield f"{output.safe(tree.document_id)}: {len(nodes)} nodes"
+    if not tree.is_current:
+        yield "  the document has grown since: run `qrmem tree build` again"
+    for root in tree.roots:
+        yield from _below(nodes, root, 1, depth)
+
+
+def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iterator[str]:
+    node = nodes.get(key)
+    if node is None or at > depth:
+        return
+    space = "  " * at
+    size = f"{len(node.segments)} segment{'' if len(node.segments) == 1 else 's'}"
+    yield f"{space}{node.level} ({size}) {output.shortened(node.summary, _SHOWN)}"
+    for surprise in node.surprises:
+        yield f"{space}  ! {output.shortened(surprise, _SHOWN)}"
+    for child in node.covers:
+        yield from _below(nodes, child, at + 1, depth)

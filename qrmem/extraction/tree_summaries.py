@@ -1,0 +1,179 @@
+"""What one node of a tree says of the text below it: a summary, and what is surprising in it.
+
+With a chat model both come from one reply with two labels (ILM-TR, appendix A.1). Without one
+both are sentences of the text: the most central ones, and those whose words the text around them
+predicts least.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+
+from qrmem.extraction import extractive_summary
+from qrmem.extraction.named_sentences import flat
+from qrmem.llm.prompting import Caller
+from qrmem.prompts import fenced
+from qrmem.text.sentences import sentences
+from qrmem.text.words import terms
+from qrmem.types import Segment
+
+PROMPT, PLAIN_PROMPT = "tree-node", "tree-summary"
+ONE_IN = 6
+"""Of so many sentences one is taken for surprising, where no model decides."""
+SHARE = 4
+"""An extractive summary has at most one part in so many of the text's tokens."""
+RETRY_TEMPERATURE = 0.7
+_SAME = 0.5
+_LABELS = re.compile(r"\(?\**\(?(summary|surprises?)\)?\**\)?\s*[:：]\s*", re.IGNORECASE)
+_NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What a node says.
+
+    Attributes:
+        is_well_formed: whether a reply had both labels and something under the first.
+    """
+
+    summary: str
+    surprises: tuple[str, ...] = ()
+    is_well_formed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeText:
+    """What one node is made of.
+
+    Attributes:
+        pieces: a segment's text, or the summaries of the nodes below.
+        around: texts beside it, which help to predict its sentences; used without a model only.
+        about: ids of the segments below.
+    """
+
+    pieces: tuple[str, ...]
+    around: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+
+# --- without a chat model ------------------------------------------------------------------------
+
+
+def extractive(
+    text: NodeText, count: Callable[[str], int], *, limit: int, surprising: bool = True
+) -> Summarised:
+    """Return sentences of a text as its summary, and others as its surprises.
+
+    Args:
+        count: counts tokens.
+        limit: tokens of the summary at most.
+    """
+    whole = "\n".join(text.pieces)
+    parts = [Segment(str(n), "", n, 0, len(p), p, 0) for n, p in enumerate(text.pieces)]
+    room = max(24, min(limit, count(whole) // SHARE))
+    summary = extractive_summary.summary("", parts, count, room)
+    if not summary:  # one sentence that is longer than the limit, or no sentence at all
+        summary = " ".join(whole.split()[:room])
+    found = surprises(whole, text.around) if surprising else ()
+    return Summarised(summary, found)
+
+
+def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the sentences that the rest of a text predicts least, in the order of the text.
+
+    A sentence's surprise is the mean of -log p of its content words, where p is half their share in
+    the rest of the text and half their share in the texts around it, smoothed.
+    """
+    spans = [flat(text[a:b]) for a, b in sentences(text)]
+    own = [terms(span) for span in spans]
+    most = len(spans) // ONE_IN
+    if not most:
+        return ()
+    near = Counter(term for words in own for term in words)
+    wide = near + Counter(term for other in around for term in terms(other))
+    sizes = near.total(), wide.total()
+    ranked = sorted(
+        (n for n, words in enumerate(own) if len(words) > 1),
+        key=lambda n: (-_surprise(own[n], near, wide, sizes), n),
+    )
+    return tuple(spans[n] for n in sorted(ranked[:most]))
+
+
+def _surprise(
+    words: Sequence[str], near: Counter[str], wide: Counter[str], sizes: tuple[int, int]
+) -> float:
+    own = Counter(words)
+    rest = max(1, sizes[0] - len(words))
+    beyond = max(1, sizes[1] - len(words))
+    return sum(
+        -log(_SAME * (near[w] - own[w]) / rest + (1 - _SAME) * (wide[w] - own[w] + 0.5) / beyond)
+        for w in words
+    ) / len(words)
+
+
+# --- with a chat model ---------------------------------------------------------------------------
+
+
+async def prompted(
+    text: NodeText, caller: Caller, *, window: int, limit: int, surprising: bool = True
+) -> Summarised:
+    """Ask a chat model for a summary and surprises; a reply without labels is asked for again.
+
+    A second reply without labels counts as the summary, whole. An empty one leaves an extractive
+    summary.
+
+    Raises:
+        WindowTooSmall: the prompt alone does not fit.
+    """
+    prompt = PROMPT if surprising else PLAIN_PROMPT
+    pieces = [line for piece in text.pieces for line in piece.split("\n") if line.strip()]
+    reply, made = "", Summarised("", (), False)
+    for attempt, temperature in enumerate((0.0, RETRY_TEMPERATURE)):
+        said = await caller.say(
+            prompt,
+            lambda kept: {"text": fenced("\n".join(kept[0]))},
+            [pieces],
+            window=window,
+            reply=min(limit if not surprising else 2 * limit, window // 3),
+            segments=text.about,
+            temperature=temperature,
+            attempt=attempt,
+        )
+        reply = said.value or reply
+        made = parsed(said.value) if surprising else Summarised(flat(reply), (), bool(reply))
+        if made.is_well_formed and not _echoes(made.summary):
+            return made
+    if _echoes(reply) or not reply:
+        return Summarised(extractive(text, caller.budget.count, limit=limit).summary, (), False)
+    return Summarised(made.summary or flat(reply), made.surprises, False)
+
+
+def parsed(reply: str) -> Summarised:
+    """Read a reply of two labelled parts, in any order and case, with or without brackets.
+
+    Without a second label there are no surprises; without any the whole reply is the summary.
+    """
+    found = list(_LABELS.finditer(reply))
+    said: dict[str, list[str]] = {"summary": [], "surprise": []}
+    for n, label in enumerate(found):
+        end = found[n + 1].start() if n + 1 < len(found) else len(reply)
+        name = "summary" if label[1].lower() == "summary" else "surprise"
+        said[name] += reply[label.end() : end].strip().split("\n")
+    if not found:
+        return Summarised(flat(reply), (), False)
+    summary = " ".join(_plain(line) for line in said["summary"]).strip()
+    lines = [_plain(line) for line in said["surprise"]]
+    blocks = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
+    return Summarised(summary, blocks, bool(summary) and bool(said["surprise"]))
+
+
+def _plain(line: str) -> str:
+    return flat(_BULLET.sub("", line)).strip()
+
+
+def _echoes(words: str) -> bool:
+    """Whether a reply repeats the instruction in place of a summary."""
+    return "your summary" in words.lower() or "<text" in words.lower()

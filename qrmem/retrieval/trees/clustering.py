@@ -1,0 +1,198 @@
+"""Clusters of nodes by a Gaussian mixture, as in RAPTOR (Sarthi et al., section 3).
+
+The vectors are reduced by UMAP, by PCA where umap-learn is not installed. The number of clusters
+is the one of least BIC. A node belongs to every cluster of which it is a member with a probability
+above 0.1. All of it is seeded: the same vectors give the same clusters.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+from qrmem.errors import MissingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.floating[Any]]
+
+SEED = 224
+MOST_CLUSTERS = 50
+ROWS_EACH = 3
+PATIENCE = 5
+"""Cluster counts in a row without a lower BIC, after which the search for the least one ends."""
+_REGULAR = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """How nodes are clustered; the defaults are RAPTOR's.
+
+    Attributes:
+        dimension: of the reduced vectors.
+        threshold: probability above which a node belongs to a cluster.
+        few: nodes that are one cluster, and with which the tree ends.
+        tokens: a cluster with more is clustered again.
+        reduction: `auto` takes UMAP where umap-learn is installed.
+    """
+
+    dimension: int = 10
+    threshold: float = 0.1
+    few: int = 11
+    tokens: int = 3500
+    reduction: Literal["auto", "umap", "pca"] = "auto"
+
+
+def require_tree_extra() -> None:
+    """Raise `MissingError` where scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        raise MissingError("trees need an extra: pip install 'qrmem[tree]'")
+
+
+def reduction_of(settings: ClusterSettings) -> str:
+    """Return `umap` or `pca`.
+
+    Raises:
+        MissingError: UMAP is chosen and umap-learn is not installed.
+    """
+    has_umap = find_spec("umap") is not None
+    if settings.reduction == "umap" and not has_umap:
+        raise MissingError("umap-learn is not installed: pip install 'qrmem[tree]'")
+    return "umap" if has_umap and settings.reduction != "pca" else "pca"
+
+
+def clusters(
+    vectors: "Matrix", tokens: Sequence[int], settings: ClusterSettings | None = None
+) -> list[list[int]]:
+    """Return groups of row numbers, each sorted; together they hold every row.
+
+    There are always fewer groups than rows, so that a tree of them ends.
+
+    Args:
+        vectors: `(n, d)`, any length.
+        tokens: size of each row's text.
+    """
+    settings = settings or ClusterSettings()
+    n = len(tokens)
+    if n <= 2:
+        return [list(range(n))] if n else []
+    found = list(_split(list(range(n)), vectors, tokens, settings))
+    distinct = sorted({tuple(group) for group in found})
+    if len(distinct) >= n - 1:
+        return _runs(list(range(n)), tokens, settings)
+    return [list(group) for group in distinct]
+
+
+def _split(
+    rows: list[int], vectors: "Matrix", tokens: Sequence[int], settings: ClusterSettings
+) -> Iterator[list[int]]:
+    """Cluster rows globally, then locally; what is too large again, or in order."""
+    for group in _global_and_local(rows, vectors, settings):
+        if len(group) == 1 or sum(tokens[row] for row in group) <= settings.tokens:
+            yield group
+        elif len(group) < len(rows):
+            yield from _split(group, vectors, tokens, settings)
+        else:  # the same rows again: no progress
+            yield from _runs(group, tokens, settings)
+
+
+def _global_and_local(
+    rows: list[int], vectors: "Matrix", settings: ClusterSettings
+) -> Iterator[list[int]]:
+    near = max(2, int(math.sqrt(len(rows) - 1)))
+    for group in _mixture(rows, vectors, near, settings):
+        if len(group) <= settings.few:
+            yield group
+        else:
+            yield from _mixture(group, vectors, settings.dimension, settings)
+
+
+def _mixture(
+    rows: list[int], vectors: "Matrix", near: int, settings: ClusterSettings
+) -> list[list[int]]:
+    """Return the soft clusters of some rows; rows of no cluster join their likeliest one."""
+    import numpy as np
+
+    own = np.asarray(vectors)[rows].astype(np.float64)
+    if len(rows) < 2 * ROWS_EACH or float(np.ptp(own, axis=0).max()) < 1e-6:
+        return [rows]
+    reduced = _reduced(own, min(settings.dimension, len(rows) - 2), near, settings)
+    shares = _shares(reduced)
+    member = shares > settings.threshold
+    member[np.arange(len(rows)), shares.argmax(axis=1)] = True
+    groups = [[rows[i] for i in np.flatnonzero(column)] for column in member.T]
+    return [group for group in groups if group]
+
+
+def _reduced(own: "Matrix", dimension: int, near: int, settings: ClusterSettings) -> "Matrix":
+    if own.shape[1] <= dimension:
+        return own
+    if reduction_of(settings) == "umap" and len(own) > dimension + 2:
+        import umap
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = umap.UMAP(
+                n_neighbors=min(near, len(own) - 1),
+                n_components=dimension,
+                metric="cosine",
+                random_state=SEED,
+                n_jobs=1,
+            )
+            found: Matrix = made.fit_transform(own)
+        return found
+    from sklearn.decomposition import PCA
+
+    rank = min(dimension, *own.shape)
+    reduced: Matrix = PCA(rank, svd_solver="full").fit_transform(own)
+    return reduced
+
+
+def _shares(reduced: "Matrix") -> "Matrix":
+    """Return `(rows, clusters)` probabilities of the mixture of least BIC.
+
+    Deviation: the covariance is diagonal and regularised, so that few or equal rows do not fail;
+    a cluster has three rows on average at least, as BIC falls without end where each row is one;
+    the search ends after some counts without a lower BIC.
+    """
+    from sklearn.mixture import GaussianMixture
+
+    best, least, since = None, math.inf, 0
+    for count in range(1, min(MOST_CLUSTERS, len(reduced) // ROWS_EACH) + 1):
+        mixture = GaussianMixture(
+            count, covariance_type="diag", reg_covar=_REGULAR, random_state=SEED
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bic = mixture.fit(reduced).bic(reduced)
+        if bic < least:
+            best, least, since = mixture, bic, 0
+        else:
+            since += 1
+            if since == PATIENCE:
+                break
+    assert best is not None
+    found: Matrix = best.predict_proba(reduced)
+    return found
+
+
+def _runs(rows: list[int], tokens: Sequence[int], settings: ClusterSettings) -> list[list[int]]:
+    """Return neighbours together: two at least, `few` at most, within the tokens where it can."""
+    runs: list[list[int]] = [[]]
+    size = 0
+    for row in rows:
+        run = runs[-1]
+        is_full = len(run) >= 2 and size + tokens[row] > settings.tokens
+        if is_full or len(run) == settings.few:
+            runs.append([])
+            size = 0
+        runs[-1].append(row)
+        size += tokens[row]
+    if len(runs) > 1 and len(runs[-1]) == 1:
+        last = runs.pop()
+        runs[-1] += last
+    return runs

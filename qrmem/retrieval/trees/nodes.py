@@ -1,0 +1,184 @@
+"""Nodes as a store keeps them: artefacts that go with any of the segments below them.
+
+So a deleted document takes its tree with it, and a changed one the nodes above what changed; the
+others are found again by their key, which is made of what they cover.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from qrmem.graphstore.protocol import GraphStore, Kept
+from qrmem.types import CallRecord, Segment
+from qrmem.types.trees import Tree, TreeKind, TreeNode
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+TREE = "tree:"
+"""What the keys of nodes and of trees start with."""
+RUN = 100
+"""Segments of a part of a document without chapters, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode:
+    """A node with the vectors of its summary and of each surprise; `None` without an embedder."""
+
+    node: TreeNode
+    vectors: "Vectors | None" = None
+
+
+def node_key(method: str, document_id: str, level: int, covers: Sequence[str]) -> str:
+    """Return the key of the node that covers these segments or nodes, made in this way."""
+    words = json.dumps([method, document_id, level, list(covers)])
+    return TREE + hashlib.sha256(words.encode()).hexdigest()[:24]
+
+
+def tree_key(kind: TreeKind, document_id: str) -> str:
+    """Return the key under which a document's tree is listed."""
+    return f"{TREE}{kind}:{document_id}"
+
+
+def parts(segments: Sequence[Segment]) -> list[list[Segment]]:
+    """Divide a document into its chapters, and chapters and plain texts into runs of about 100.
+
+    A run ends where a segment's id says so, not after a fixed number: what is inserted moves the
+    ends near it and no others.
+    """
+    found: list[list[Segment]] = []
+    label = None
+    for segment in segments:
+        run = found[-1] if found else []
+        ends = len(run) >= RUN // 2 and _is_milestone(run[-1])
+        is_chapter = segment.part != label and len(run) >= RUN // 10
+        if not run or ends or is_chapter or len(run) >= RUN * 3 // 2:
+            found.append([])
+        label = segment.part
+        found[-1].append(segment)
+    return found
+
+
+def _is_milestone(segment: Segment) -> bool:
+    digest = hashlib.sha256(segment.id.encode()).digest()
+    return int.from_bytes(digest[:4], "big") % (RUN // 2) == 0
+
+
+async def save(
+    store: GraphStore,
+    ns: str,
+    stored: StoredNode,
+    calls: Sequence[CallRecord] = (),
+) -> None:
+    """Keep a node until one of its segments goes, and what it cost."""
+    node, vectors = stored.node, stored.vectors
+    value: dict[str, Any] = {
+        "document": node.document_id,
+        "level": node.level,
+        "summary": node.summary,
+        "surprises": list(node.surprises),
+        "covers": list(node.covers),
+        "segments": list(node.segments),
+        "well_formed": node.is_well_formed,
+    }
+    if vectors is not None:
+        value["vectors"] = [
+            base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors
+        ]
+    await store.put_cached(ns, node.key, value, segments=node.segments, calls=calls)
+
+
+async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, StoredNode]:
+    """Return the nodes that are there, by key."""
+    found = ((kept.key, _node(kept)) for kept in await store.kept(ns, keys))
+    return {key: node for key, node in found if node is not None}
+
+
+def _node(kept: Kept) -> StoredNode | None:
+    """Read a node; `None` for one that an archive brought in another form: it is made anew."""
+    try:
+        return _read(kept)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _read(kept: Kept) -> StoredNode:
+    value = kept.value
+    node = TreeNode(
+        key=kept.key,
+        document_id=value["document"],
+        level=value["level"],
+        summary=value["summary"],
+        surprises=tuple(value["surprises"]),
+        covers=tuple(value["covers"]),
+        segments=tuple(value["segments"]),
+        is_well_formed=value["well_formed"],
+    )
+    return StoredNode(node, _vectors(value.get("vectors")))
+
+
+def _vectors(rows: Sequence[str] | None) -> "Vectors | None":
+    if rows is None:
+        return None
+    import numpy as np
+
+    data = [np.frombuffer(base64.b64decode(row), dtype="<f4") for row in rows]
+    return np.stack(data).astype(np.float32)
+
+
+async def save_tree(
+    store: GraphStore, ns: str, tree: Tree, segments: Sequence[str], made: Mapping[str, str]
+) -> None:
+    """List a document's nodes, so that they are found together.
+
+    Args:
+        segments: ids of the document's segments.
+        made: how it was made, in words, for `tree show`.
+    """
+    value = {
+        "document": tree.document_id,
+        "nodes": [node.key for node in tree.nodes],
+        "roots": list(tree.roots),
+        "segments": len(segments),
+        "made": dict(made),
+    }
+    await store.put_cached(
+        ns, tree_key(tree.kind, tree.document_id), value, segments=list(segments)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTree:
+    """A tree with its nodes' vectors, and how it was made."""
+
+    tree: Tree
+    nodes: Mapping[str, StoredNode]
+    made: Mapping[str, str]
+
+
+async def load_trees(
+    store: GraphStore, ns: str, kind: TreeKind, documents: Sequence[str] | None = None
+) -> list[StoredTree]:
+    """Return the trees of all documents, or of some, by document id; nothing where none was built."""
+    infos = await store.documents(ns, documents)
+    counts = {info.id: info.segments for info in infos}
+    keys = {tree_key(kind, id): id for id in counts}
+    found = []
+    for kept in await store.kept(ns, sorted(keys)):
+        value = kept.value
+        nodes = await load(store, ns, value["nodes"])
+        tree = Tree(
+            keys[kept.key],
+            kind,
+            tuple(nodes[key].node for key in value["nodes"] if key in nodes),
+            tuple(value["roots"]),
+            is_current=value["segments"] == counts[keys[kept.key]],
+        )
+        found.append(StoredTree(tree, nodes, value["made"]))
+    return found
