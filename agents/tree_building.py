@@ -113,7 +113,7 @@ async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
         MissingError: scikit-learn is not installed.
     """
     segments = await deps.store.segments_of(deps.ns, document_id)
-    building = _Building(deps, document_id, segments)
+    building = _Building(deps, document_id, [s for s in segments if s.text.strip()])
     await building.run()
     ids = [segment.id for segment in segments]
     tree = building.tree()
@@ -133,6 +133,7 @@ class _Building:
         self._deps = deps
         self._document_id = document_id
         self._segments = segments
+        self._place = {segment.id: n for n, segment in enumerate(segments)}
         self._method = _method(deps)
         self._nodes: dict[str, StoredNode] = {}
 
@@ -170,8 +171,8 @@ class _Building:
     def _leaf(self, segment: Segment) -> _Plan:
         around: tuple[Segment, ...] = ()
         if self._deps.is_local:
-            low = max(0, segment.index - NEIGHBOURS)
-            near = self._segments[low : segment.index + NEIGHBOURS + 1]
+            at = self._place[segment.id]
+            near = self._segments[max(0, at - NEIGHBOURS) : at + NEIGHBOURS + 1]
             around = tuple(other for other in near if other.id != segment.id)
         ids = (segment.id,)
         beside = hashlib.sha256(" ".join(s.id for s in around).encode()).hexdigest()[:8]

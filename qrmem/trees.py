@@ -104,13 +104,14 @@ def _deps(
 
     settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
     is_plain = kind == "raptor"
-    chosen = {"limit": settings.summary_tokens, "surprising": not is_plain}
     if run.meter is None:
         method = "extractive"
 
         async def summarise(text: tree_summaries.NodeText) -> tree_summaries.Summarised:
             run.budget.check()
-            return tree_summaries.extractive(text, models.counter.count, **chosen)  # type: ignore[arg-type]
+            return tree_summaries.extractive(
+                text, models.counter.count, limit=settings.summary_tokens, surprising=not is_plain
+            )
 
         made: Summarise = summarise
     else:
@@ -119,7 +120,13 @@ def _deps(
         method = f"{run.meter.name}:{prompt}:{prompts.checksum}"
         caller = Caller(run.meter, TokenBudget(models.counter), listener, prompts)
         window = models.settings.window
-        made = partial(tree_summaries.prompted, caller=caller, window=window, **chosen)
+        made = partial(
+            tree_summaries.prompted,
+            caller=caller,
+            window=window,
+            limit=settings.summary_tokens,
+            surprising=not is_plain,
+        )
 
     def take() -> Sequence[CallRecord]:
         taken, run.calls[:] = list(run.calls), []

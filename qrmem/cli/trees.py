@@ -29,7 +29,7 @@ def add_tree(commands: Any, common: ArgumentParser) -> None:
             "--kind",
             choices=("ilm", "raptor"),
             default="ilm",
-            help="ilm: summaries and surprises of every segment; raptor: plain summaries of clusters",
+            help="ilm: summary and surprises of every segment; raptor: plain summaries of clusters",
         )
     build.add_argument(
         "--preset",

@@ -26,7 +26,7 @@ SHARE = 4
 """An extractive summary has at most one part in so many of the text's tokens."""
 RETRY_TEMPERATURE = 0.7
 _SAME = 0.5
-_LABELS = re.compile(r"\(?\**\(?(summary|surprises?)\)?\**\)?\s*[:：]\s*", re.IGNORECASE)
+_LABELS = re.compile(r"[(*#\s]*\b(summary|surprises?)[)*]*\s*[:：][)*]*\s*", re.IGNORECASE)
 _NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 

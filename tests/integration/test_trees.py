@@ -11,12 +11,12 @@ from qrmem.types.trees import Tree
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
 
 
-def chapter(number: int, paragraphs: int = 60) -> str:
+def chapter(number: int, paragraphs: int = 120) -> str:
     """A chapter with a vocabulary of its own; no two sentences are equal."""
     subject = SUBJECTS[number % len(SUBJECTS)]
     lines = [
-        f"On day {n} of year {number} the keeper of the {subject} wrote {n * 7 + number} lines about "
-        f"the {subject}, its {SUBJECTS[(n + number) % 8]} and the weather over town number {n}."
+        f"On day {n} of year {number} the keeper of the {subject} wrote {n * 7 + number} lines "
+        f"about the {subject}, its {SUBJECTS[(n + number) % 8]} and the weather over town {n}."
         for n in range(paragraphs)
     ]
     return f"Chapter {number + 1}\n\n" + " ".join(lines)
@@ -35,7 +35,7 @@ def shape(trees: Sequence[Tree]) -> list[tuple[object, ...]]:
 
 
 async def test_every_segment_is_below_a_root_and_a_second_build_makes_nothing() -> None:
-    async with qrmem.open("memory://", embedder="none", segment_tokens=100) as memory:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(3))
         report = await memory.build_tree()
         assert report.made > 0
@@ -55,7 +55,7 @@ async def test_every_segment_is_below_a_root_and_a_second_build_makes_nothing() 
 async def test_a_tree_that_grew_equals_one_made_at_once_and_makes_little_anew(
     kind: qrmem.types.trees.TreeKind,
 ) -> None:
-    async with qrmem.open("memory://", embedder="none", segment_tokens=100) as memory:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(6))
         first = await memory.build_tree(kind=kind)
         await memory.add(book(7), update=True)
@@ -63,7 +63,7 @@ async def test_a_tree_that_grew_equals_one_made_at_once_and_makes_little_anew(
         grown = await memory.build_tree(kind=kind)
         assert grown.made < first.made / 3
         after = shape(await memory.trees(kind=kind))
-    async with qrmem.open("memory://", embedder="none", segment_tokens=100) as memory:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(7))
         await memory.build_tree(kind=kind)
         assert shape(await memory.trees(kind=kind)) == after
@@ -101,7 +101,7 @@ async def test_odd_texts_have_trees(text: str) -> None:
 
 
 async def test_the_preset_of_the_paper_clusters_whole_levels() -> None:
-    async with qrmem.open("memory://", embedder="none", segment_tokens=100) as memory:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(3))
         await memory.build_tree(preset="paper")
         (tree,) = await memory.trees()

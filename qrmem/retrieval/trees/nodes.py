@@ -165,7 +165,7 @@ class StoredTree:
 async def load_trees(
     store: GraphStore, ns: str, kind: TreeKind, documents: Sequence[str] | None = None
 ) -> list[StoredTree]:
-    """Return the trees of all documents, or of some, by document id; nothing where none was built."""
+    """Return the trees that were built over all documents, or some, by document id."""
     infos = await store.documents(ns, documents)
     counts = {info.id: info.segments for info in infos}
     keys = {tree_key(kind, id): id for id in counts}
