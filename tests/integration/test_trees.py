@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import qrmem
+from qrmem.errors import NotFound, UsageError
 from qrmem.types.trees import Tree
 
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
@@ -112,7 +113,7 @@ async def test_the_preset_of_the_paper_clusters_whole_levels() -> None:
 async def test_wrong_words_are_refused() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(book(1))
-        with pytest.raises(qrmem.UsageError, match="kind is 'oak'; choose one of ilm, raptor"):
+        with pytest.raises(UsageError, match="kind is 'oak'; choose one of ilm, raptor"):
             await memory.build_tree(kind="oak")  # type: ignore[arg-type]
-        with pytest.raises(qrmem.NotFound, match="no document 'nothing'"):
+        with pytest.raises(NotFound, match="no document 'nothing'"):
             await memory.build_tree("nothing")
