@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from qrmem.agents.pool import each
+from qrmem.agents.executor import each
 from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
