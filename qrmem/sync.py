@@ -95,6 +95,8 @@ class Memory:
     prune = _blocking(facade.Memory.prune)
     recall = _blocking(facade.Memory.recall)
     reembed = _blocking(facade.Memory.reembed)
+    build_tree = _blocking(facade.Memory.build_tree)
+    trees = _blocking(facade.Memory.trees)
     repair = _blocking(facade.Memory.repair)
     search = _blocking(facade.Memory.search)
     separate = _blocking(facade.Memory.separate)
