@@ -1,7 +1,7 @@
 """What an output designates in Ada-LEval's tasks, read strictly and as the released script does.
 
 The released script has errors that move the papers' figures: `A1` is found inside of `A15`, of
-several answers the highest counts, and an order that is too short counts as right as far as it goes.
+several answers the highest counts, and an order that is too short is compared as far as it goes.
 `official` keeps them, so that figures compare; `strict` takes nothing but one whole designation.
 """
 
@@ -45,7 +45,7 @@ def strict_answer(output: str, n: int) -> int | None:
 
 
 def official_answer(output: str, n: int) -> int | None:
-    """Return the highest `A<k>` of 1 to n that an output holds anywhere, else the highest number."""
+    """Return the highest `A<k>`, k from 1 to n, that an output holds, else the highest number."""
     for mark in ("A", ""):
         for k in range(n, 0, -1):
             if f"{mark}{k}" in output:

@@ -172,7 +172,7 @@ LETTERS = "\n\n".join(
         (story(10), (), "too near to the end"),
         (story(300), ("length=150",), "no room for 4 parts"),
         (story(300), ("length=eight",), "no number of tokens"),
-        (story(300), ("parts=1",), "parts are 2 to 9"),
+        (story(300), ("parts=1",), "parts are 2 to 7"),
         (story(300), ("tokenizer=hf:nowhere.json",), "no such tokenizer file"),
         (story(300), ("manifest=nowhere.json",), "no manifest"),
     ],

@@ -104,8 +104,8 @@ def build(
     }
     options = recorded(manifest, "tsort", {**options, "tokenizer": tokenizer})
     counter = counter_of(options.pop("tokenizer"))
-    if not 2 <= options["parts"] <= 9:
-        raise UsageError(f"parts are 2 to 9, not {options['parts']}")
+    if not 2 <= options["parts"] <= 7:
+        raise UsageError(f"parts are 2 to 7, not {options['parts']}")
     wanted = lengths_of(options["length"])
     bounds = {name: limits(tokens, options["parts"]) for name, tokens in wanted.items()}
     left_out: Counter[str] = Counter()

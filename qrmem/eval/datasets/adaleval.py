@@ -1,0 +1,245 @@
+"""Ada-LEval's TSort and BestAnswer, as `qrmem eval build` writes them and as they are released.
+
+A part to be ordered, and an answer to choose from, is a document of its own: so every strategy and
+baseline can be asked as a chat model can. Scores are of what the answer says, not of a choice.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from qrmem.eval import designations
+from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.records import WHOLE, Context, Dataset, Item, Row, Rule
+from qrmem.eval.registry import dataset, metric
+from qrmem.text.normalise import normalise
+from qrmem.types import Document
+
+METRICS = (
+    "strict",
+    "official",
+    "strict_valid",
+    "follows",
+    "copies",
+    "copies_valid",
+    "chance",
+    "sample_is_right",
+)
+SUBSET = 200
+"""Cases of the beginning of a file that the paper's smaller runs are over (Tables 12 and 13)."""
+_RELEASED = re.compile(r"^\s*(Before|Part (\d)|After)\s*:", re.MULTILINE)
+
+
+@dataset(
+    "tsort",
+    "Ada-LEval's TSort: put the parts of a book in order",
+    files=("tsort.jsonl", "tsort_2k.jsonl"),
+    where="qrmem eval build tsort, or https://github.com/open-compass/Ada-LEval",
+    licence="of the books",
+    metrics=METRICS,
+)
+def tsort(path: Path) -> Dataset:
+    """Load TSort; a released item's prompt is taken apart into its parts."""
+    found = each(path, _ordered)
+    items, contexts = [], {}
+    for n, (parts, right) in enumerate(found):
+        id = f"tsort-{n}"
+        names = ["Before", *(f"Part {k}" for k in range(1, len(parts) - 1)), "After"]
+        contexts[id] = _context(id, names, parts)
+        items.append(_order_item(id, right, n))
+    return Dataset("tsort", tuple(items), contexts, (source_file(path),))
+
+
+def _ordered(record: Any) -> tuple[list[str], list[int]]:
+    right = json.loads(record["answer"]) if isinstance(record["answer"], str) else record["answer"]
+    if not isinstance(right, list) or sorted(right) != list(range(1, len(right) + 1)):
+        raise ValueError("answer is no order of the parts, such as [4, 1, 3, 2]")
+    if "segments" in record:
+        segments = texts_of(record["segments"], "segments")
+        parts = [str(record["before"]), *segments, str(record["after"])]
+    else:
+        parts = _released(text_of(record, "prompt"), len(right))
+    if len(parts) != len(right) + 2:
+        raise ValueError(f"there are {len(parts) - 2} parts, and an order of {len(right)}")
+    return parts, right
+
+
+def _released(prompt: str, n: int) -> list[str]:
+    """Return the text before, the parts and the text after out of a released item's prompt."""
+    marks = list(_RELEASED.finditer(prompt))
+    wanted = ["Before", *(f"Part {k}" for k in range(1, n + 1)), "After"]
+    # A sample with the same marks may stand before: what counts is at the end.
+    marks = marks[-len(wanted) :]
+    if [mark[1] for mark in marks] != wanted:
+        raise ValueError("the prompt has no Before:, Part 1: … and After: to take it apart by")
+    ends = [mark.start() for mark in marks[1:]]
+    last = prompt[marks[-1].end() :].strip().rpartition("\n\n")
+    texts = [prompt[mark.end() : end] for mark, end in zip(marks, ends, strict=False)]
+    return [*(text.strip() for text in texts), last[0] or last[2]]
+
+
+def _order_item(id: str, right: Sequence[int], n: int) -> Item:
+    count = len(right)
+    sample = designations.sample_order(count)
+    return Item(
+        id=id,
+        question=(
+            f"Part 1 to Part {count} were one text between Before and After; now they stand in "
+            "another order. In which order do they make that text again? Answer with a list of the "
+            f"{count} numbers, the first part's first, such as {sample}."
+        ),
+        answers=(str(list(right)),),
+        context=id,
+        labels=_labels("tsort", n),
+    )
+
+
+@dataset(
+    "bestanswer",
+    "Ada-LEval's BestAnswer: the answer that the asker accepted",
+    files=("bestanswer.jsonl", "bestanswer_1k.jsonl", "bestanswer_1k_first500.json"),
+    where="qrmem eval build bestanswer, or https://github.com/open-compass/Ada-LEval",
+    licence="CC BY-SA (Stack Overflow)",
+    metrics=(*METRICS, "recall@1"),
+)
+def bestanswer(path: Path) -> Dataset:
+    """Load BestAnswer, built or released."""
+    items, contexts = [], {}
+    for n, (asked, options, right) in enumerate(each(path, _choice)):
+        id = f"bestanswer-{n}"
+        names = tuple(f"A{k}" for k in range(1, len(options) + 1))
+        contexts[id] = _context(id, names, options)
+        item = Item(
+            id=id,
+            question=(
+                f"Which of the answers A1 to {names[-1]} did the asker of this question accept as "
+                f"the most helpful one?\n\n{asked}"
+            ),
+            answers=(names[right],),
+            context=id,
+            choices=names,
+            choice=right,
+            gold=(names[right],),
+            labels=_labels("bestanswer", n),
+        )
+        items.append(item)
+    return Dataset("bestanswer", tuple(items), contexts, (source_file(path),))
+
+
+def _choice(record: Any) -> tuple[str, tuple[str, ...], int]:
+    options = texts_of(record["all_answers"], "all_answers")
+    label = text_of(record, "answer").strip()
+    right = int(label[1:]) - 1 if re.fullmatch(r"A\d+", label) else -1
+    if len(options) < 2 or not 0 <= right < len(options):
+        raise ValueError(f"answer {label!r} is none of A1 to A{len(options)}, or there is only one")
+    return text_of(record, "question").strip(), options, right
+
+
+def asked(item: Item) -> str:
+    """Return a question of BestAnswer as it was posted."""
+    return item.question.partition("\n\n")[2]
+
+
+def _context(id: str, names: Sequence[str], texts: Sequence[str]) -> Context:
+    """Return a case as documents; one without words says so, as none can be empty."""
+    pairs = zip(names, texts, strict=True)
+    made = (Document(normalise(text).strip() or "(no text)", name, name) for name, text in pairs)
+    return Context(id, tuple(made))
+
+
+def _labels(task: str, n: int) -> dict[str, str]:
+    subset = {"subset": f"first {SUBSET}"} if n < SUBSET else {}
+    return {"task": task, "answers": WHOLE, **subset}
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+
+def right_order(item: Item) -> list[int]:
+    """Return the order that puts a TSort item right."""
+    return list(json.loads(item.answers[0]))
+
+
+def output_of(row: Row, item: Item) -> str:
+    """Return what a system said, or the designation of what it chose."""
+    chosen = row.prediction.choice
+    if row.prediction.text or chosen is None:
+        return row.prediction.text
+    return item.choices[chosen]
+
+
+def _strict(item: Item, output: str) -> tuple[bool, bool]:
+    """Return whether an output is right and whether it is valid."""
+    if item.labels["task"] == "tsort":
+        right = right_order(item)
+        return designations.strict_order(output, len(right)) == right, designations.holds_order(
+            output, len(right)
+        )
+    n = len(item.choices)
+    is_right = designations.strict_answer(output, n) == (item.choice or 0) + 1
+    return is_right, designations.names_answer(output, n)
+
+
+def _is_official(item: Item, output: str) -> bool | None:
+    if item.labels["task"] == "tsort":
+        return designations.official_is_right(output, right_order(item))
+    return designations.official_answer(output, len(item.choices)) == (item.choice or 0) + 1
+
+
+def _copies(item: Item, output: str) -> bool:
+    """Whether an output is the prompt's example, as the released script reads it."""
+    if item.labels["task"] == "tsort":
+        n = len(right_order(item))
+        return designations.official_order(output, n) == designations.sample_order(n)
+    return designations.official_answer(output, len(item.choices)) == designations.SAMPLE_ANSWER
+
+
+def _chance(item: Item) -> float:
+    if item.labels["task"] == "bestanswer":
+        return 1 / len(item.choices)
+    share = 1.0
+    for k in range(2, len(right_order(item)) + 1):
+        share /= k
+    return share
+
+
+def _is_sample(item: Item) -> bool:
+    if item.labels["task"] == "bestanswer":
+        return item.choice == designations.SAMPLE_ANSWER - 1
+    right = right_order(item)
+    return right == designations.sample_order(len(right))
+
+
+_SCORES: dict[str, Callable[[Item, str], float | None]] = {
+    "strict": lambda item, output: _strict(item, output)[0],
+    "official": _is_official,
+    "strict_valid": lambda item, output: (
+        _strict(item, output)[0] if _strict(item, output)[1] else None
+    ),
+    "follows": lambda item, output: _strict(item, output)[1],
+    "copies": _copies,
+    "copies_valid": lambda item, output: (
+        _copies(item, output) if _strict(item, output)[1] else None
+    ),
+    "chance": lambda item, output: _chance(item),
+    "sample_is_right": lambda item, output: _is_sample(item),
+}
+
+
+def _scored(
+    score: Callable[[Item, str], float | None],
+) -> Callable[[Item, Row, Rule], float | None]:
+    def of_row(item: Item, row: Row, rule: Rule) -> float | None:
+        is_ours = item.labels.get("task") in ("tsort", "bestanswer")
+        if not is_ours or row.prediction.is_ranking:
+            return None
+        value = score(item, output_of(row, item))
+        return None if value is None else float(value)
+
+    return of_row
+
+
+for _name, _score in _SCORES.items():
+    metric(_name)(_scored(_score))

@@ -1,0 +1,117 @@
+"""Ada-LEval asked as in the paper: the benchmark's own prompt, one reply, perplexity of orders."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
+from qrmem.eval import designations
+from qrmem.eval.datasets.adaleval import asked
+from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.registry import system
+from qrmem.eval.systems.choosing_answers import best_answer
+from qrmem.eval.systems.ordering import order
+from qrmem.types import Step, Usage
+
+REPLY = 1024
+"""Tokens of a reply, as the released evaluation has it."""
+
+
+@system("ada-leval", "Ada-LEval's own prompt, one reply", "Ada-LEval")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompted:
+    """Sends a whole case in the benchmark's prompt; the reply is scored as it is.
+
+    A case that does not fit the window, or the server's context, is answered by nothing: it counts
+    as wrong and as not following the instruction, as in the paper.
+
+    Attributes:
+        window: the model's own.
+        reply: tokens of it kept for the reply.
+        body: most tokens of the parts or answers, the middle cut out; 0: all (Table 10).
+    """
+
+    window: int = 128_000
+    reply: int = REPLY
+    body: int = 0
+
+    needs = frozenset({"model"})
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        _require(item)
+        calls = CallCounter(harness.listener)
+        run = harness.reader(calls)
+        texts = [document.text for document in context.documents]
+        is_order = item.labels["task"] == "tsort"
+        shown = context.documents[1:-1] if is_order else context.documents
+        body = "\n\n".join(f"{document.title}:\n{document.text}" for document in shown)
+        if self.body:
+            body = without_middle(body, self.body, harness.tools.counter.count)
+        if is_order:
+            sample = designations.sample_order(len(shown))
+            slots = dict(before=texts[0], parts=body, after=texts[-1])
+            slots |= dict(count=str(len(shown)), sample=str(sample))
+        else:
+            slots = dict(question=asked(item), answers=body)
+        try:
+            called = await harness.caller(run).say(
+                "tsort" if is_order else "best-answer",
+                lambda kept: slots,
+                window=self.window,
+                reply=self.reply,
+            )
+        except (WindowTooSmall, ContextExceeded) as exc:
+            step = Step(n=1, action="read", reason=f"no answer: {exc}")
+            return Prediction(steps=(step,), reason=str(exc), usage=calls.usage)
+        return _found(item, called.value, calls, called.tokens)
+
+
+@system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByRules:
+    """Orders parts and chooses answers without a chat model or an embedder."""
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        _require(item)
+        texts = [document.text for document in context.documents]
+        if item.labels["task"] == "tsort":
+            return _found(item, f"Answer: {order(texts[1:-1], texts[0], texts[-1])}")
+        return _found(item, f"Answer: A{best_answer(asked(item), texts) + 1}")
+
+
+def _found(
+    item: Item, output: str, calls: CallCounter | None = None, tokens: int = 0
+) -> Prediction:
+    chosen = designations.strict_answer(output, len(item.choices)) if item.choices else None
+    return Prediction(
+        text=output,
+        choice=None if chosen is None else chosen - 1,
+        status="answered",
+        steps=(Step(n=1, action="read", tokens=tokens),),
+        usage=calls.usage if calls else Usage(),
+    )
+
+
+def without_middle(text: str, tokens: int, count: Callable[[str], int]) -> str:
+    """Return the first and the last words of a text, together so many tokens (LongBench's rule)."""
+    words = text.split(" ")
+    sizes = [count(f" {word}") for word in words]
+    if sum(sizes) <= tokens:
+        return text
+    half, head, tail = tokens // 2, 0, len(words)
+    left = half
+    while left >= sizes[head]:
+        left -= sizes[head]
+        head += 1
+    left = tokens - half
+    while tail > head and left >= sizes[tail - 1]:
+        left -= sizes[tail - 1]
+        tail -= 1
+    return " ".join([*words[:head], *words[tail:]])
+
+
+def _require(item: Item) -> None:
+    if item.labels.get("task") not in ("tsort", "bestanswer"):
+        raise UsageError("this system answers TSort and BestAnswer only; see `qrmem eval list`")

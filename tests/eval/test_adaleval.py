@@ -1,0 +1,278 @@
+"""Ada-LEval end to end: built, loaded, asked of a scripted model, of our systems and of rules."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.openai_server import Behaviour, OpenAIServer, in_thread
+
+from qrmem.cli import main
+from qrmem.eval import Corpus, load, read_results
+from qrmem.eval.datasets.adaleval import right_order
+from qrmem.eval.registry import build
+from qrmem.eval.report.results import Results
+from qrmem.eval.systems.adaleval import without_middle
+from qrmem.eval.systems.choosing_answers import best_answer
+from qrmem.eval.systems.ordering import order
+from qrmem.llm.tokenizers import open_tokenizer
+
+
+def story() -> str:
+    """Return a story in which each paragraph goes on with what the one before ended with."""
+
+    def thing(n: int) -> str:
+        return "lo" + "".join("bcdfgklmnp"[int(digit)] + "a" for digit in f"{n:03d}") + "n"
+
+    return "\n\n".join(
+        f"In the evening he came back to the {thing(n)} that was left there, looked at it for a "
+        f"while, and then went up to another room, where he found the {thing(n + 1)}."
+        for n in range(240)
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ada")
+    (folder / "book.txt").write_text(story())
+    build("tsort", folder / "book.txt", folder / "tsort", ("length=1k", "stride=24", "count=6"))
+    threads = [
+        {
+            "id": n,
+            "title": f"How to read topic{n}?",
+            "body": f"My topic{n} parser fails on gadget{n}.",
+            "tags": ["python"],
+            "views": n,
+            "accepted_answer_id": n * 10 + 1,
+            "answers": [
+                {"id": n * 10, "body": "I have the same problem, any news?", "date": "2020-01-01"},
+                {
+                    "id": n * 10 + 1,
+                    "body": f"Open topic{n} with gadget{n}, then call parser.read(). " * 3,
+                    "date": "2020-01-02",
+                },
+            ],
+        }
+        for n in range(40)
+    ]
+    (folder / "threads.jsonl").write_text("\n".join(map(json.dumps, threads)))
+    build("bestanswer", folder / "threads.jsonl", folder / "best", ("length=1k", "count=6"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(task: str, file: Path, *words: str) -> Results:
+    command = ["eval", "run", task, "--data", str(file), "--embedder", "none", "--quiet"]
+    assert main([*command, "--out", "r", *words]) == 0
+    return read_results(Path("r"))
+
+
+def value(results: Results, system: str, metric: str) -> float | None:
+    found = results.systems[system].mean(metric)
+    return None if found is None else round(found.value, 4)
+
+
+# --- what is sent, and how replies are scored ----------------------------------------------------
+
+
+def replies(*said: str) -> OpenAIServer:
+    """Return a server that says these one after the other."""
+    left = list(said)
+    return OpenAIServer(answer=lambda request: left.pop(0))
+
+
+def test_the_prompt_has_the_released_slots_in_their_order(data: Path) -> None:
+    with in_thread(replies(*["Answer: [4, 1, 3, 2]"] * 6)) as server:
+        results = run("tsort", data / "tsort" / "tsort_1k.jsonl", *model(server))
+    sent = [body["messages"][-1]["content"] for body in server.stats.bodies]
+    assert all(body.get("temperature") == 0 for body in server.stats.bodies)
+    case = json.loads((data / "tsort" / "tsort_1k.jsonl").read_text().splitlines()[0])
+    places = [sent[0].index(text) for text in (case["before"], *case["segments"], case["after"])]
+    assert places == sorted(places)
+    assert re.findall(r"^(Before|Part \d|After):$", sent[0], re.M) == [
+        "Before",
+        "Part 1",
+        "Part 2",
+        "Part 3",
+        "Part 4",
+        "After",
+    ]
+    tokens = open_tokenizer("builtin").count(server.stats.bodies[0]["messages"][0]["content"])
+    assert tokens + open_tokenizer("builtin").count(sent[0]) <= case["tokens"]
+    assert value(results, "ada-leval", "copies") == 1.0
+    assert value(results, "ada-leval", "chance") == round(1 / 24, 4)
+
+
+def model(server: OpenAIServer) -> tuple[str, ...]:
+    return ("--system", "ada-leval", "--model", "m", "--base-url", server.url, "--concurrency", "1")
+
+
+def test_rates_have_both_denominators(data: Path) -> None:
+    rights = [
+        json.loads(line)["answer"]
+        for line in (data / "tsort" / "tsort_1k.jsonl").read_text().splitlines()
+    ]
+    wrong = [[*right[1:], right[0]] for right in rights]
+    said = [str(rights[0]), str(wrong[1]), "Answer: [4, 1, 3, 2]", "[]", "no idea", str(rights[5])]
+    with in_thread(replies(*said)) as server:
+        results = run("tsort", data / "tsort" / "tsort_1k.jsonl", *model(server))
+    is_sample = sum(right == [4, 1, 3, 2] for right in (rights[2],))
+    copied = 1 + sum(one == [4, 1, 3, 2] for one in (rights[0], wrong[1], rights[5]))
+    assert value(results, "ada-leval", "strict") == round((2 + is_sample) / 6, 4)
+    assert value(results, "ada-leval", "official") == round((3 + is_sample) / 6, 4)
+    assert value(results, "ada-leval", "strict_valid") == round((2 + is_sample) / 4, 4)
+    assert value(results, "ada-leval", "follows") == round(4 / 6, 4)
+    assert value(results, "ada-leval", "copies") == round(copied / 6, 4)
+    assert value(results, "ada-leval", "copies_valid") == round(copied / 4, 4)
+
+
+def test_a_case_that_a_model_cannot_take_is_wrong_and_not_unscored(data: Path) -> None:
+    small = OpenAIServer(answer=lambda request: "A1", behaviour=Behaviour(context=100))
+    with in_thread(small) as server:
+        results = run("bestanswer", data / "best" / "bestanswer_1k.jsonl", *model(server))
+    assert not results.systems["ada-leval"].errors
+    assert value(results, "ada-leval", "strict") == 0.0
+    assert value(results, "ada-leval", "follows") == 0.0
+    rows = results.systems["ada-leval"].rows.values()
+    assert all("context" in row.prediction.reason for row in rows)
+
+
+def test_bestanswer_s_prompt_names_every_answer(data: Path) -> None:
+    case = json.loads((data / "best" / "bestanswer_1k.jsonl").read_text().splitlines()[0])
+
+    def named(request: Mapping[str, Any]) -> str:
+        text = request["messages"][-1]["content"]
+        label = next(
+            name
+            for name, said in re.findall(r"^(A\d+):\n(.*)$", text, re.M)
+            if said.startswith("Open topic") and f"My {said.split()[1]} parser" in text
+        )
+        return f"Answer: {label}"
+
+    with in_thread(OpenAIServer(answer=named)) as server:
+        results = run("bestanswer", data / "best" / "bestanswer_1k.jsonl", *model(server))
+    sent = server.stats.bodies[0]["messages"][-1]["content"]
+    assert all(f"A{k}:\n{text}" in sent for k, text in enumerate(case["all_answers"], 1))
+    assert case["question"] in sent
+    assert value(results, "ada-leval", "strict") == 1.0
+    assert value(results, "ada-leval", "accuracy") == 1.0
+
+
+# --- our systems as models -----------------------------------------------------------------------
+
+
+def test_our_strategies_and_baselines_answer_both(data: Path) -> None:
+    with in_thread(OpenAIServer()) as server:
+        words = ("--model", "m", "--base-url", server.url)
+        systems = ("--system", "reflection,bm25,keep-ends")
+        for task, file in (
+            ("tsort", "tsort/tsort_1k.jsonl"),
+            ("bestanswer", "best/bestanswer_1k.jsonl"),
+        ):
+            command = ["eval", "run", task, "--data", str(data / file), "--embedder", "none"]
+            out = ["--quiet", "--sample", "2", "--out", task]
+            assert main([*command, *out, *systems, *words]) == 0
+            results = read_results(Path(task))
+            assert set(results.systems) == {"reflection", "bm25", "keep-ends"}
+            assert all(found.mean("follows") is not None for found in results.systems.values())
+
+
+def test_rules_order_and_choose_without_a_model(data: Path) -> None:
+    results = run("tsort", data / "tsort" / "tsort_1k.jsonl", "--system", "ada-rules")
+    assert (value(results, "ada-rules", "strict") or 0) >= 0.5
+    assert value(results, "ada-rules", "follows") == 1.0
+
+
+def test_rules_find_the_answer_that_answers() -> None:
+    question = "How do I parse JSON in Python?\nMy json.loads call fails on a file object."
+    answers = [
+        "I have the same problem, thanks for any news?",
+        "Use CSS flexbox to centre a div in its parent.",
+        "json.loads takes text: pass json.load(f) the file object, and Python will parse the JSON.",
+    ]
+    assert best_answer(question, answers) == 2
+    assert best_answer(question, answers[::-1]) == 0
+
+
+def test_rules_put_paragraphs_back() -> None:
+    paragraphs = story().split("\n\n")[:18]
+    parts = ["\n\n".join(paragraphs[at : at + 3]) for at in range(3, 15, 3)]
+    shown = [parts[k] for k in (2, 0, 3, 1)]
+    assert order(shown, "\n\n".join(paragraphs[:3]), "\n\n".join(paragraphs[15:])) == [2, 4, 1, 3]
+
+
+def test_a_middle_that_is_cut_leaves_both_ends() -> None:
+    count = open_tokenizer("builtin").count
+    text = " ".join(f"w{n}" for n in range(400))
+    kept = without_middle(text, 100, count)
+    assert count(kept) <= 101
+    assert kept.startswith("w0 w1 ")
+    assert kept.endswith(" w398 w399")
+    assert without_middle("a b c", 100, count) == "a b c"
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def written(path: Path, *records: Any) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def test_a_released_tsort_item_is_taken_apart(tmp_path: Path) -> None:
+    prompt = (
+        "Sort them. Sample:\nBefore: x\nPart 1: y\nPart 2: z\nAfter: w\nAnswer: [2, 1]\n\n"
+        "Before:\nIt began.\n\nPart 1:\nThen more.\n\nPart 2:\nAt first.\n\nAfter:\nThe end.\n\n"
+        "Please give the order."
+    )
+    file = written(tmp_path / "t.jsonl", {"book_id": 1, "prompt": prompt, "answer": [2, 1]})
+    data = load("tsort", file, Corpus())
+    texts = [document.text for document in data.contexts["tsort-0"].documents]
+    assert texts == ["It began.", "Then more.", "At first.", "The end."]
+    assert right_order(data.items[0]) == [2, 1]
+
+
+def test_released_items_of_bestanswer_load() -> None:
+    import os
+
+    folder = os.environ.get("QRMEM_DATA")
+    if not folder:
+        pytest.skip("QRMEM_DATA names no folder")
+    data = load("bestanswer", Path(folder) / "adaleval" / "bestanswer_1k_first500.json", Corpus())
+    assert len(data.items) == 500
+    chance = sum(1 / len(item.choices) for item in data.items) / 500
+    assert round(100 * chance, 1) == 26.3
+    assert {item.labels.get("subset", "") for item in data.items} == {"first 200", ""}
+
+
+@pytest.mark.parametrize(
+    ("task", "record", "told"),
+    [
+        ("tsort", {"prompt": "Sort!", "answer": [2, 1]}, "no Before:"),
+        ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [1, 2]}, "1 parts"),
+        ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [2]}, "no order"),
+        ("bestanswer", {"question": "q", "all_answers": ["a", "b"], "answer": "A3"}, "none of A1"),
+        ("bestanswer", {"question": "q", "all_answers": ["a"], "answer": "A1"}, "only one"),
+        ("bestanswer", {"question": "q", "answer": "A1"}, "no field"),
+    ],
+)
+def test_an_item_that_is_none_is_named(tmp_path: Path, task: str, record: Any, told: str) -> None:
+    from qrmem.errors import UsageError
+
+    with pytest.raises(UsageError, match=f"line 1.*{told}"):
+        load(task, written(tmp_path / "x.jsonl", record, record), Corpus())
+
+
+def test_other_questions_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    data = Path(__file__).parent / "data" / "hotpot.json"
+    command = ["eval", "run", "hotpotqa", "--data", str(data), "--embedder", "none"]
+    assert main([*command, "--quiet", "--system", "ada-rules", "--out", "x"]) == 1
+    assert "answers TSort and BestAnswer only" in capsys.readouterr().out
