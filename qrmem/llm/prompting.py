@@ -1,6 +1,6 @@
 """Sends typed prompts to a chat model, packs again where the server counts more than we do."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -10,7 +10,7 @@ from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
 from qrmem.llm.structured import Structured, ask
 from qrmem.llm.token_budget import Draft, TokenBudget, draft
 from qrmem.prompts import Prompt, PromptSet, load_prompts
-from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss
+from qrmem.types import ChatModel, Event, Listener, Loss
 
 Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
@@ -89,8 +89,11 @@ class Caller:
             ContextExceeded: nor for a server that takes less than the window.
             ModelOutputError: no reply could be read.
         """
-
-        async def sent(made: Draft) -> Called[Out]:
+        chosen = self.prompts[prompt]
+        if chosen.output is not model:
+            raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
+        for left in reversed(range(PACKED_AGAIN + 1)):
+            made = self._packed(chosen, render, groups, window, reply)
             request = replace(
                 made.request,
                 segment_id=next(iter(segments), ""),
@@ -98,12 +101,22 @@ class Caller:
                 attempt=attempt,
                 is_watched=is_watched,
             )
-            return await self._sent(model, replace(made, request=request), window, retries)
-
-        chosen = self.prompts[prompt]
-        if chosen.output is not model:
-            raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
-        return await self._packed(chosen, render, groups, window, reply, sent)
+            try:
+                answered = await ask(
+                    self._chat,
+                    request,
+                    model,
+                    retries=retries,
+                    form=made.form,
+                    fits=lambda request: self.budget.fits(request, window),
+                )
+            except ContextExceeded as exc:
+                self._stretch(exc, left)
+                continue
+            self._learn(made, answered.replies[0].tokens_in)
+            losses = _losses(attempt + retries, answered)
+            return Called(answered.value, made.tokens, made.kept, losses)
+        raise AssertionError("unreachable")
 
     async def say(
         self,
@@ -123,8 +136,8 @@ class Caller:
             WindowTooSmall: it cannot be made to fit.
             ContextExceeded: nor for a server that takes less than the window.
         """
-
-        async def sent(made: Draft) -> Called[str]:
+        for left in reversed(range(PACKED_AGAIN + 1)):
+            made = self._packed(self.prompts[prompt], render, groups, window, reply)
             request = replace(
                 made.request,
                 segment_id=next(iter(segments), ""),
@@ -132,51 +145,38 @@ class Caller:
                 temperature=temperature,
                 attempt=attempt,
             )
-            replied = await self._chat.complete(request)
+            try:
+                replied = await self._chat.complete(request)
+            except ContextExceeded as exc:
+                self._stretch(exc, left)
+                continue
             self._learn(made, replied.tokens_in)
             return Called(replied.text.strip(), made.tokens, made.kept)
+        raise AssertionError("unreachable")
 
-        return await self._packed(self.prompts[prompt], render, groups, window, reply, sent)
-
-    async def _packed(
+    def _packed(
         self,
         prompt: Prompt,
         render: Render,
         groups: Sequence[Sequence[str]],
         window: int,
         reply: int,
-        send: Callable[[Draft], Awaitable[Called[Value]]],
-    ) -> Called[Value]:
-        """Pack a prompt and send it, packed again where a server finds it too long."""
-        for last in (False,) * PACKED_AGAIN + (True,):
-            try:
-                made = draft(self.budget, prompt, groups, render, window=window, reply=reply)
-            except WindowTooSmall:
-                # It is so by the stretched count alone: a wider window would not help.
-                if self._exceeded is not None:
-                    raise self._exceeded from None
-                raise
-            try:
-                return await send(made)
-            except ContextExceeded as exc:
-                if last:
-                    raise
-                self._exceeded = exc
-                self.budget.stretch()
-                self._warn(f"{exc}; tokens are counted a quarter higher from here on")
-        raise AssertionError("unreachable")
+    ) -> Draft:
+        try:
+            return draft(self.budget, prompt, groups, render, window=window, reply=reply)
+        except WindowTooSmall:
+            # It is so by the stretched count alone: a wider window would not help.
+            if self._exceeded is not None:
+                raise self._exceeded from None
+            raise
 
-    async def _sent(self, model: type[Out], made: Draft, window: int, retries: int) -> Called[Out]:
-        answered = await ask(
-            self._chat,
-            made.request,
-            model,
-            retries=retries,
-            form=made.form,
-            fits=lambda request: self.budget.fits(request, window),
-        )
-        self._learn(made, max(reply.tokens_in for reply in answered.replies[:1]))
-        return Called(answered.value, made.tokens, made.kept, _losses(made.request, answered))
+    def _stretch(self, exc: ContextExceeded, left: int) -> None:
+        """Count higher, as a server found a prompt too long, while it may be packed again."""
+        if not left:
+            raise exc
+        self._exceeded = exc
+        self.budget.stretch()
+        self._warn(f"{exc}; tokens are counted a quarter higher from here on")
 
     def _learn(self, made: Draft, counted: int) -> None:
         # By now others may have corrected the scale: it rises only.
@@ -190,8 +190,7 @@ class Caller:
             self._listener(Event("warning", {"message": message}))
 
 
-def _losses(request: ChatRequest, answered: Structured[Any]) -> tuple[Loss, ...]:
+def _losses(last: int, answered: Structured[Any]) -> tuple[Loss, ...]:
     if not answered.problems:
         return ()
-    last = request.attempt + PARSE_RETRIES
     return (Loss("; ".join(answered.problems), answered.raw, last),)

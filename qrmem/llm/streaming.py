@@ -1,12 +1,17 @@
 """A reply while it is being written: its pieces joined, and what a user may read of them."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from pydantic_core import from_json
+
 from qrmem.llm.failures import StreamBroken
 
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_OBJECT = re.compile(r"\{\s*\"")
+_CONTROLS = dict.fromkeys(range(32), " ")
+"""Line ends and the like, which JSON forbids inside of texts and some models write there."""
 
 
 class Fields:
@@ -16,76 +21,29 @@ class Fields:
     """
 
     def __init__(self) -> None:
-        self._depth = 0
-        self._in_text = False
-        self._escape = ""
-        self._is_name = False
-        self._name = ""
-        self._high = ""
+        self._text = ""
+        self._told: dict[str, str] = {}
 
     def feed(self, piece: str) -> Iterator[tuple[str, str]]:
         """Yield the name of a field and what it goes on with."""
-        said: dict[str, str] = {}
-        for char in piece:
-            for field, text in self._take(char):
-                said[field] = said.get(field, "") + text
-        yield from ((field, text) for field, text in said.items() if text)
+        self._text += piece.translate(_CONTROLS)
+        for name, value in self._fields().items():
+            told = self._told.get(name, "")
+            if isinstance(value, str) and len(value) > len(told):
+                self._told[name] = value
+                yield name, value[len(told) :]
 
-    def _take(self, char: str) -> Iterator[tuple[str, str]]:
-        if not self._in_text:
-            self._outside(char)
-        elif self._escape or char == "\\":
-            yield from self._said(self._unescaped(char))
-        elif char == '"':
-            self._in_text = False
-        else:
-            yield from self._said(char)
-
-    def _outside(self, char: str) -> None:
-        if char in "{[":
-            self._depth += 1
-            self._is_name = char == "{"
-        elif char in "}]":
-            self._depth -= 1
-        elif char == ":":
-            self._is_name = False
-        elif char == ",":
-            # Inside a list, which lies deeper, a text is no name either; it is never told.
-            self._is_name = self._depth == 1
-        elif char == '"' and self._depth:
-            self._in_text = True
-            if self._is_name and self._depth == 1:
-                self._name = ""
-
-    def _said(self, text: str) -> Iterator[tuple[str, str]]:
-        if self._depth != 1 or not text:
-            return
-        if self._is_name:
-            self._name += text
-        else:
-            yield self._name, text
-
-    def _unescaped(self, char: str) -> str:
-        """Return what an escape stands for once it is complete, "" before."""
-        self._escape += char
-        if self._escape == "\\":
-            return ""
-        kind = self._escape[1]
-        if kind != "u":
-            self._escape = ""
-            return _PLAIN.get(kind, kind)
-        if len(self._escape) < 6:
-            return ""
-        code, self._escape = self._escape[2:], ""
-        try:
-            text = self._high + chr(int(code, 16))
-        except ValueError:
-            return ""
-        self._high = ""
-        if len(text) == 1 and "\ud800" <= text <= "\udbff":
-            self._high = text
-            return ""
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    def _fields(self) -> dict[str, Any]:
+        """Return the object as far as it is written."""
+        start = _OBJECT.search(self._text)
+        whole = self._text[start.start() :] if start else ""
+        for text in (whole, whole[: whole.rfind("}") + 1]):  # something may stand behind it
+            try:
+                found = from_json(text, allow_partial="trailing-strings")
+            except ValueError:
+                continue
+            return found if isinstance(found, dict) else {}
+        return {}
 
 
 async def joined(lines: AsyncIterator[str], take: Callable[[str], None]) -> str:

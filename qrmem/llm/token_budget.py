@@ -1,9 +1,9 @@
 """Keeps every request within the window L: what is counted, and what is left out to fit."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import WindowTooSmall
@@ -128,30 +128,17 @@ def _shortened(
     for at in range(len(groups)):
         if fits(groups):
             break
-        groups = _with(groups, at, _most(len(groups[at]), partial(_fits, fits, groups, at)))
+        groups = _shortened_one(groups, at, fits)
     return groups
 
 
-def _fits(
-    fits: Callable[[Sequence[Sequence[str]]], bool],
-    groups: Sequence[Sequence[str]],
-    at: int,
-    n: int,
-) -> bool:
-    return fits(_with(groups, at, n))
+def _shortened_one(
+    groups: Sequence[Sequence[str]], at: int, fits: Callable[[Sequence[Sequence[str]]], bool]
+) -> Sequence[Sequence[str]]:
+    """Leave out of one group, which does not fit whole, as little as is needed; at most all."""
 
+    def first(n: int) -> list[Sequence[str]]:
+        return [*groups[:at], groups[at][:n], *groups[at + 1 :]]
 
-def _with(kept: Sequence[Sequence[str]], at: int, n: int) -> list[Sequence[str]]:
-    return [group[:n] if i == at else group for i, group in enumerate(kept)]
-
-
-def _most(size: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest n below `size` that fits, by halving; 0 if none does."""
-    low, high = 0, size - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return max(low, 0)
+    too_many = bisect_left(range(len(groups[at])), True, key=lambda n: not fits(first(n)))
+    return first(max(0, too_many - 1))
