@@ -6,13 +6,13 @@ passed over, so that a person may delete or mend nodes in Neo4j Browser.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
-from qrmem.graphstore.neo4j.connection import Properties, Work
+from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.text.blocks import blocks_of
@@ -65,6 +65,25 @@ def by_frequency(forms: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is kept of a segment in the view.
+
+    Attributes:
+        title: of its document.
+        length: its terms in the search index; `None` if it is not in there.
+        mentions: name, forms, and how often each form occurs.
+        questions: text to number.
+        stated: numbers of its facts.
+    """
+
+    title: str
+    length: int | None
+    mentions: Sequence[tuple[str, Sequence[str], Sequence[int]]]
+    questions: Mapping[str, int]
+    stated: Collection[int]
+
+
 async def apply(work: Work, revision: int, change: Change) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     found = await work.lock()
@@ -73,24 +92,40 @@ async def apply(work: Work, revision: int, change: Change) -> int:
             f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else did it"
         )
     segments = shortened(written_segments(change).union(change.clear))
-    there = set(await work.gathered("facts.known_segments", sorted(segments)))
-    cleared = there.intersection(map(short, change.clear))
+    before = await _before(work, segments)
+    cleared = before.keys() & set(map(short, change.clear))
     mentions = {(short(row.segment_id), short(row.name)): row for row in change.mentions}
-    names, overwritten = await _touched_names(work, change, cleared, mentions)
-    await _check(work, change, {segments[key] for key in there}, names)
+    names, overwritten = await _touched_names(work, change, before, cleared, mentions)
+    await _check(work, change, {segments[key] for key in before}, names)
     for (_, name), row in mentions.items():
         names[name].count(row.forms, 1)
     for key, entity in change.names.items():
         names[short(key)].now = short(entity)
-    await work.each("changes.clear", sorted(cleared))
-    await work.each("changes.drop_mentions", overwritten)
-    await _write_names(work, change, names)
-    await _write_rows(work, change, mentions, names, cleared)
-    lost = [name.was for name in names.values() if not name.mentions or name.was != name.now]
-    await _drop_entities(work, [*lost, *(short(row.key) for row in change.entities)])
-    await work.each("changes.resolve", sorted(map(short, change.resolved)))
-    (advanced,) = await work.row("namespaces.raise_revision") or (0,)
-    return int(advanced)
+    indexed = {short(row.segment_id) for row in change.index}
+    facts = {(short(row.segment_id), row.n): row for row in change.facts}
+    await work.together(
+        [
+            ("changes.clear", sorted(cleared)),
+            ("changes.drop_mentions", overwritten),
+            ("changes.drop_facts", _replaced(facts, before, cleared)),
+            *words.drop_steps({key: before[key].length for key in sorted(cleared | indexed)}),
+            *_drop_steps(names),
+        ]
+    )
+    await work.together(
+        [
+            *_name_steps(change, names),
+            ("changes.put_questions", _question_rows(change.questions, before, cleared)),
+            *_mention_steps(mentions, names),
+            *_fact_steps(facts, names),
+            *words.add_steps(work, change.index, {key: own.title for key, own in before.items()}),
+            ("changes.put_digests", _digest_rows(change)),
+            ("changes.resolve", sorted(map(short, change.resolved))),
+            ("namespaces.raise_revision", [1]),
+        ]
+    )
+    await work.together([*_move_steps(names), ("changes.drop_unnamed", _unused(change, names))])
+    return found + 1
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
@@ -99,34 +134,55 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     Returns:
         Key and name of the entities that vanished.
     """
-    names, _ = await _touched_names(work, Change(), segments, {})
-    await work.each("changes.clear", sorted(segments))
-    await _write_names(work, Change(), names)
-    await words.drop(work, segments)
-    return await _drop_entities(work, [name.was for name in names.values() if not name.mentions])
+    before = await _before(work, segments)
+    names, _ = await _touched_names(work, Change(), before, before.keys(), {})
+    await work.together(
+        [
+            ("changes.clear", sorted(before)),
+            *words.drop_steps({key: own.length for key, own in before.items()}),
+            *_drop_steps(names),
+        ]
+    )
+    await work.together(_name_steps(Change(), names))
+    lost = _keys(name.was for name in names.values() if not name.mentions)
+    gone = await work.each("changes.unnamed", lost)
+    await work.together([("changes.drop_unnamed", lost)])
+    return [(key, name) for key, name in gone]
+
+
+async def _before(work: Work, segments: Collection[str]) -> dict[str, Before]:
+    rows = await work.each("changes.before", sorted(segments))
+    return {
+        key: Before(title or "", length, mentions, dict(questions), stated)
+        for key, title, length, mentions, questions, stated in rows
+    }
 
 
 async def _touched_names(
-    work: Work, change: Change, cleared: Collection[str], mentions: Mapping[Place, MentionRow]
+    work: Work,
+    change: Change,
+    before: Mapping[str, Before],
+    cleared: Collection[str],
+    mentions: Mapping[Place, MentionRow],
 ) -> tuple[dict[str, Name], list[Properties]]:
     """Return names that the change speaks of or takes mentions from, these counted out.
 
     Returns:
         Names by short key, and the kept mentions that a row takes the place of.
     """
-    segments = {segment for segment, _ in mentions}.union(cleared)
     gone, overwritten = [], []
-    for segment, name, *forms in await work.gathered("changes.mentions", sorted(segments)):
-        if segment in cleared or (segment, name) in mentions:
-            gone.append((name, forms))
-            if segment not in cleared:
-                overwritten.append({"segment": segment, "name": name})
+    for segment, own in before.items():
+        for name, forms, counts in own.mentions:
+            if segment in cleared or (segment, name) in mentions:
+                gone.append((name, dict(zip(forms, counts, strict=True))))
+                if segment not in cleared:
+                    overwritten.append({"segment": segment, "name": name})
     keys = {*shortened(used_names(change).union(change.names)), *(name for name, _ in gone)}
     names = {key: Name() for key in keys}
     for key, entity, forms, counts, number in await work.each("changes.names", sorted(keys)):
         names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number)
-    for name, (forms, counts) in gone:
-        names[name].count(zip(forms, counts, strict=True), -1)
+    for name, counted in gone:
+        names[name].count(counted.items(), -1)
     return names, overwritten
 
 
@@ -134,7 +190,8 @@ async def _check(
     work: Work, change: Change, segments: Collection[str], names: Mapping[str, Name]
 ) -> None:
     keys = used_names(change)
-    targets = shortened(change.names.values())
+    written = {row.key for row in change.entities}
+    targets = shortened(key for key in change.names.values() if key not in written)
     entities = set(await work.gathered("changes.known_entities", sorted(targets)))
     check_change(
         change,
@@ -144,45 +201,61 @@ async def _check(
     )
 
 
-async def _write_names(work: Work, change: Change, names: Mapping[str, Name]) -> None:
-    """Write entities and names; drop names without a mention, with their facts."""
-    entities = {short(row.key): row for row in change.entities}
-    await work.each(
-        "changes.put_entities",
-        [
-            {
-                "key": key,
-                "full": full(row.key),
-                "name": short(row.name),
-                "full_name": full(row.name),
-                "type": row.type,
-            }
-            for key, row in sorted(entities.items())
-        ],
-    )
+def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
+    """Return what drops names without a mention, with their facts."""
     gone = [{"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions]
-    await work.each("changes.mark_stale", [row["key"] for row in gone])
-    await work.each("changes.drop_names", gone)
+    return [("changes.mark_stale", [row["key"] for row in gone]), ("changes.drop_names", gone)]
+
+
+def _name_steps(change: Change, names: Mapping[str, Name]) -> list[Step]:
+    """Return what writes entities, and the names that are mentioned."""
+    entities = {short(row.key): row for row in change.entities}
     living = {key: name for key, name in sorted(names.items()) if name.mentions}
-    moved = [
-        {"key": key, "was": name.was, "now": name.now}
-        for key, name in living.items()
-        if name.was and name.was != name.now
-    ]
-    await work.each("changes.move_incoming", moved)
-    await work.each("changes.move_outgoing", moved)
     fulls = {short(key): full(key) for key in change.names}
-    await work.each(
-        "changes.put_names",
-        ({"entity": name.now, "name": _name_row(key, name, fulls)} for key, name in living.items()),
-    )
     new = [
         key for key in sorted(change.names) if short(key) in living and not names[short(key)].was
     ]
-    await work.each(
-        "changes.put_blocks", ({"key": short(key), "blocks": sorted(blocks_of(key))} for key in new)
-    )
-    await work.each("changes.mark_stale", [key for key, name in living.items() if name.is_stale])
+    return [
+        (
+            "changes.put_entities",
+            [
+                {
+                    "key": key,
+                    "full": full(row.key),
+                    "name": short(row.name),
+                    "full_name": full(row.name),
+                    "type": row.type,
+                }
+                for key, row in sorted(entities.items())
+            ],
+        ),
+        (
+            "changes.put_names",
+            [{"entity": n.now, "name": _name_row(key, n, fulls)} for key, n in living.items()],
+        ),
+        (
+            "changes.put_blocks",
+            [{"key": short(key), "blocks": sorted(blocks_of(key))} for key in new],
+        ),
+        ("changes.mark_stale", [key for key, name in living.items() if name.is_stale]),
+    ]
+
+
+def _move_steps(names: Mapping[str, Name]) -> list[Step]:
+    """Return what brings mentions and facts of names to the entities that these stand for now."""
+    moved = [
+        {"key": key, "was": name.was, "now": name.now}
+        for key, name in sorted(names.items())
+        if name.mentions and name.was and name.was != name.now
+    ]
+    return [("changes.move_incoming", moved), ("changes.move_outgoing", moved)]
+
+
+def _unused(change: Change, names: Mapping[str, Name]) -> list[str]:
+    """Return entities that may have no name (any more)."""
+    lost = {n.was for n in names.values() if not n.mentions or n.was != n.now}
+    used = {name.now for name in names.values() if name.mentions}
+    return _keys((lost | {short(row.key) for row in change.entities}) - used)
 
 
 def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properties:
@@ -190,25 +263,11 @@ def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properti
     return row if name.was else row | {"full": fulls.get(key)}
 
 
-async def _write_rows(
-    work: Work,
-    change: Change,
-    mentions: Mapping[Place, MentionRow],
-    names: Mapping[str, Name],
-    cleared: Collection[str],
-) -> None:
-    await _write_questions(work, change.questions)
-    await _write_mentions(work, mentions, names)
-    await _write_facts(work, change.facts, names, cleared)
-    await words.drop(work, {*cleared, *(short(row.segment_id) for row in change.index)})
-    await words.add(work, change.index)
-    digests = [{"segment": short(id_), "digest": d} for id_, d in sorted(change.merged.items())]
-    await work.each("changes.put_digests", digests)
+def _digest_rows(change: Change) -> list[Properties]:
+    return [{"segment": short(id_), "digest": d} for id_, d in sorted(change.merged.items())]
 
 
-async def _write_mentions(
-    work: Work, mentions: Mapping[Place, MentionRow], names: Mapping[str, Name]
-) -> None:
+def _mention_steps(mentions: Mapping[Place, MentionRow], names: Mapping[str, Name]) -> list[Step]:
     rows: dict[str, list[Properties]] = defaultdict(list)
     added: list[Properties] = []
     for (segment, name), row in sorted(mentions.items()):
@@ -223,72 +282,72 @@ async def _write_mentions(
         if row.question:
             place = {"segment": segment, "question": row.question}
             added.append(place | {"entity": entity, "name": name})
-    grouped = ({"segment": segment, "mentions": own} for segment, own in rows.items())
-    await work.each("changes.put_mentions", grouped)
-    await work.each("changes.link_entities", added)
+    grouped = [{"segment": segment, "mentions": own} for segment, own in rows.items()]
+    return [("changes.put_mentions", grouped), ("changes.link_entities", added)]
 
 
-async def _write_facts(
-    work: Work, rows: Sequence[FactRow], names: Mapping[str, Name], cleared: Collection[str]
-) -> None:
-    """Write facts whose names are mentioned, in place of those of the same number."""
-    facts = {(short(row.segment_id), row.n): row for row in rows}
-    kept = sorted({segment for segment, _ in facts} - set(cleared))
-    replaced = [
+def _replaced(
+    facts: Mapping[tuple[str, int], FactRow],
+    before: Mapping[str, Before],
+    cleared: Collection[str],
+) -> list[Properties]:
+    """Return the kept facts that others of the same number take the place of."""
+    return [
         {"segment": segment, "n": n, "key": joined(segment, str(n))}
-        for segment, n, *_ in await work.gathered("changes.stated", kept)
-        if (segment, n) in facts
+        for segment, n in sorted(facts)
+        if segment not in cleared and n in before[segment].stated
     ]
-    await work.each("changes.drop_facts", replaced)
+
+
+def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Name]) -> list[Step]:
+    """Return what writes facts whose names are mentioned."""
     living = [
         (place, row, names[short(row.head)].now, names[short(row.tail)].now)
         for place, row in sorted(facts.items())
         if names[short(row.head)].mentions and names[short(row.tail)].mentions
     ]
-    await work.each(
-        "changes.put_facts",
+    return [
         (
-            {
-                "head": head,
-                "tail": tail,
-                "properties": {
+            "changes.put_facts",
+            [
+                {
+                    "head": head,
+                    "tail": tail,
+                    "properties": {
+                        "segment": segment,
+                        "n": n,
+                        "head": short(row.head),
+                        "tail": short(row.tail),
+                        "description": row.description,
+                        "question": row.question,
+                    },
+                }
+                for (segment, n), row, head, tail in living
+            ],
+        ),
+        (
+            "changes.link_relations",
+            [
+                {
                     "segment": segment,
-                    "n": n,
-                    "head": short(row.head),
-                    "tail": short(row.tail),
-                    "description": row.description,
                     "question": row.question,
-                },
-            }
-            for (segment, n), row, head, tail in living
+                    "key": joined(segment, str(n)),
+                    "description": row.description,
+                    "head": {"entity": head, "name": short(row.head)},
+                    "tail": {"entity": tail, "name": short(row.tail)},
+                }
+                for (segment, n), row, head, tail in living
+                if row.question
+            ],
         ),
-    )
-    await work.each(
-        "changes.link_relations",
-        (
-            {
-                "segment": segment,
-                "question": row.question,
-                "key": joined(segment, str(n)),
-                "description": row.description,
-                "head": {"entity": head, "name": short(row.head)},
-                "tail": {"entity": tail, "name": short(row.tail)},
-            }
-            for (segment, n), row, head, tail in living
-            if row.question
-        ),
-    )
+    ]
 
 
-async def _write_questions(work: Work, rows: Sequence[Question]) -> None:
-    await work.each("changes.put_questions", await _numbered(work, rows))
-
-
-async def _numbered(work: Work, rows: Sequence[Question]) -> Iterator[Properties]:
+def _question_rows(
+    rows: Sequence[Question], before: Mapping[str, Before], cleared: Collection[str]
+) -> list[Properties]:
     """Return rows for questions; each has a number in its segment, in order of arrival."""
-    taken: dict[str, dict[str, int]] = {short(question.segment_id): {} for question in rows}
-    for segment, text, n in await work.each("changes.questions", sorted(taken)):
-        taken[segment][text] = n
+    taken = {key: {} if key in cleared else dict(own.questions) for key, own in before.items()}
     ready = {}
     for question in rows:
         segment = short(question.segment_id)
@@ -300,10 +359,8 @@ async def _numbered(work: Work, rows: Sequence[Question]) -> Iterator[Properties
             "text": question.text,
             "kind": question.kind,
         }
-    return iter(ready.values())
+    return list(ready.values())
 
 
-async def _drop_entities(work: Work, keys: Iterable[str]) -> list[tuple[str, str]]:
-    """Drop those of the entities that have no name (any more); return their keys and names."""
-    gone = await work.each("changes.drop_entities", sorted({*keys} - {""}))
-    return [(key, name) for key, name in gone]
+def _keys(found: Iterable[str]) -> list[str]:
+    return sorted({*found} - {""})

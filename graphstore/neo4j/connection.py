@@ -1,7 +1,8 @@
 """The driver, and transactions on one namespace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
@@ -17,6 +18,8 @@ R = TypeVar("R")
 Row = list[Any]
 Properties = dict[str, Any]
 """A row that is sent to the database."""
+Step = tuple[str, Iterable[Any]]
+"""A named statement, and the rows that it runs on."""
 
 MAX_WRITERS = 4
 """Transactions of this process that may write at once; more only wait for each other's locks."""
@@ -56,6 +59,25 @@ class Work:
         for batch in batches(rows):
             found += await self.rows(name, rows=batch, **values)
         return found
+
+    async def together(self, steps: Sequence[Step]) -> None:
+        """Run named statements for their effect, each on rows of its own as `$rows`, in order.
+
+        They go to the server as one statement, or as a few where there are many rows: what an
+        ordinary change costs is the way to the server and back.
+
+        Args:
+            steps: statements that return nothing, always the same ones in the same place, so that
+                the server plans them once.
+        """
+        text = _joined(tuple(name for name, _ in steps))
+        rows = ((n, row) for n, (_, own) in enumerate(steps) for row in own)
+        for batch in batches(rows):
+            values: dict[str, Any] = {f"rows{n}": [] for n in range(len(steps))}
+            for n, row in batch:
+                values[f"rows{n}"].append(row)
+            result = await self._tx.run(text, ns=short(self.ns), **values)
+            await result.consume()
 
     async def gathered(self, name: str, rows: Iterable[Any]) -> list[Any]:
         """Run a named statement that returns one list of rows on `$rows`, cut into batches.
@@ -154,6 +176,13 @@ class Connection:
 
 def _text(name: str) -> LiteralString:
     return statement(name)
+
+
+@cache
+def _joined(names: tuple[str, ...]) -> LiteralString:
+    """Return named statements as one; the rows of each are `$rows0`, `$rows1` and so on."""
+    texts = (statement(name).replace("$rows", f"$rows{n}") for n, name in enumerate(names))
+    return "\n".join(f"CALL () {{\n{text}\n}}" for text in texts)
 
 
 def batches(rows: Iterable[Any], max_bytes: int = MAX_BYTES) -> Iterator[list[Any]]:

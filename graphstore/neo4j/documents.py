@@ -76,14 +76,18 @@ async def put_documents(
     old = {segment for (segment,) in await work.each("documents.segment_ids", sorted(there))}
     new = {segment.id for _, _, segments in checked for segment in segments}
     await drop_segments(work, old - new)
-    await work.each("documents.put", (_document_row(*given) for given in checked))
-    rows = (_segment_row(id_, s) for id_, _, segments in checked for s in segments)
-    await work.each("documents.put_segments", rows)
-    await words.entitle(work, ((id_, document) for id_, document, _ in checked))
-    await work.each("documents.unchain", sorted(there))
-    await work.each("documents.chain", _chained(checked))
+    await work.together(
+        [
+            ("documents.put", [_document_row(*given) for given in checked]),
+            ("documents.put_segments", [_segment_row(i, s) for i, _, own in checked for s in own]),
+            *words.title_steps((short(id_), document) for id_, document, _ in checked),
+            ("documents.unchain", sorted(there)),
+            ("documents.chain", _chained(checked)),
+            ("namespaces.raise_revision", [1] if there else []),
+        ]
+    )
     if there:
-        await work.run("namespaces.raise_revision")
+        await words.retitle(work, there)
 
 
 def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> Properties:
@@ -211,9 +215,8 @@ async def delete_document(work: Work, document_id: str) -> None:
         return
     gone = {segment for (segment,) in await work.each("documents.segment_ids", [key])}
     await drop_segments(work, gone)
-    await words.untitle(work, [key])
+    await work.together([("words.untitle", [key]), ("namespaces.raise_revision", [1])])
     await work.run("documents.drop", key=key)
-    await work.run("namespaces.raise_revision")
 
 
 async def segments(work: Work, ids: Sequence[str]) -> list[Segment]:
@@ -258,7 +261,7 @@ async def _clear_digests(work: Work) -> None:
     """Let no segment count as merged: a memory left half-way is made whole by the next merge."""
     await work.lock()
     await work.run("documents.clear_digests")
-    await work.run("namespaces.raise_revision")
+    await work.together([("namespaces.raise_revision", [1])])
 
 
 async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) -> None:

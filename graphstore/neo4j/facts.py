@@ -27,26 +27,16 @@ async def record(
     if missing := sorted(ids[key] for key in ids.keys() - known):
         raise NotFound(f"segment {missing[0]!r} is not in the memory; was its document deleted?")
     latest = {row.segment_id: row for row, _ in rows}
-    await work.each(
-        "facts.put_ledger",
-        [
-            {
-                "key": short(r.segment_id),
-                "state": r.state,
-                "reason": r.reason,
-                "reasoner": r.reasoner,
-            }
-            for r in latest.values()
-        ],
-    )
+    states = [
+        {"key": short(r.segment_id), "state": r.state, "reason": r.reason, "reasoner": r.reasoner}
+        for r in latest.values()
+    ]
     passes = {_key(c): c for _, c in rows if c}
-    await work.each(
-        "facts.put_contributions",
-        [
-            {"segment": short(c.segment_id), "key": key, "kind": c.kind, "body": dumps(c)}
-            for key, c in sorted(passes.items())
-        ],
-    )
+    read = [
+        {"segment": short(c.segment_id), "key": key, "kind": c.kind, "body": dumps(c)}
+        for key, c in sorted(passes.items())
+    ]
+    await work.together([("facts.put_ledger", states), ("facts.put_contributions", read)])
     await add_calls(work, calls)
 
 
@@ -95,7 +85,7 @@ async def decide(work: Work, decision: MergeDecision) -> None:
     )
     meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
     await work.each("facts.mark_called", meant)
-    await work.run("namespaces.raise_revision")
+    await work.together([("namespaces.raise_revision", [1])])
 
 
 async def decisions(work: Work) -> list[MergeDecision]:

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from qrmem.graphstore.neo4j.connection import Work
+from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import in_order, short, shortened
 from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
 from qrmem.text.naming import forms_of
@@ -24,65 +24,70 @@ def _space(work: Work) -> str:
     return "ns" + hashlib.blake2b(work.ns.encode(), digest_size=12).hexdigest()
 
 
-async def add(work: Work, rows: Sequence[IndexRow]) -> None:
-    """Index segments that are not in the index."""
-    latest = {short(row.segment_id): row for row in rows}
-    if not latest:
-        return
-    ready = (
-        {
-            "key": key,
-            "terms": " ".join(Counter(row.terms).elements()),
-            "length": sum(row.terms.values()),
-        }
-        for key, row in latest.items()
-    )
-    titles = dict(await work.each("words.put", ready, space=_space(work)))
+def add_steps(work: Work, rows: Sequence[IndexRow], titles: Mapping[str, str]) -> list[Step]:
+    """Return what indexes segments that are not in the index.
+
+    Args:
+        titles: short key of each segment to its document's title.
+    """
     own = {title: terms(title) for title in set(titles.values())}
-    await work.each(
-        "words.entitle",
+    ready: list[Properties] = []
+    for key, row in {short(row.segment_id): row for row in rows}.items():
+        title = own[titles[key]]
+        ready.append(
+            {
+                "key": key,
+                "terms": " ".join(Counter(row.terms).elements()),
+                "title_terms": " ".join(title),
+                "length": sum(row.terms.values()) + len(title),
+                "space": _space(work),
+            }
+        )
+    return [("words.put", ready), _counted(len(ready), sum(row["length"] for row in ready))]
+
+
+def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
+    """Return what takes segments out of the index.
+
+    Args:
+        lengths: short key to the number of terms; `None` for a segment that is not in the index.
+    """
+    gone = {key: length for key, length in lengths.items() if length is not None}
+    return [("words.drop", sorted(gone)), _counted(-len(gone), -sum(gone.values()))]
+
+
+def _counted(segments: int, terms: int) -> Step:
+    rows = [{"segments": segments, "terms": terms}] if segments or terms else []
+    return "words.count", rows
+
+
+def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
+    """Return what writes the names that documents, given by short key, go by."""
+    given = dict(documents)
+    return [
+        ("words.untitle", sorted(given)),
         (
-            {"key": key, "title_terms": " ".join(own[title]), "length": len(own[title])}
-            for key, title in titles.items()
+            "words.title",
+            [
+                {"document": key, "form": short(form), "sure": sure}
+                for key, document in given.items()
+                for form, sure in forms_of(document.title, document.text).items()
+            ],
         ),
-    )
-    total = sum(sum(latest[key].terms.values()) + len(own[titles[key]]) for key in titles)
-    await work.run("words.count", segments=len(titles), terms=total)
+    ]
 
 
-async def drop(work: Work, segments: Collection[str]) -> None:
-    """Take segments, given by short key, out of the index."""
-    gone = [length for (length,) in await work.each("words.drop", sorted(segments))]
-    if gone:
-        await work.run("words.count", segments=-len(gone), terms=-sum(gone))
-
-
-async def entitle(work: Work, documents: Iterable[tuple[str, Document]]) -> None:
-    """Write the names that documents go by, and their titles' terms where they are indexed."""
-    given = {short(id_): document for id_, document in documents}
-    await untitle(work, given)
-    await work.each(
-        "words.title",
-        (
-            {"document": key, "form": short(form), "sure": sure}
-            for key, document in given.items()
-            for form, sure in forms_of(document.title, document.text).items()
-        ),
-    )
-    stale = []
-    for key, title, before in await work.each("words.indexed_titles", sorted(given)):
-        own = " ".join(terms(title))
-        if own != before:
-            more = len(own.split()) - len(before.split())
-            stale.append({"key": key, "title_terms": own, "length": more})
-    await work.each("words.entitle", stale)
-    if stale:
-        await work.run("words.count", segments=0, terms=sum(row["length"] for row in stale))
-
-
-async def untitle(work: Work, documents: Collection[str]) -> None:
-    """Drop the names of documents, given by short key."""
-    await work.each("words.untitle", sorted(documents))
+async def retitle(work: Work, documents: Collection[str]) -> None:
+    """Write the terms of the titles that documents, given by short key, have now."""
+    changed, more = [], 0
+    rows = await work.each("words.indexed_titles", sorted(documents))
+    for key, title, before, length in rows:
+        own = terms(title)
+        added = len(own) - len(before.split())
+        if " ".join(own) != before:
+            changed.append({"key": key, "title_terms": " ".join(own), "length": length + added})
+            more += added
+    await work.together([("words.put", changed), _counted(0, more)])
 
 
 async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:

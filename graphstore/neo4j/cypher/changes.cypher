@@ -8,10 +8,16 @@ UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 RETURN collect(key)
 
-// :: mentions
+// :: before
 UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(:Entity)
-RETURN collect([key, m.name, m.forms, m.counts])
+MATCH (s:Segment {ns: $ns, key: key})
+RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
+  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts]],
+  [(s)<-[:ASKED_OF]-(q:Question) | [q.text, q.n]],
+  COLLECT {
+    MATCH (:Entity)-[r:RELATES {ns: $ns, segment: key}]->(:Entity)
+    RETURN r.n
+  }
 
 // :: stated
 UNWIND $rows AS key
@@ -143,11 +149,6 @@ MATCH (t:Entity {ns: $ns, key: fact.tail})
 CREATE (h)-[r:RELATES {ns: $ns}]->(t)
 SET r += fact.properties
 
-// :: questions
-UNWIND $rows AS key
-MATCH (:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
-RETURN key, q.text, q.n
-
 // :: put_questions
 UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
@@ -179,10 +180,14 @@ UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
 SET s.merged = row.digest
 
-// :: drop_entities
+// :: unnamed
 UNWIND $rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
-WITH e, coalesce(e.full, e.key) AS key, coalesce(e.full_name, e.name) AS name
+RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name)
+
+// :: drop_unnamed
+UNWIND $rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
 DETACH DELETE e
-RETURN key, name

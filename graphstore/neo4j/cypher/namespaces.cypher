@@ -24,9 +24,9 @@ SET n.locked = true
 RETURN n.revision
 
 // :: raise_revision
+UNWIND $rows AS by
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-SET n.revision = n.revision + 1
-RETURN n.revision
+SET n.revision = n.revision + by
 
 // :: take_numbers
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})

@@ -1,24 +1,17 @@
 // :: put
 UNWIND $rows AS row
-MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: row.key})
-SET s.terms = row.terms, s.length = row.length, s.space = $space
-RETURN row.key, d.title
-
-// :: entitle
-UNWIND $rows AS row
 MATCH (s:Segment {ns: $ns, key: row.key})
-SET s.title_terms = row.title_terms, s.length = s.length + row.length
+SET s += row
 
 // :: drop
 UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT NULL
-WITH s, s.length AS length
+MATCH (s:Segment {ns: $ns, key: key})
 REMOVE s.terms, s.title_terms, s.length, s.space
-RETURN length
 
 // :: count
+UNWIND $rows AS row
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-SET n.indexed = coalesce(n.indexed, 0) + $segments, n.terms = coalesce(n.terms, 0) + $terms
+SET n.indexed = coalesce(n.indexed, 0) + row.segments, n.terms = coalesce(n.terms, 0) + row.terms
 
 // :: totals
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
@@ -27,7 +20,7 @@ RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0)
 // :: indexed_titles
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
-RETURN s.key, d.title, coalesce(s.title_terms, '')
+RETURN s.key, d.title, coalesce(s.title_terms, ''), s.length
 
 // :: untitle
 UNWIND $rows AS key
