@@ -40,45 +40,29 @@ def _novelty(found: "Evidence") -> "NDArray[np.float64]":
     return best
 
 
-def _linked(found: "Evidence", *, entitled: bool) -> "NDArray[np.float64]":
-    scores = [
-        hop.chosen(hop.entitled == entitled).scores_of(found.rows)
-        for hop in (found.first, found.second)
-    ]
-    return np.maximum(*scores)
+def _linked(found: "Evidence") -> "NDArray[np.float64]":
+    return np.maximum(*(hop.scores_of(found.rows) for hop in (found.first, found.second)))
 
 
 FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
     "walk": lambda f: _logged(normalised(f.walk), 1e-4),
     "novelty": _novelty,
     "named": lambda f: f.near.named[f.rows],
-    "title links": lambda f: by_rank(_linked(f, entitled=True)),
-    "shared names": lambda f: normalised(f.first.chosen(~f.first.entitled).scores_of(f.rows)),
+    "links": lambda f: by_rank(_linked(f)),
     "follow-up": lambda f: by_rank(f.uncovered[f.rows]),
     "meaning": lambda f: _logged(f.near.dense[f.rows], 0.05),
 }
 """Name to what it measures; each gives `(c,)` with values in [0, 1]."""
 
-WITH_EMBEDDER: Mapping[str, float] = {
-    "walk": 7.314,
-    "novelty": 4.56,
-    "named": 2.221,
-    "title links": 0.813,
-    "shared names": 0.584,
-    "follow-up": 2.205,
-    "meaning": 1.583,
+WEIGHTS: Mapping[str, float] = {
+    "walk": 6.96,
+    "novelty": 4.35,
+    "named": 2.31,
+    "links": 1.76,
+    "follow-up": 1.85,
+    "meaning": 0.9,
 }
-"""Weights for a memory with vectors; fitted by `tools/fit_search.py`, none below 0."""
-
-WITHOUT_EMBEDDER: Mapping[str, float] = {
-    "walk": 8.033,
-    "novelty": 4.944,
-    "named": 2.497,
-    "title links": 1.105,
-    "shared names": 1.026,
-    "follow-up": 2.024,
-}
-"""Weights for a memory without."""
+"""Fitted by `tools/fit_search.py`, none below 0; "meaning" is 0 everywhere without an embedder."""
 
 _TIE = 1e-4
 """Scores that are shown with four digits and differ by less are equal."""

@@ -13,7 +13,7 @@ from qrmem.retrieval.candidates import Neighborhood, understood
 from qrmem.retrieval.explanation import reason
 from qrmem.retrieval.exploring import Evidence, explore
 from qrmem.retrieval.linking import Texts
-from qrmem.retrieval.ranking import WITH_EMBEDDER, WITHOUT_EMBEDDER, ranked
+from qrmem.retrieval.ranking import WEIGHTS, ranked
 from qrmem.retrieval.settings import SearchSettings
 from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import CODE_KEY
@@ -175,10 +175,8 @@ class Searcher:
         evidence = await explore(near, self._texts) if settings.graph and near.size else None
         scores = near.direct
         if evidence is not None:
-            weights = settings.features
-            if weights is None:
-                weights = WITH_EMBEDDER if near.dense.any() else WITHOUT_EMBEDDER
-            scores = ranked(evidence, weights)
+            chosen = settings.features
+            scores = ranked(evidence, WEIGHTS if chosen is None else chosen)
         return Findings(near, evidence, _put_first(scores, near.rows(defined)), defined)
 
     async def _within(

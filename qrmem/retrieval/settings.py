@@ -23,8 +23,7 @@ class SearchSettings:
         candidates: segments that the index gives by words, and as many by meaning.
         direct: segments that are candidates by their direct score.
         max_terms: distinct words of a question that are looked up; a longer one is cut there.
-        features: weights of the features; `None` takes those fitted for memories with or
-            without vectors.
+        features: weights of the features; `None` takes the fitted ones.
     """
 
     k1: float = 1.5

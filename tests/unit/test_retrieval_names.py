@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qrmem.retrieval.explanation import _around
-from qrmem.retrieval.ranking import FEATURES, WITH_EMBEDDER, WITHOUT_EMBEDDER, by_rank
+from qrmem.retrieval.ranking import FEATURES, WEIGHTS, by_rank
 from qrmem.text.naming import lead_name, longest_names, plain, possible_names, title_forms, words_of
 from qrmem.text.words import STOP_WORDS
 
@@ -96,9 +96,8 @@ def test_places_are_shared_by_ties_and_nothing_has_none() -> None:
 
 
 def test_every_weight_belongs_to_a_feature_and_none_counts_against_a_segment() -> None:
-    assert set(WITH_EMBEDDER) == set(FEATURES)
-    assert set(WITHOUT_EMBEDDER) == set(FEATURES) - {"meaning"}
-    assert min(*WITH_EMBEDDER.values(), *WITHOUT_EMBEDDER.values()) > 0
+    assert set(WEIGHTS) == set(FEATURES)
+    assert min(WEIGHTS.values()) > 0
 
 
 @pytest.mark.parametrize("at", [0, 40, 120, 300])
