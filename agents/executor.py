@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from qrmem.agents.tagging import tagged, united
+from qrmem.agents.tagging import of_tagger_alone, tagged, united
 from qrmem.errors import (
     CapReached,
     ContextExceeded,
@@ -19,7 +19,17 @@ from qrmem.errors import (
     ModelUnusable,
     WindowTooSmall,
 )
-from qrmem.types import EntityTagger, Job, JobResult, Phase, Reasoner, Sharer
+from qrmem.types import (
+    Contribution,
+    EntityTagger,
+    Job,
+    JobResult,
+    Mention,
+    Phase,
+    Reading,
+    Reasoner,
+    Sharer,
+)
 
 LOCAL_BATCH = 64
 """Segments that a local reasoner reads before their results are handed on."""
@@ -60,7 +70,7 @@ class InProcess:
         Args:
             tagger: its entities are united with the reasoner's.
             concurrency: calls that are under way at the same time.
-            open_entity: `False` leaves the reasoner's entities out (ablation).
+            open_entity: `False` takes entities from the tagger alone (ablation).
         """
         self._reasoner = reasoner
         self._tagger = tagger
@@ -130,37 +140,40 @@ class InProcess:
             for job, contribution in zip(jobs, made, strict=True)
             if contribution is not None
         ]
-        if phase == "supplement":
-            return found
         return [await self._with_tags(job, one) for job, one in _pairs(jobs, found)]
 
     async def _one(self, phase: Phase, job: Job) -> JobResult:
         try:
             if phase == "supplement":
                 assert job.known is not None
-                reading = replace(job.reading, tagged=job.known.mentions)
+                reading = self._reading(job, job.known.mentions)
                 made = await self._reasoner.supplement(
                     job.segment, reading, job.known, job.questions
                 )
-                return JobResult(job.segment.id, made)
+                return JobResult(job.segment.id, self._of_tagger(made, reading.tagged))
             found = await tagged(self._tagger, job.segment.text)
-            reading = replace(job.reading, tagged=found.mentions)
+            reading = self._reading(job, found.mentions)
             made = await self._reasoner.extract(job.segment, reading)
         except ModelOutputError as exc:
             return JobResult(job.segment.id, error=str(exc), raw=exc.raw)
-        if not self._open_entity:
-            made = replace(made, mentions=(), statements=())
+        made = self._of_tagger(made, found.mentions)
         return JobResult(job.segment.id, united(made, found) if self._tagger else made)
 
+    def _reading(self, job: Job, mentions: tuple[Mention, ...]) -> Reading:
+        return replace(job.reading, tagged=mentions, open_entity=self._open_entity)
+
+    def _of_tagger(self, made: Contribution, mentions: Sequence[Mention]) -> Contribution:
+        return made if self._open_entity else of_tagger_alone(made, mentions)
+
     async def _with_tags(self, job: Job, result: JobResult) -> JobResult:
-        """Return a first reading with the tagger's entities."""
+        """Return a first reading with the tagger's entities; a second one as it is."""
         assert result.contribution is not None
-        made = result.contribution
-        if not self._open_entity:
-            made = replace(made, mentions=(), statements=())
-        if self._tagger is not None:
-            made = united(made, await tagged(self._tagger, job.segment.text))
-        return replace(result, contribution=made)
+        if job.known is not None:
+            made = self._of_tagger(result.contribution, job.known.mentions)
+            return replace(result, contribution=made)
+        found = await tagged(self._tagger, job.segment.text)
+        made = self._of_tagger(result.contribution, found.mentions)
+        return replace(result, contribution=united(made, found) if self._tagger else made)
 
 
 def _pairs(jobs: Sequence[Job], results: Sequence[JobResult]) -> list[tuple[Job, JobResult]]:

@@ -43,7 +43,7 @@ class BuildDeps:
         fold_by_reasoner: fold parallel relations by the paper's prompt (mode `paper`).
         take_calls: returns the calls about a segment that were made since it was asked last; they
             are committed together with what the calls brought.
-        open_entity: `False` leaves the reasoner's entities out (ablation of section 3.5).
+        open_entity: `False` takes entities from the tagger alone (ablation of section 3.5).
         graph_update: `False` leaves generated questions out (ablation of section 3.5).
         executor: reads the segments; `None`: in this process.
     """

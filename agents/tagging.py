@@ -1,7 +1,9 @@
 """Entities of a schema-based tagger, united with the reasoner's."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from qrmem.extraction.reply_items import names_of
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.text.names import normalise_name
 from qrmem.types import Contribution, EntityTagger, Loss, Mention
@@ -37,6 +39,24 @@ async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
         # No reply of a model was lost: its first try is still the one to repeat, from the cache.
         loss = Loss(f"tagger {tagger.name}: {why}; tagged by the rules", raw="", attempt=-1)
         return Tagged(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", loss)
+
+
+def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribution:
+    """Return a reading whose entities are the tagger's alone (ablation of QRMeM, section 3.5).
+
+    The model still says how these are related; what it says of other entities is left out.
+
+    Args:
+        mentions: the tagger's, in the segment.
+    """
+    names = names_of(mentions)
+
+    def of(end: str) -> str:
+        return names.get(normalise_name(end), "")
+
+    stated = [replace(s, head=of(s.head), tail=of(s.tail)) for s in made.statements]
+    kept = tuple(s for s in stated if s.head and s.tail and s.head != s.tail)
+    return replace(made, mentions=(), statements=kept)
 
 
 def united(contribution: Contribution, found: Tagged) -> Contribution:

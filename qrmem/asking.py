@@ -52,6 +52,7 @@ async def asked(
         window=session.settings.window if window is None else window,
         choices=tuple(choices or ()),
         orientation=orientation or session.settings.orientation,
+        paper_exact=session.settings.paper_exact,
         **chosen,
     )
     return replace(asking, documents=await session.readable(documents, where))

@@ -151,6 +151,9 @@ class Settings(_Marked):
         stanza_models: folder of Stanza's models, where the tagger names none.
         prompts: which templates are used: "" is the default set, `paper` that of the papers' steps
             and reply forms, else a folder of templates `NAME.md`; several with commas between.
+        paper_exact: as QRMeM has it: mode and prompts `paper`, CoreNLP as the tagger where its jars
+            are, a window of 4,096 where none is chosen, and a search without our own switches (see
+            `Asking`). `add(question=…)` is the paper's orientation.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
             prompts, a call each).
         segment_tokens: upper bound of a segment, of a new namespace.
@@ -198,6 +201,7 @@ class Settings(_Marked):
     corenlp_home: str = ""
     stanza_models: str = ""
     prompts: str = ""
+    paper_exact: bool = False
     mode: BuildMode = "compact"
     orientation: Orientation = "none"
     segment_tokens: int = 600
@@ -231,6 +235,15 @@ class Settings(_Marked):
     token: Secret = _NONE
 
     def __post_init__(self) -> None:
+        if self.paper_exact:
+            exact = {"mode": "paper", "prompts": self.prompts or "paper"}
+            exact["tagger"] = self.tagger
+            if self.tagger == "rules" and self.corenlp_home:
+                exact["tagger"] = "corenlp"
+            for name, value in exact.items():
+                object.__setattr__(self, name, value)
+            if not self.window:
+                object.__setattr__(self, "window", UNKNOWN_WINDOW)
         if not self.window:
             object.__setattr__(self, "window", usual_window(self.model))
             object.__setattr__(self, "_has_usual_window", True)

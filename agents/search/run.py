@@ -138,6 +138,7 @@ class Search:
         search or the segments of frequent entities, only the best half of the window is sure of its
         place once there is something to add, and the rest of S_imp comes after S_add. The paper
         does not say what to do then; with S_imp alone in the window a search could never move.
+        With `paper_exact` it is S_imp alone, best first.
         """
         imp, add = await self._weighed(state["important"]), await self._weighed(state["added"])
         packed = await self._packed(imp, add)
@@ -169,7 +170,8 @@ class Search:
         def size(segment: Segment) -> int:
             return sizes[segment.id]
 
-        if not add or sum(size(weighed.segment) for weighed in imp) <= self.room:
+        is_plain = self.asking.paper_exact or not add
+        if is_plain or sum(size(weighed.segment) for weighed in imp) <= self.room:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
         kept = {weighed.segment.id for weighed in sure}
@@ -225,8 +227,16 @@ class Search:
         edges: Sequence[Relation],
         scores: Mapping[str, float],
         taken: Set[str],
+        *,
+        query: str,
+        brought: Mapping[str, float],
     ) -> None:
-        """Record where the walk stands now, and the frontier that it chose from."""
+        """Record where the walk stands now, and the frontier that it chose from.
+
+        Args:
+            query: what the edges were compared with.
+            brought: segments of the new node, with the scores that they came in with.
+        """
         shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
         # Only what is shown needs its proper name; other ends go by the name in their key.
         await self.graph.names([end for edge in shown for end in (edge.head, edge.tail)])
@@ -234,6 +244,8 @@ class Search:
             "expand",
             entities=await self.graph.names(walk.entities),
             edges=expansion.weighed_edges(edges, scores, self.graph.known_names(edges), taken),
+            query=query,
+            brought=scored(await self._weighed(brought), brought, {}),
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from qrmem.text.names import normalise_name, split_key
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
 
 MOST_ENTITIES = 24
 """Entities that a search's hits start from; more would make every edge a neighbour."""
-MOST_ALIKE = 200
+MOST_ALIKE = 2000
 """Names that are compared with one that the memory does not know."""
+SPELT_ALIKE = 0.6
+"""Likeness in spelling from which one name stands for another, where there are no vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:
 
 
 async def _known(run: "Search", names: Sequence[str]) -> list[str]:
-    """Map names to entities: every entity of the normalised name, else the one most alike."""
+    """Map names to entities: every entity of the normalised name, else the nearest one."""
     entities: dict[str, list[str]] = {}
     for row in await run.store.names(run.ns):
         entities.setdefault(split_key(row.key)[0], []).append(row.entity)
@@ -115,12 +118,19 @@ async def _known(run: "Search", names: Sequence[str]) -> list[str]:
 
 
 async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Return the entities of the known name most similar to an unknown one that shares a word."""
+    """Return the entities of the known name nearest to an unknown one.
+
+    Names that share a word come first; where none does, all are compared, by their vectors or,
+    without an embedder, by their spelling.
+    """
     wanted = set(terms(name))
-    near = [norm for norm in entities if wanted & set(terms(norm))][:MOST_ALIKE]
-    scores = await run.scorer.score_edges(name, {norm: norm for norm in near})
+    near = [norm for norm in entities if wanted & set(terms(norm))] or list(entities)
+    scores = await run.scorer.score_edges(name, {norm: norm for norm in near[:MOST_ALIKE]})
     best = max(sorted(scores), key=lambda norm: scores[norm], default=None)
-    return entities[best] if best is not None and scores[best] > 0 else ()
+    if best is not None and scores[best] > 0:
+        return entities[best]
+    spelt = get_close_matches(normalise_name(name), near, 1, cutoff=SPELT_ALIKE)
+    return entities[spelt[0]] if spelt else ()
 
 
 async def _nearest_node(run: "Search") -> list[str]:

@@ -42,6 +42,8 @@ class Asking:
         threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
         reflection: `False` leaves the reason out of the query (ablation of section 3.5).
         navigation: `False` answers from where it starts (ablation of section 3.5).
+        paper_exact: as QRMeM has it: start at the question's entities, one expansion between two
+            readings, edge scores alone, S_imp before S_add, and an answer is forced in the end.
     """
 
     question: str
@@ -63,8 +65,12 @@ class Asking:
     threshold: float = 0.3
     reflection: bool = True
     navigation: bool = True
+    paper_exact: bool = False
 
     def __post_init__(self) -> None:
+        if self.paper_exact:
+            object.__setattr__(self, "start", "entities")
+            object.__setattr__(self, "on_exhausted", "force")
         for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
                 chosen = getattr(self, name)

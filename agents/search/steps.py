@@ -63,12 +63,14 @@ class Strategy:
         elaborate: chooses what is read, after the last widening.
         move: finds something new to read after a reading that answered nothing; without it there
             is one reading.
+        answers_once: whether the one reading is the forced answer itself, where one is wanted.
     """
 
     begin: Step = begin
     widen: Step | None = None
     elaborate: Step | None = None
     move: Step | None = None
+    answers_once: bool = False
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
@@ -209,7 +211,8 @@ def search_graph(
     else:
         for name in ("begin", "widen"):
             graph.add_conditional_edges(name, _after_widening, ["widen", "elaborate", "read"])
-        graph.add_edge("elaborate", "read")
+        after = _answering if strategy.answers_once else _reading
+        graph.add_conditional_edges("elaborate", after, ["read", "conclude"])
     ends: dict[Hashable, str] = {"done": END, "conclude": "conclude"}
     if strategy.move is None:
         graph.add_conditional_edges("read", _after_the_reading, ends)
@@ -243,6 +246,17 @@ def _after_widening(
     if state.get("has_moved", True) and state["moves"] < asking.depth:
         return "widen"
     return "elaborate"
+
+
+def _reading(state: SearchState) -> Literal["read", "conclude"]:
+    return "read"
+
+
+def _answering(state: SearchState, runtime: Runtime[Search]) -> Literal["read", "conclude"]:
+    """Answer at once where an answer is forced anyway."""
+    run = runtime.context
+    is_forced = run.asking.on_exhausted == "force" and not run.reasoner.is_local
+    return "conclude" if is_forced else "read"
 
 
 def _after_a_reading(

@@ -18,8 +18,8 @@ MOST_CANDIDATES = 2000
 async def revise(run: Search, state: SearchState) -> SearchState:
     """Let the reasoner choose entities, E <- LLM(E, R, S_imp, Q), and take their segments.
 
-    S_imp is replaced, not added to. The search ends if E stays as it was, or if
-    the new E leads to the segments that were read.
+    S_imp is replaced, not added to. The search ends if E stays as it was, if the new E leads to the
+    segments that were read, or if the window is used up: R, E and S_imp leave no room for a name.
     """
     candidates = await _candidates(run)
     current = await run.graph.names(state["entities"])
@@ -33,7 +33,8 @@ async def revise(run: Search, state: SearchState) -> SearchState:
     )
     chosen = set(names)
     entities = [key for name, key, _ in candidates if name in chosen]
-    run.tell("revise", entities=names, reason=state["reason"])
+    used_up = "the window is used up: no other name fits beside what was read"
+    run.tell("revise", entities=names, reason=state["reason"] if names else used_up)
     if not entities or set(entities) == set(state["entities"]):
         return {"has_moved": False}
     moved: SearchState = {"entities": entities, "important": await important(run, entities)}

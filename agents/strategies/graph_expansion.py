@@ -2,10 +2,12 @@
 
     begin -> widen -> (widen | elaborate) ; elaborate -> read -> (answered: end | conclude)
 
-The reasoner is asked twice: to elaborate the question, and to answer it.
+The reasoner is asked twice: to elaborate the question, and to answer it; where an answer is to be
+forced, that is asked for at once.
 """
 
 from qrmem.agents.search.run import Search
+from qrmem.agents.search.start import asked
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy
 from qrmem.graph import expansion
@@ -25,13 +27,15 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     """Take in the neighbours over the edges most similar to the question."""
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
-    scores = await run.edge_scores(run.context.question, edges)
+    scores = await run.edge_scores(asked(run), edges)
     # Cosine thresholds say nothing about BM25: there the frontier's own scores decide.
     threshold = run.asking.threshold if run.scorer.is_dense else None
     worthy = expansion.worthy_edges(edges, scores, threshold=threshold, width=run.asking.width)
     for edge in worthy:
         walk = walk.along(edge)
-    await run.tell_expansion(walk, edges, scores, {edge.key for edge in worthy})
+    taken = {edge.key for edge in worthy}
+    stating = {id: scores[edge.key] for edge in reversed(worthy) for id in edge.segments}
+    await run.tell_expansion(walk, edges, scores, taken, query=asked(run), brought=stating)
     return {
         "entities": list(walk.entities),
         "taken": sorted(walk.taken),
@@ -84,4 +88,4 @@ async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, 
     return {id: score + TIE * max(near.get(id, 0.0), 0.0) for id, score in stating.items()}
 
 
-STRATEGY = Strategy(widen=expand, elaborate=elaborate)
+STRATEGY = Strategy(widen=expand, elaborate=elaborate, answers_once=True)

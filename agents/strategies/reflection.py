@@ -7,6 +7,7 @@ After a reading that does not answer, the edge most similar to question, reason 
 """
 
 from qrmem.agents.search.run import Search
+from qrmem.agents.search.start import asked
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy
 from qrmem.graph import expansion
@@ -24,11 +25,13 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     """Take in nodes until there is something new to read, or no edge is left.
 
     A node whose segments were all read, or do not fit, is kept but costs no call: the same passages
-    would get the same verdict.
+    would get the same verdict. With `paper_exact` one node comes in between two readings, with R
+    and E as they are after each; a reading that repeats one is answered from the cache.
     """
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     added, moves, has_moved = dict(state["added"]), state["moves"], False
     query = await _query(run, state)
+    is_exact = run.asking.paper_exact
     while moves < run.asking.expansions and not has_moved:
         edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
         scores = await run.edge_scores(query, edges)
@@ -42,8 +45,8 @@ async def expand(run: Search, state: SearchState) -> SearchState:
         for segment_id, score in new.items():
             added = expansion.led_to(added, [segment_id], score, set(state["read"]))
         packed = await run.packed({**state, "added": added})
-        has_moved = {w.segment.id for w in packed.read} != set(state["read"])
-        await run.tell_expansion(walk, edges, scores, {edge.key})
+        has_moved = is_exact or {w.segment.id for w in packed.read} != set(state["read"])
+        await run.tell_expansion(walk, edges, scores, {edge.key}, query=query, brought=new)
     return {
         "entities": list(walk.entities),
         "taken": sorted(walk.taken),
@@ -54,18 +57,23 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 
 
 async def _query(run: Search, state: SearchState) -> str:
-    """Return [Q;R;E]; without reflection, R is left out."""
+    """Return [Q;R;E], the options with the question; without reflection, R is left out."""
     reason = state["reason"] if run.asking.reflection else ""
     names = await run.graph.names(state["entities"])
-    return expansion.query_text(run.context.question, reason, names, BuiltinTokenizer())
+    return expansion.query_text(asked(run), reason, names, BuiltinTokenizer())
 
 
 async def _reached(
     run: Search, query: str, edge: Relation, node: str, score: float
 ) -> dict[str, float]:
-    """Return the new node's segments with the edge's score, told apart by what they say."""
+    """Return the new node's segments with the edge's score, told apart by what they say.
+
+    With `paper_exact` they all have the edge's score.
+    """
     await run.graph.look([node], texts=True)
     ids = (await run.graph.places([node]))[node]
+    if run.asking.paper_exact:
+        return dict.fromkeys(ids, score)
     near = await run.scorer.score_segments(query, ids)
     stating = set(edge.segments)
     return {

@@ -92,31 +92,37 @@ class Answerer:
         reason: str,
         passages: Sequence[Passage],
     ) -> list[str]:
-        """Return names out of the candidates, or the current ones where the reply names none."""
+        """Return names out of the candidates, or the current ones where the reply names none.
+
+        R, E and S_imp belong to the prompt; candidates that do not fit beside them are left out,
+        the least frequent first. Where no new one fits the window is used up: nothing is returned.
+        """
         question = options.shown(context.question, context.choices)
 
         def inputs(kept: Kept) -> dict[str, object]:
             return dict(
-                passages="\n\n".join(kept[0]),
+                passages="\n\n".join(kept[1]),
                 question=question,
-                reason=fenced_if(" ".join(kept[2])),
-                current=fenced("\n".join(kept[1])),
-                candidates=fenced("\n".join(kept[3])),
+                reason=fenced_if(" ".join(kept[3])),
+                current=fenced("\n".join(kept[2])),
+                candidates=fenced("\n".join(kept[0])),
             )
 
         listed = [f"{name} ({count})" for name, count in candidates]
+        groups = [listed, [block(p) for p in passages], list(current), list(pieces(reason))]
+        window, reply = context.window, self._reply(context, 2 * _SMALL)
+        prompt = self.caller.prompts["trial"]
+        kept = draft(self.caller.budget, prompt, groups, inputs, window=window, reply=reply).kept
+        new = {name for name, _ in candidates[: len(kept[0])]} - set(current)
+        if not new or [len(group) for group in kept[1:]] != [len(group) for group in groups[1:]]:
+            return []
         try:
             called = await self.caller.call(
-                "trial",
-                NamesReply,
-                inputs,
-                [[block(p) for p in passages], list(current), pieces(reason), listed],
-                window=context.window,
-                reply=self._reply(context, 2 * _SMALL),
+                "trial", NamesReply, inputs, groups, window=window, reply=reply
             )
         except ModelOutputError:
             return list(current)
-        shown = candidates[: len(called.kept[3])]
+        shown = candidates[: len(called.kept[0])]
         return _known(called.value.entities, [name for name, _ in shown]) or list(current)
 
     async def elaborate(

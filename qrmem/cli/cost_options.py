@@ -34,6 +34,12 @@ def add_prompts(parser: argparse.ArgumentParser) -> None:
         metavar="paper|FOLDER",
         help="prompt templates: the set `paper`, or a folder of files NAME.md; default: our own",
     )
+    parser.add_argument(
+        "--paper-exact",
+        action="store_const",
+        const=True,
+        help="read and search as in QRMeM's paper, without our own changes",
+    )
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:

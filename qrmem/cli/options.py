@@ -25,6 +25,7 @@ OPTIONS = (
     "embedder",
     "mode",
     "prompts",
+    "paper_exact",
     "tokenizer",
     "tagger",
     "segment_tokens",

@@ -267,6 +267,10 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
             f"     {mark} {edge.score:.3f} "
             + shortened(f"{edge.head} — {edge.tail}: {edge.description}", 110)
         )
+    if step.query:
+        lines.append(f"     compared with: {shortened(step.query, 160)}")
+    if step.brought:
+        lines.append(f"     brought {', '.join(s.segment_id for s in step.brought[:5])}")
     if step.reason:
         lines.append(f"     {shortened(step.reason, 160)}")
     return lines

@@ -16,6 +16,7 @@ from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.usage import usage
+from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.session import Models, measured
@@ -128,6 +129,7 @@ class Memories:
         settings = self._settings.with_(
             namespace=NAMESPACE,
             mode="compact" if is_local else build.reader,
+            paper_exact=False,  # how it is built is said by `build`
             model="" if is_local else self._settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
         )
@@ -196,6 +198,8 @@ def memory_key(context: Context, build: Build, settings: Settings) -> str:
         settings.tokenizer,
         settings.segment_tokens,
         settings.questions,
+        "" if build.reader == "local" else load_prompts(settings.prompts).checksum,
+        settings.tagger,
         "" if build.reader == "local" else settings.model,
     )
     digest = hashlib.sha256(repr(shape).encode())

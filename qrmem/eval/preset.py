@@ -61,6 +61,7 @@ class Preset:
         costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
             `tokens_out`, and `built_calls`, of everything that is built.
         quoted: labels of the paper's systems that are not run here.
+        prompts: the set of templates, where the user chooses none.
         by: what has a row of its own: `systems`, or `parts` too, where there are many.
     """
 
@@ -70,6 +71,7 @@ class Preset:
     systems: Mapping[str, str]
     parts: tuple[Part, ...]
     window: int = 4096
+    prompts: str = "paper"
     size: int | None = None
     force: bool = True
     labels: tuple[str, ...] = ()
@@ -154,7 +156,7 @@ async def run_preset(
         UsageError: no part has its data, or nothing is left of the systems.
         MissingError: no system has what it needs.
     """
-    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    settings = settled(preset, chosen, settings)
     systems, left = _runnable(preset, chosen, settings)
     done: list[RunStats] = []
     error: QrmemError | None = None
@@ -188,7 +190,7 @@ def runs_of(
         UsageError: nothing is left of the systems.
         MissingError: no system has what it needs.
     """
-    settings = resolved(settings.with_(window=chosen.window or preset.window))
+    settings = settled(preset, chosen, settings)
     systems, left = _runnable(preset, chosen, settings)
     runs = []
     for part in preset.parts:
@@ -199,6 +201,19 @@ def runs_of(
         except UsageError as exc:
             left.append(Skipped(part.name, str(exc)))
     return runs, left
+
+
+def settled(preset: Preset, chosen: PresetOptions, settings: Settings) -> Settings:
+    """Return what all systems of a preset run with: the paper's window, prompts and tagger.
+
+    CoreNLP is the tagger where its jars are, and no other one was chosen.
+    """
+    exact = settings.with_(
+        paper_exact=True,
+        prompts=settings.prompts or preset.prompts,
+        window=chosen.window or preset.window,
+    )
+    return resolved(exact)
 
 
 def rest_of(caps: Caps, used: Amount) -> Caps:

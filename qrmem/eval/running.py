@@ -188,6 +188,7 @@ _SHAPING = (
     "embedder",
     "tokenizer",
     "tagger",
+    "paper_exact",
     "segment_tokens",
     "window",
     "reserve",

@@ -28,7 +28,7 @@ class PaperReader:
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
         """Return entities, relations between them and the tagger's, and proposed questions."""
         losses: list[Loss] = []
-        found = await self._entities(segment, reading, losses)
+        found = await self._entities(segment, reading, losses) if reading.open_entity else []
         everything = [*found, *fresh(found, reading.tagged)]
         stated, new = await self._relations(segment, reading, everything, losses)
         known = Contribution(
@@ -45,15 +45,18 @@ class PaperReader:
     ) -> Contribution:
         """Return what the entity and the relation prompt add with the questions in them."""
         groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
-        entities = await self.context.notes(
-            "entities-asked",
-            EntitiesReply,
-            lambda kept: asked_inputs(segment, reading, kept, questions),
-            groups,
-            segment,
-            reading,
-        )
-        named = entities.value.entities
+        named, losses = [], list[Loss]()
+        if reading.open_entity:
+            entities = await self.context.notes(
+                "entities-asked",
+                EntitiesReply,
+                lambda kept: asked_inputs(segment, reading, kept, questions),
+                groups,
+                segment,
+                reading,
+            )
+            named = entities.value.entities
+            losses += entities.losses
         found = items.mentions(items.split(named, questions), segment.text)
         new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
         groups[2] = [*new, *groups[2]]
@@ -66,7 +69,7 @@ class PaperReader:
             reading,
         )
         made = supplemented(segment, known, questions, named, relations.value.relations)
-        return replace(made, losses=(*entities.losses, *relations.losses))
+        return replace(made, losses=(*losses, *relations.losses))
 
     # --- one prompt each --------------------------------------------------------------------------
 

@@ -109,6 +109,9 @@ class Step:
         reason: the reasoner's words.
         tokens: prompt tokens counted before the call; 0 where nothing was asked.
         seconds: wall time of the step.
+        query: what the frontier's edges were compared with: the question, and with `reflection` the
+            last reason and the entities, [Q;R;E].
+        brought: segments of the node that was reached, with the scores that they came in with.
     """
 
     n: int
@@ -121,6 +124,8 @@ class Step:
     reason: str = ""
     tokens: int = 0
     seconds: float = 0.0
+    query: str = ""
+    brought: tuple[ScoredSegment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

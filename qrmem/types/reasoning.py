@@ -82,6 +82,7 @@ class Reading:
             the caller, and are here for passes that build on all entities.
         window: L of the run that the reading is part of; 0 where it is the reasoner's own.
         attempt: number of the first try; lower ones were made, and something of them was lost.
+        open_entity: `False`: only the tagger's entities count, so none are asked for (ablation).
     """
 
     title: str = ""
@@ -90,6 +91,7 @@ class Reading:
     tagged: tuple[Mention, ...] = ()
     window: int = 0
     attempt: int = 0
+    open_entity: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,8 @@ class Reasoner(Protocol):
                 fit the window is left out from the end.
 
         Returns:
-            Names out of `candidates`, at least one, or `current` unchanged.
+            Names out of `candidates`, at least one, or `current` unchanged; none where the window
+            is used up.
         """
         ...
 

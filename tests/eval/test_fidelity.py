@@ -1,5 +1,6 @@
 """What carries a paper's name does what the paper does: played against the scripted server."""
 
+import asyncio
 import csv
 import json
 import re
@@ -14,6 +15,8 @@ from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
+from qrmem.config import Settings
+from qrmem.graphstore import open_store
 
 DATA = Path(__file__).parent / "data"
 Json = Any
@@ -224,3 +227,181 @@ def test_a_reply_is_asked_for_five_times_and_the_papers_form_read_at_once(tmp_pa
         assert heat == ([0, 0.7, 0.7, 0.7, 0.7] if out == "r1" else [0])
     (row,) = rows("r2")
     assert row["prediction"]["text"] == "Ada Holm"
+
+
+NAMES = ("Ada Holm", "Bo Lind", "Cay Moor", "Dag Rune", "Eve Sand", "Finn Toft", "Gro Ulv")
+EXACT = ":paper_exact=true"
+
+
+def met() -> list[dict[str, str]]:
+    """One document for each pair of neighbours, who met."""
+    told = [f"{one} met {other} in the year of the flood. " for one, other in pairwise(NAMES)]
+    return [{"_id": f"d{n}", "text": text * 12} for n, text in enumerate(told)]
+
+
+def never(request: Mapping[str, Json]) -> str:
+    """Answer nothing, whatever is read."""
+    said = _said(request)
+    if "Action: -1 or -2" in said:
+        return f"Reasoning: {said.count('<text S')} passages do not say so.\nAction: -1"
+    return answering.answer(request)
+
+
+def facts_of(folder: Path) -> tuple[set[str], list[tuple[str, str, str]]]:
+    """Return the entities and the relations of a run's memories."""
+
+    async def read(file: Path) -> tuple[set[str], list[tuple[str, str, str]]]:
+        store = await open_store(f"sqlite://{file}?mode=ro", Settings())
+        entities = await store.list_entities("eval", 1000)
+        facts = await store.facts("eval", [entity.key for entity in entities])
+        await store.close()
+        return {e.name for e in entities}, [(f.head, f.description, f.tail) for f in facts]
+
+    (file,) = (folder / "memories").glob("*.db")
+    return asyncio.run(read(file))
+
+
+def test_without_open_entity_the_model_still_relates_the_taggers_entities(tmp_path: Path) -> None:
+    """Table 2: entities come from the schema-based tool alone; their relations do not."""
+
+    def eager(request: Mapping[str, Json]) -> str:
+        if _schema(request) in {"relations", "relations-asked"}:
+            lines = ["Ada Holm|met|Bo Lind", "Ada Holm|saw|the grey flood", "flood|came|year"]
+            asked = [f"1|{line}" for line in lines] if "1|" in _said(request) else lines
+            return reply(relations=asked if _schema(request) == "relations-asked" else lines)
+        return answering.answer(request)
+
+    text = "Ada Holm met Bo Lind in the year of the grey flood. " * 3
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": "Whom did Ada Holm meet?"}])
+    with in_thread(OpenAIServer(answer=eager)) as server:
+        word = f"reflection{EXACT}:open_entity=false"
+        assert run(server, "plain", tmp_path, "--system", word, "--prompts", "paper") == 0
+        assert not asked(server, "entities")
+        assert not asked(server, "entities-asked")
+        (prompt,) = asked(server, "relations")
+        assert "[[Ada Holm]] met [[Bo Lind]]" in prompt
+    names, facts = facts_of(Path("r"))
+    assert {"Ada Holm", "Bo Lind"} <= names
+    assert not any("flood" in name or "year" in name for name in names)
+    assert {(head.split("|")[0], said) for head, said, _ in facts} == {("ada holm", "met")}
+
+
+def test_a_trial_shows_reason_entities_and_passages_whatever_the_names(tmp_path: Path) -> None:
+    """Section 2.2: E <- LLM(E, R, S_imp, Q), until it answers or the window is used up."""
+    people = [
+        f"{NAMES[n % 7].split()[0]} {'BCDFGHKLMNPR'[n // 10]}ar{'abdeghilmo'[n % 10]}en"
+        for n in range(120)
+    ]
+    said = "met {} at the bell works of the harbour."
+    texts = [f"{one} {said.format(other)}" for one, other in pairwise(people)]
+    corpus = [{"_id": f"d{n}", "text": text} for n, text in enumerate(texts)]
+    question = f"Whom did {people[0]} marry?"
+
+    def other(request: Mapping[str, Json]) -> str:
+        if _schema(request) == "trial":
+            listed = re.findall(r"^(.+) \(\d+\)$", _said(request), re.MULTILINE)
+            return reply(entities=[listed[-1 - len(trials)]])
+        return never(request)
+
+    trials: list[str] = []
+    write(tmp_path, corpus, [{"question": question, "answers": ["x"]}])
+    words = ("--system", f"entity-trial{EXACT}", "--prompts", "paper", "--window", "1000")
+    with in_thread(OpenAIServer(answer=other)) as server:
+        assert run(server, "plain", tmp_path, *words) == 0
+        trials = asked(server, "trial")
+    assert len(trials) > 1
+    assert len(set(trials)) == len(trials)
+    for prompt in trials:
+        assert "passages do not say so." in prompt
+        assert "at the bell works" in prompt
+        assert 1 < len(re.findall(r"\(\d+\)$", prompt, re.MULTILINE)) < 120
+
+
+def test_relations_of_different_segments_are_merged_with_the_question(tmp_path: Path) -> None:
+    """Section 2.1: r = LLM(r_n, S_n, r_k, S_k, Q_s, Q, T); who does what to whom counts."""
+
+    def told(request: Mapping[str, Json]) -> str:
+        said = _said(request)
+        if _schema(request) == "relations":
+            lines = ["Ada Holm|accused|Bo Lind"]
+            lines += ["Ada Holm|paid|Bo Lind"] if "ledger" in said else []
+            lines += ["Bo Lind|accused|Ada Holm"] if "at last" in said else []
+            return reply(relations=lines)
+        if _schema(request) == "fold":
+            return reply(questions=["Who began?"], description="accused each other")
+        return answering.answer(request)
+
+    filler = "Nothing else was said of it in that long and quiet year. " * 60
+    text = f"Ada Holm opened the ledger before Bo Lind. {filler} Bo Lind answered Ada Holm at last."
+    question = "Whom did Ada Holm accuse?"
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": question, "answers": ["x"]}])
+    with in_thread(OpenAIServer(answer=told)) as server:
+        words = ("--system", f"reflection{EXACT}", "--prompts", "paper")
+        assert run(server, "plain", tmp_path, *words) == 0
+        folds = asked(server, "fold")
+    assert len(folds) == 1, "what one segment states of a pair is one relation"
+    assert question in folds[0]
+    ledger, late = re.findall(r"<text>\n(.*?)\n</text>", folds[0][folds[0].index("#1") :], re.S)[
+        ::2
+    ]
+    assert "ledger" in ledger
+    assert "ledger" not in late
+    assert "Ada Holm - accused - Bo Lind\nAda Holm - paid - Bo Lind" in folds[0]
+    assert "Bo Lind - accused - Ada Holm" in folds[0]
+
+
+def test_graph_expansion_asks_for_one_answer(tmp_path: Path) -> None:
+    """Section 2.2: the question is answered once, from what fits the window."""
+    write(tmp_path, met(), [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    with in_thread(OpenAIServer(answer=never)) as server:
+        words = ("--system", f"graph-expansion{EXACT}", "--prompts", "paper", "--window", "1600")
+        assert run(server, "plain", tmp_path, *words) == 0
+        said = list(map(_said, server.stats.bodies))
+    assert not any("Action: -1 or -2" in prompt for prompt in said)
+    assert sum("Answer: the final answer" in prompt for prompt in said) == 1
+
+
+def test_navigation_takes_one_node_between_two_readings(tmp_path: Path) -> None:
+    """Algorithm 1: [Q;R;E] with the options; one edge, and its score for the node's segments."""
+    options = ["Bo Lind", "Gro Ulv"]
+    question = {"question": "Whom did Ada Holme meet?", "answers": ["Bo Lind"], "options": options}
+
+    def misspelt(request: Mapping[str, Json]) -> str:
+        if _schema(request) == "query-entities":
+            return reply(entities=["Ada Holme"])
+        return never(request)
+
+    write(tmp_path, met(), [question])
+    with in_thread(OpenAIServer(answer=misspelt)) as server:
+        words = ("--system", f"reflection{EXACT}", "--prompts", "paper", "--window", "1600")
+        assert run(server, "plain", tmp_path, *words) == 0
+    (row,) = rows()
+    steps = row["prediction"]["steps"]
+    actions = [step["action"] for step in steps]
+    assert actions[:4] == ["start", "read", "expand", "read"]
+    assert not any(pair == ("expand", "expand") for pair in pairwise(actions))
+    assert actions[-1] == "force"
+    assert steps[0]["entities"] == ["Ada Holm"], "a name with no node starts at the nearest one"
+    for step in steps:
+        if step["action"] == "expand":
+            assert all(option in step["query"] for option in options)
+            assert "do not say so" in step["query"]
+            assert "Ada Holm" in step["query"].split("[SEP]")[-1]
+            (taken,) = (edge for edge in step["edges"] if edge["taken"])
+            assert {one["score"] for one in step["brought"]} == {taken["score"]}
+
+
+def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path: Path) -> None:
+    """Section 2.2: only S_add is shortened; S_imp goes to the model as far as the window allows."""
+    text = "Ada Holm kept the bell works of Corrin going through a hard and hungry winter. " * 8
+    corpus = [{"_id": f"d{n}", "text": f"{text} It was {n}."} for n in range(1820, 1832)]
+    corpus.append({"_id": "far", "text": "Ada Holm met Bo Lind. " * 12})
+    write(tmp_path, corpus, [{"question": "Whom did Ada Holm marry?", "answers": ["x"]}])
+    with in_thread(OpenAIServer(answer=never)) as server:
+        words = ("--system", f"reflection{EXACT}", "--prompts", "paper", "--window", "1600")
+        assert run(server, "plain", tmp_path, *words) == 0
+    reads = [s for s in rows()[0]["prediction"]["steps"] if s["action"] == "read"]
+    assert len(reads) > 1
+    first = [one["segment_id"] for one in reads[0]["read"]]
+    assert sum(one["tokens"] for one in reads[0]["read"]) > 1600 // 2
+    assert [one["segment_id"] for one in reads[1]["read"]] == first

@@ -1,5 +1,6 @@
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -270,6 +271,23 @@ async def test_a_trial_chooses_among_the_names_that_were_shown() -> None:
             ASKED, current=["Bob"], candidates=chosen, reason="Why.", passages=PASSAGES
         )
         assert names == expected
+
+
+async def test_a_trial_ends_where_the_window_is_used_up() -> None:
+    """Reason, entities and passages belong to the prompt; the names have what is left."""
+    names = [(f"Name {n}", 1) for n in range(120)]
+    long = [Passage("S1", segment(TEXT * 30))]
+    for window, is_used_up in ((2000, False), (800, True)):
+        model = ScriptedModel('{"entities": ["Name 0"]}')
+        asked = replace(ASKED, window=window)
+        found = await reasoner(model).revise(
+            asked, current=["Bob"], candidates=names, reason="Why not.", passages=long
+        )
+        assert found == ([] if is_used_up else ["Name 0"])
+        assert len(model.requests) == (not is_used_up)
+        for request in model.requests:
+            assert "Why not." in said(request)
+            assert TEXT.strip() in said(request)
 
 
 async def test_a_prompt_that_the_server_finds_too_long_is_packed_again() -> None:

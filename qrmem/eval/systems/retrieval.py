@@ -123,7 +123,7 @@ def in_document_order(segments: Sequence[Segment]) -> list[Segment]:
 @system("fragment", "fragments picked for their surroundings", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragmented:
-    """Reads the fragments that are best by FragRel, in the order in which they stand.
+    """Reads the fragments that are best by FragRel.
 
     Attributes:
         relation: `semantic` is A-FragRel in the paper, `structure` B-FragRel.
@@ -131,6 +131,7 @@ class Fragmented:
         size: words of a fragment as LongBench counts them (C500, C800); 0: segments as usual.
         words: read at most (the paper's context limit); 0: what the window has room for.
         top: fragments read at most; 0: any number.
+        order: in which they are read: as they stand in the text, or best first (Equation 11).
     """
 
     relation: Literal["structure", "semantic"] = "structure"
@@ -140,6 +141,7 @@ class Fragmented:
     size: int = 0
     words: int = 0
     top: int = 0
+    order: Literal["position", "score"] = "position"
 
     def __post_init__(self) -> None:
         self._settings()
@@ -165,8 +167,11 @@ class Fragmented:
             if harness.retrieve:
                 return found
             chosen = within_window(self._chosen(ranked), item, harness, memory)
-            in_order = passages(memory, in_document_order(chosen))
-            read = await answer_from(harness, item, in_order, context=context, scores=scores)
+            if self.order == "position":
+                chosen = in_document_order(chosen)
+            read = await answer_from(
+                harness, item, passages(memory, chosen), context=context, scores=scores
+            )
             return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
     async def _ranked(

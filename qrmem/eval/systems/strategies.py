@@ -27,6 +27,8 @@ class Strategy:
         updates: trials as QRMeM's Figure 4 counts them: updates of the entities E, of which each
             leads to a reading after the first; 0: `max_trials` counts.
         open_entity: an ablation, as the three that follow.
+        paper_exact: as QRMeM has it: mode `paper`, orientation `full`, start `entities`, and a
+            search without our own switches.
     """
 
     strategy: str
@@ -39,12 +41,16 @@ class Strategy:
     graph_update: bool = True
     reflection: bool = True
     navigation: bool = True
+    paper_exact: bool = False
 
     def build(self, item: Item, harness: Harness) -> Build:
         """Return how the memory for an item is built."""
+        is_exact = self._is_exact(harness)
+        reader = "paper" if is_exact else self.memory
+        is_oriented = is_exact or self.orientation == "full"
         return Build(
-            reader=self.memory if harness.model else "local",
-            question=item.question if self.orientation == "full" else "",
+            reader=reader if harness.model else "local",
+            question=item.question if is_oriented else "",
             open_entity=self.open_entity,
             graph_update=self.graph_update,
         )
@@ -58,6 +64,9 @@ class Strategy:
             found = await _found(answer, memory)
             cited = cited_sentences(answer.citations, context)
         return replace(found, cited=cited, usage=calls.usage, memory=memory.key)
+
+    def _is_exact(self, harness: Harness) -> bool:
+        return self.paper_exact or harness.settings.paper_exact
 
     def _asking(self, item: Item, harness: Harness) -> Asking:
         return Asking(
@@ -73,6 +82,7 @@ class Strategy:
             on_exhausted="force" if harness.is_forced(item) else "abstain",
             reflection=self.reflection,
             navigation=self.navigation,
+            paper_exact=self._is_exact(harness),
         )
 
 
