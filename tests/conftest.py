@@ -13,15 +13,17 @@ from servers import neo4j_server
 from servers.maven import Unavailable
 from servers.neo4j_server import Server
 
-# No test asserts how long anything takes, and every run draws the same examples; others are drawn
-# with `--hypothesis-profile=searching`.
+# No test asserts how long anything takes, and every run draws the same examples; others, and
+# twenty times as many, are drawn with `--hypothesis-profile=searching`.
 settings.register_profile(
     "unhurried",
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("searching", settings.get_profile("unhurried"), derandomize=False)
+settings.register_profile(
+    "searching", settings.get_profile("unhurried"), derandomize=False, max_examples=2_000
+)
 settings.load_profile("unhurried")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -246,6 +246,10 @@ def _sendable(text: str) -> str:
 # --- replies -------------------------------------------------------------------------------------
 
 
+_MOST = 2**40
+"""A server's number that is larger is none: no store keeps it."""
+
+
 def read_completion(body: str, model: str, began: float) -> ChatReply | None:
     """Return the reply that a body holds, `None` if it holds none.
 
@@ -285,16 +289,20 @@ def _text(content: Any) -> str:
 def _log_probs(given: Any) -> tuple[tuple[str, float], ...]:
     """Return tokens with their log-probabilities, in OpenAI's form or the older one of lists."""
     given = _dict(given)
-    if tokens := given.get("tokens"):
-        pairs = list(zip(tokens, given.get("token_logprobs") or (), strict=False))
+    if tokens := _list(given.get("tokens")):
+        pairs = list(zip(tokens, _list(given.get("token_logprobs")), strict=False))
     else:
-        entries = [_dict(entry) for entry in given.get("content") or ()]
+        entries = [_dict(entry) for entry in _list(given.get("content"))]
         pairs = [(entry.get("token"), entry.get("logprob")) for entry in entries]
     return tuple(
         (_sendable(str(token)), float(value))
         for token, value in pairs
-        if isinstance(value, int | float)
+        if isinstance(value, int | float) and abs(value) < _MOST
     )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _dict(value: Any) -> Mapping[str, Any]:
@@ -302,7 +310,7 @@ def _dict(value: Any) -> Mapping[str, Any]:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if type(value) is int and 0 < value < _MOST else 0
 
 
 __all__ = ["Call", "Chat"]

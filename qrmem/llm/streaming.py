@@ -85,6 +85,8 @@ class _Joined:
         for part in event.get("choices") or ():
             delta = part.get("delta") or {}
             if piece := delta.get("content"):
+                if not isinstance(piece, str):
+                    raise TypeError("a piece of the reply is no text")
                 self._text.append(piece)
                 self._take(piece)
             self._refusal += delta.get("refusal") or ""
