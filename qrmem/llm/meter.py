@@ -231,7 +231,7 @@ async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
 UNKNOWN = 20
 """Replies in a row that cannot be read, of a model that has never given one that could."""
 PROVEN = 60
-"""The same of a model that has: ten segments one after the other, each tried six times."""
+"""The same of a model that has: ten segments one after the other, each tried five times."""
 _SHOWN = 80
 """Characters of a reply that an error shows."""
 _OF_THE_TEXT = frozenset({"refusal", "content_filter"})
@@ -242,7 +242,7 @@ class CircuitBreaker:
     """Counts, for each model of a run, the replies in a row that cannot be read.
 
     A spoilt reply now and then is nothing: it is asked for again. A server with the wrong template,
-    or a model that is too small for the task, would be asked six times a segment.
+    or a model that is too small for the task, would be asked five times a segment.
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from qrmem.errors import ModelUnavailable
 from qrmem.llm.failures import Rejected
-from qrmem.llm.replies import is_clean
+from qrmem.llm.found_json import is_clean
 from qrmem.types import ChatReply, ChatRequest
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]

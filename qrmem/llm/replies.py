@@ -1,36 +1,29 @@
-"""Reads a model's reply: finds the JSON in it, repairs it where safe, and fits it to a schema.
+"""Reads a model's reply as a pydantic model: safe mends of what pydantic finds wrong, no guesses.
 
 For any text at all the outcome is a value or `ModelOutputError`, never another exception.
 """
 
-import copy
-import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from qrmem.errors import ModelOutputError
-from qrmem.llm.cutoff import DEEPEST, completed
-from qrmem.llm.fitting import Fit, Misfit, fit
+from qrmem.llm.found_json import candidates
 from qrmem.llm.schemas import inlined
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-_LONGEST = 200_000
-"""Characters of a reply that are read; the rest of a longer one is left out."""
-_REPAIRED = 8_000
-"""Characters up to which the repairer is tried; its time grows with the square of them."""
-_STARTS = 40
-"""Places in a reply where a JSON value is looked for."""
-_REASONING = r"think|thinking|thought|reasoning|reflection|scratchpad"
-_TAG = re.compile(rf"<(/?)(?:{_REASONING})>", re.IGNORECASE)
-_OPENING = re.compile(r"[{\[]")
-_TRAILING = re.compile(r",\s*+([}\]])")
-_FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
+_ROUNDS = 20
+"""How often a value is mended and read again: a mend may uncover what is wrong below it."""
+_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,184 +42,36 @@ class Parsed(Generic[T]):
     is_whole: bool = True
 
 
-def parse(text: str, schema: Mapping[str, Any]) -> Parsed[Any]:
-    """Return the value in a reply that fits a schema.
-
-    Args:
-        schema: the subset of JSON schema that `strict_schema` gives; `default` is heeded.
-
-    Raises:
-        ModelOutputError: there is none; the message says what is wrong, for a re-ask.
-    """
-    reason = "the reply is empty" if not text.strip() else "there is no JSON in the reply"
-    best: Parsed[Any] | None = None
-    for candidate in _candidates(text):
-        for shape, is_same in _shapes(candidate.value, schema):
-            done = Fit()
-            try:
-                fitted = fit(shape, schema, done)
-            except (Misfit, RecursionError) as exc:
-                reason = str(exc) if isinstance(exc, Misfit) else "the reply is nested too deeply"
-                continue
-            problems = (*done.problems, *filter(None, [candidate.loss]))
-            is_as_sent = candidate.is_plain and is_same and not done.changed
-            repaired = bool(problems) or not is_as_sent
-            found = Parsed(fitted, repaired, problems, candidate.is_whole)
-            if not found.problems:
-                return found
-            if best is None or len(found.problems) < len(best.problems):
-                best = found
-    if best is None:
-        raise ModelOutputError(reason, raw=text)
-    return best
+class Misfit(Exception):
+    """A value does not fit its model and cannot be made to."""
 
 
 def parse_model(text: str, model: type[M]) -> Parsed[M]:
     """Return a reply as a pydantic model; fields with a default may be missing.
 
     Raises:
-        ModelOutputError: it does not fit, or a validator of the model refuses it.
+        ModelOutputError: there is no JSON that fits, or a validator of the model refuses it; the
+            message says what is wrong, for a re-ask.
     """
-    parsed = parse(text, inlined(model))
-    problems = list(parsed.problems)
-    value = parsed.value
-    while True:
-        try:
-            read = model.model_validate(value)
-            repaired = parsed.repaired or bool(problems)
-            return Parsed(read, repaired, tuple(problems), parsed.is_whole)
-        except ValidationError as exc:
-            said = "; ".join(_said(error) for error in exc.errors()[:3])
-            kept = _without_bad_items(value, exc)
-            if kept is None:
-                raise ModelOutputError(said, raw=text) from exc
-            problems.append(said)
-            value = kept
-
-
-def is_clean(text: str) -> bool:
-    """Whether a reply is one JSON object or list and nothing else."""
-    found = _loaded(text.strip())
-    return isinstance(found, dict | list)
-
-
-def without_reasoning(text: str) -> str:
-    """Return a reply without the blocks in which a model thinks aloud."""
-    kept: list[str] = []
-    position, is_inside = 0, False
-    for tag in _TAG.finditer(text[:_LONGEST]):
-        if tag.group(1):
-            if not is_inside:
-                kept.clear()  # some chat templates swallow the opening tag
-            position, is_inside = tag.end(), False
-        elif not is_inside:
-            kept.append(text[position : tag.start()])
-            is_inside = True
-    if not is_inside:
-        kept.append(text[position:_LONGEST])
-    return "".join(kept).strip()
-
-
-# --- finding JSON --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A JSON value found in a reply, whether it was all of it, and what is known to be lost."""
-
-    value: Any
-    is_plain: bool = False
-    is_whole: bool = True
-    loss: str = ""
-
-
-def _candidates(text: str) -> Iterator[_Candidate]:
-    """Yield the JSON values in a reply, the most trustworthy first."""
-    stripped = text[:_LONGEST].strip().lstrip("\ufeff").strip()
-    if (value := _loaded(stripped)) is not _NOTHING:
-        yield _Candidate(value, is_plain=True)
-        if not isinstance(value, str):
-            return
-        stripped = value  # JSON inside a JSON string
-    answer = without_reasoning(stripped)
-    fences = list(_FENCE.finditer(answer))
-    fenced = [match.group(1).strip() for match in fences]
-    whole, inner = _embedded(answer)
-    for match in fences:
-        if (value := _loaded(match.group(1).strip())) is not _NOTHING:
-            whole.append((match.start(), value))
-    # Models that think aloud without tags put the answer last: what they quote before it, in a
-    # fence or not, is none.
-    for _, value in sorted(whole, key=lambda found: found[0], reverse=True):
-        yield _Candidate(value)
-    for piece in [*reversed(fenced), answer]:
-        closed, is_cut = completed(piece)
-        if (value := _repaired(closed)) is not _NOTHING:
-            loss = "the reply breaks off" if is_cut else ""
-            yield _Candidate(value, is_whole=False, loss=loss)
-    for value in reversed(inner):
-        yield _Candidate(value, is_whole=False, loss="only a part of the reply is JSON")
-
-
-def _embedded(text: str) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """Return the JSON objects and lists in a text with their places, and those after a broken one.
-
-    What comes after a bracket that opens no JSON may be a part of what was meant.
-    """
-    whole: list[tuple[int, Any]] = []
-    inner: list[Any] = []
-    position, is_broken = 0, False
-    for _ in range(_STARTS):
-        match = _OPENING.search(text, position)
-        if match is None:
-            break
-        try:
-            value, position = _DECODER.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            position, is_broken = match.end(), True
-            continue
-        if value and is_broken:
-            inner.append(value)
-        elif value:
-            whole.append((match.start(), value))
-    return whole, inner
-
-
-def _repaired(text: str) -> Any:
-    """Return what the repairer makes of a text from its first bracket on."""
-    match = _OPENING.search(text)
-    if match is None:
-        return _NOTHING
-    text = text[match.start() :]
-    if isinstance(value := _loaded(_TRAILING.sub(r"\1", text)), dict | list):
-        return value
-    if len(text) > _REPAIRED or _openings(text) > DEEPEST:
-        return _NOTHING
-    import json_repair
-
-    try:
-        value = json_repair.loads(text, skip_json_loads=True)
-    except Exception:  # whatever it stumbles over, the reply is just not JSON
-        return _NOTHING
-    return value if isinstance(value, dict | list) and value else _NOTHING
-
-
-def _openings(text: str) -> int:
-    """Return how many brackets are never closed, in quotes or out of them."""
-    return sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
-
-
-_NOTHING = object()
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return _NOTHING
+    reason = "the reply is empty" if not text.strip() else "there is no JSON in the reply"
+    best: Parsed[M] | None = None
+    for candidate in candidates(text):
+        for shape, is_same in _shapes(candidate.value, inlined(model)):
+            try:
+                value, problems, is_mended = mended(shape, model)
+            except (Misfit, RecursionError) as exc:
+                reason = str(exc) if isinstance(exc, Misfit) else "the reply is nested too deeply"
+                continue
+            problems += [candidate.loss] if candidate.loss else []
+            repaired = bool(problems) or is_mended or not (candidate.is_plain and is_same)
+            found = Parsed(value, repaired, tuple(problems), candidate.is_whole)
+            if not problems:
+                return found
+            if best is None or len(problems) < len(best.problems):
+                best = found
+    if best is None:
+        raise ModelOutputError(reason, raw=text)
+    return best
 
 
 # --- shapes --------------------------------------------------------------------------------------
@@ -266,36 +111,190 @@ def _is_echo(value: Mapping[str, Any]) -> bool:
     return all(isinstance(v, dict) and ("type" in v or "anyOf" in v or "enum" in v) for v in inner)
 
 
-# --- pydantic ------------------------------------------------------------------------------------
+# --- mending -------------------------------------------------------------------------------------
+
+
+def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
+    """Return a JSON value as a model, what was left out of it, and whether it was mended.
+
+    What pydantic refuses is converted where only one value can be meant. Items of a list that
+    cannot be mended are left out, as long as one is kept. Beside JSON schema's own keys, `join` on
+    a text names the separator of what it packs: an object or list of plain values there is packed
+    as the prompt asked for it.
+
+    Raises:
+        Misfit: it does not fit; nothing is invented to fill a gap.
+    """
+    schema = inlined(model)
+    root = {"": _prepared(value, schema)}
+    is_mended, problems = root[""] != value, list[str]()
+    for _ in range(_ROUNDS):
+        try:
+            return model.model_validate(root[""], strict=True), problems, is_mended
+        except ValidationError as exc:
+            errors = exc.errors(include_url=False)
+        is_mended = True
+        bad: dict[tuple[Any, ...], str] = {}
+        for error in errors:
+            place, said = error["loc"], _said(error)
+            if _mend(root, place, _node(schema, place), error["type"]):
+                continue
+            if not (indices := [n for n, part in enumerate(place) if isinstance(part, int)]):
+                raise Misfit(said)
+            bad.setdefault(place[: indices[-1] + 1], said)
+        problems += _left_out(root, bad)
+    raise Misfit("it does not fit")
+
+
+def _left_out(root: Any, bad: Mapping[tuple[Any, ...], str]) -> list[str]:
+    """Leave items out, the last first; of a list that would be empty the item that holds it.
+
+    Raises:
+        Misfit: a list would be empty, and no item holds it.
+    """
+    problems: list[str] = []
+    for place, said in reversed(list(bad.items())):
+        problems.insert(0, said)
+        depth = len(place)
+        while not _without(root, place):
+            indices = [n for n, part in enumerate(place[:-1]) if isinstance(part, int)]
+            if not indices:
+                raise Misfit(said)
+            place = place[: indices[-1] + 1]
+        if len(place) < depth:
+            break  # the other places are others now
+    return problems
+
+
+def _without(root: Any, place: Sequence[Any]) -> bool:
+    """Leave an item out; say whether its list holds others."""
+    items = _at(root, place[:-1])
+    del items[place[-1]]
+    return bool(items)
+
+
+def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a copy with the schema's spelling of names and without what no store takes."""
+    schema = _plain(schema)
+    if isinstance(value, dict) and (properties := schema.get("properties", {})):
+        loose = {_loose(str(key)): key for key in value if key not in properties}
+        names = {name: name if name in value else loose.get(_loose(name)) for name in properties}
+        known = {name: key for name, key in names.items() if key is not None}
+        # Of none of its fields it is no object of this kind, even where all have defaults.
+        return {n: _prepared(value[k], properties[n]) for n, k in known.items()} or None
+    if isinstance(value, list):
+        return [_prepared(item, schema.get("items", {})) for item in value]
+    if isinstance(value, str) and not value.isprintable():
+        return _UNSAFE.sub(" ", value).encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _mend(root: Any, place: Sequence[Any], schema: Mapping[str, Any], kind: str) -> bool:
+    """Convert one value that pydantic refuses, where only one can be meant; say whether it was."""
+    convert = _MENDS.get(kind)
+    if convert is None:
+        return False
+    try:
+        holder, at = _at(root, place[:-1]) if place else root, place[-1] if place else ""
+        made = convert(holder[at], schema)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        # The place runs through a union, or the value is of a type that means nothing here.
+        return False
+    if made is None:
+        return False
+    holder[at] = made
+    return True
+
+
+def _text(value: Any, schema: Mapping[str, Any]) -> str | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if "join" in schema and isinstance(value, dict | list) and value:
+        # A field that packs several values into one text, and a model that unpacked them.
+        values = value.values() if isinstance(value, dict) else value
+        parts = [part if isinstance(part, str) else _text(part, {}) for part in values]
+        return None if None in parts else str(schema["join"]).join(map(str, parts))
+    return None
+
+
+def _integer(value: Any, schema: Mapping[str, Any]) -> int | None:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return int(value) if _INTEGER.fullmatch(value.strip()) else None
+
+
+def _number(value: Any, schema: Mapping[str, Any]) -> float | None:
+    return float(value) if _NUMBER.fullmatch(value.strip()) else None
+
+
+def _boolean(value: Any, schema: Mapping[str, Any]) -> bool | None:
+    return _WORDS.get(value.strip().casefold())
+
+
+def _choice(value: Any, schema: Mapping[str, Any]) -> Any:
+    wanted = str(value).strip().casefold()
+    allowed = schema.get("enum") or [schema["const"]]
+    return next((one for one in allowed if str(one).strip().casefold() == wanted), None)
+
+
+def _list(value: Any, schema: Mapping[str, Any]) -> list[Any] | None:
+    return None if value is None else [_prepared(value, schema.get("items", {}))]
+
+
+def _object(value: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the object that a bare text must mean: of the only field needed, if it is a text."""
+    properties = schema.get("properties", {})
+    needed = [name for name in properties if name in schema.get("required", ())]
+    if not isinstance(value, str) or len(needed) != 1:
+        return None
+    return {needed[0]: value} if properties[needed[0]].get("type") == "string" else None
+
+
+_MENDS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "string_type": _text,
+    "int_type": _integer,
+    "float_type": _number,
+    "bool_type": _boolean,
+    "literal_error": _choice,
+    "list_type": _list,
+    "model_type": _object,
+}
+"""What mends each of pydantic's errors, by its name; `None` where the value would be a guess."""
+
+
+def _at(root: Any, place: Sequence[Any]) -> Any:
+    found = root[""]
+    for part in place:
+        found = found[part]
+    return found
+
+
+def _node(schema: Mapping[str, Any], place: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the part of a schema that stands for a place in a value; empty in a union."""
+    for part in place:
+        schema = _plain(schema)
+        if isinstance(part, int):
+            schema = schema.get("items", {})
+        else:
+            schema = schema.get("properties", {}).get(part, {})
+    return _plain(schema)
+
+
+def _plain(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a schema that also allows null allows besides."""
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    return options[0] if len(options) == 1 else schema
 
 
 def _said(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"]) or "reply"
-    return f"{place}: {error['msg']}"
+    place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"])
+    return f"{place.lstrip('.') or 'reply'}: {error['msg']}"
 
 
-def _without_bad_items(value: Any, error: ValidationError) -> Any:
-    """Return a copy without the list items that were refused, or `None` where that cannot help."""
-    bad: dict[tuple[Any, ...], set[int]] = {}
-    for found in error.errors():
-        place = found["loc"]
-        at = next((i for i, part in enumerate(place) if isinstance(part, int)), None)
-        if at is None:
-            return None
-        bad.setdefault(place[:at], set()).add(int(place[at]))
-    result = copy.deepcopy(value)
-    for path, indices in bad.items():
-        holder: Any = result
-        try:
-            for part in path[:-1]:
-                holder = holder[part]
-            kept = [item for i, item in enumerate(holder[path[-1]]) if i not in indices]
-        except (LookupError, TypeError):  # the place runs through a union
-            return None
-        if not kept or len(kept) == len(holder[path[-1]]):
-            return None
-        holder[path[-1]] = kept
-    return result
+def _loose(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).casefold()
 
 
-__all__ = ["Parsed", "is_clean", "parse", "parse_model", "without_reasoning"]
+__all__ = ["Parsed", "mended", "parse_model"]

@@ -11,7 +11,8 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
-from qrmem.llm.replies import Parsed, parse, parse_model, without_reasoning
+from qrmem.llm.found_json import without_reasoning
+from qrmem.llm.replies import Parsed, parse_model
 from qrmem.llm.schemas import strict_schema
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 
@@ -128,7 +129,7 @@ def outcome_of(reply: ChatReply) -> Outcome:
 
 def with_reading(reply: ChatReply, request: ChatRequest) -> ChatReply:
     """Return a reply with what was read out of it, or why nothing could be; read only once."""
-    if reply.parsed is not None or (request.schema is None and request.reply_model is None):
+    if reply.parsed is not None or request.reply_model is None:
         return reply
     parsed: Parsed[Any] | ModelOutputError
     try:
@@ -150,10 +151,7 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     end = ends.get(reply.finish_reason, "")
     model = request.reply_model
     try:
-        if model is None:
-            parsed = parse(reply.text, request.schema or {})
-        else:
-            parsed = _in_words(reply.text, request) or parse_model(reply.text, model)
+        parsed = _in_words(reply.text, request) or parse_model(reply.text, model)
     except ModelOutputError as exc:
         if end:
             raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc

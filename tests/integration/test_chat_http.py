@@ -292,7 +292,7 @@ async def test_a_server_that_refuses_every_form_is_out_of_reach_and_says_why() -
 async def test_a_form_that_is_ignored_is_given_up_for_a_weaker_one() -> None:
     async with serving(obeys_forms=False) as server, chatting(server) as chat:
         with pytest.raises(ModelOutputError):
-            await ask(chat, request(), Names, retries=6)
+            await ask(chat, request(), Names, retries=7)
         assert sent_forms(server) == [form for form in FORMS for _ in range(2)]
 
 
@@ -364,10 +364,10 @@ async def test_a_reply_that_holds_none_is_asked_for_again_with_the_error(fault: 
 
 async def test_the_temperature_rises_after_the_re_ask() -> None:
     async with serving(faults=Faults(always="nonsense")) as server, chatting(server) as chat:
-        with pytest.raises(ModelOutputError, match="6 tries") as caught:
+        with pytest.raises(ModelOutputError, match="5 tries") as caught:
             await ask(chat, request(), Names)
         temperatures = [body["temperature"] for body in server.stats.bodies]
-    assert temperatures == [0.0, 0.0, 0.7, 0.7, 0.7, 0.7]
+    assert temperatures == [0.0, 0.0, 0.7, 0.7, 0.7]
     assert "large language model" in caught.value.raw
 
 

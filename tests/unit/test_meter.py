@@ -22,15 +22,18 @@ from qrmem.llm.cache import ReplyCache, cache_keys
 from qrmem.llm.failures import Transient
 from qrmem.llm.meter import PROVEN, UNKNOWN, Meter
 from qrmem.llm.retry import AdaptiveConcurrency
+from qrmem.llm.schemas import strict_schema
 from qrmem.llm.structured import ask
 from qrmem.llm.usage import usage
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
-    "required": ["names"],
-}
+
+class Noted(BaseModel):
+    names: list[str]
+    notes: list[str] = []
+
+
+TYPED: dict[str, Any] = {"schema": strict_schema(Noted), "reply_model": Noted}
 
 
 class Words:
@@ -115,13 +118,8 @@ async def test_tokens_are_counted_here_where_the_server_does_not() -> None:
 )
 async def test_the_outcome_tells_how_the_reply_could_be_read(text: str, outcome: str) -> None:
     meter = metered(ScriptedModel(text))
-    await meter.complete(request(schema=SCHEMA))
+    await meter.complete(request(**TYPED))
     assert meter.records[0].outcome == outcome
-
-
-class Noted(BaseModel):
-    names: list[str]
-    notes: list[str] = []
 
 
 async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unparsable() -> None:
@@ -418,7 +416,7 @@ async def answered(meter: Meter, times: int, **changes: Any) -> int:
     """Ask until the meter stops it, and return how many replies came."""
     for n in range(times):
         try:
-            await meter.complete(request(schema=SCHEMA, attempt=n, **changes))
+            await meter.complete(request(**TYPED, attempt=n, **changes))
         except ModelUnusable:
             return n
     return times
@@ -454,7 +452,7 @@ async def test_a_reply_that_cannot_be_read_is_not_kept() -> None:
     kept = Kept()
     chat = metered(ScriptedModel("", "no", "fine"), cache=ReplyCache(kept.get, kept.put))
     await chat.complete(request())
-    await chat.complete(request(schema=SCHEMA))
+    await chat.complete(request(**TYPED))
     assert kept.values == {}
     await chat.complete(request())
     assert len(kept.values) == 1
@@ -463,7 +461,7 @@ async def test_a_reply_that_cannot_be_read_is_not_kept() -> None:
 CHANGES: list[dict[str, Any]] = [
     {"messages": (Message("user", "other"),)},
     {"messages": (Message("system", "one two three"),)},
-    {"schema": SCHEMA},
+    {"schema": TYPED["schema"]},
     {"schema_name": "n"},
     {"temperature": 0.7},
     {"top_p": 0.9},

@@ -1,7 +1,7 @@
 """Reading a model's reply: what is repaired, what is kept, what is refused."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field, field_validator
 from servers.faults import READABLE, UNREADABLE
 
 from qrmem.errors import ModelOutputError, PromptError
-from qrmem.llm.replies import is_clean, parse, parse_model, without_reasoning
+from qrmem.llm.found_json import is_clean, without_reasoning
+from qrmem.llm.replies import parse_model
 from qrmem.llm.schemas import strict_schema
 from qrmem.prompts.replies import JudgeReply
 
@@ -142,6 +143,33 @@ def test_items_of_a_list_of_choices_are_choices() -> None:
 def test_a_list_without_a_valid_item_is_refused_rather_than_emptied() -> None:
     with pytest.raises(ModelOutputError, match=r"items\[0\]"):
         parse_model('{"items": [{"kind": 3}, 7]}', Reading)
+
+
+class Passage(BaseModel):
+    n: int
+    names: list[Item]
+    places: list[Item] = []
+
+
+class Passages(BaseModel):
+    passages: list[Passage]
+
+
+def test_an_item_whose_own_list_holds_nothing_valid_is_left_out_and_its_neighbours_stay() -> None:
+    good, bad = {"name": "Ahab"}, {"kind": 3}
+    given = [
+        {"n": 1, "names": [bad, 7], "places": [bad]},
+        {"n": 2, "names": [bad, good], "places": [good, bad]},
+        {"n": "3", "names": good},
+    ]
+    parsed = parse_model(json.dumps({"passages": given}), Passages)
+    assert [(p.n, len(p.names), len(p.places)) for p in parsed.value.passages] == [
+        (2, 1, 1),
+        (3, 1, 0),
+    ]
+    assert parsed.problems
+    with pytest.raises(ModelOutputError):
+        parse_model(json.dumps({"passages": given[:1]}), Passages)
 
 
 def test_an_empty_list_is_an_answer_and_an_empty_object_is_none() -> None:
@@ -296,14 +324,12 @@ def test_any_damage_to_a_good_reply_is_read_or_refused(at: int, piece: str) -> N
 
 def assert_read_or_refused(text: str) -> None:
     try:
-        found: list[Any] = [parse_model(text, Reading).value.items]
-        found.append([Item(**item) for item in parse(text, SCHEMA).value["items"]])
+        found = parse_model(text, Reading).value.items
     except ModelOutputError:
         return
-    for items in found:
-        for item in items:
-            if "\\" not in text and "\x00" not in text and "\ud800" not in text:
-                assert item.name in text
+    for item in found:
+        if "\\" not in text and "\x00" not in text and "\ud800" not in text:
+            assert item.name in text
 
 
 def test_a_clean_reply_is_told_from_one_in_prose() -> None:
