@@ -33,7 +33,7 @@ def blanked(trail: Trail, removal: Removal) -> Trail:
     citations = tuple(_citation(citation, removal) for citation in trail.citations)
     steps, was_read = [], False
     for step in trail.steps:
-        was_read = was_read or any(s.segment_id in removal.segments for s in step.read)
+        was_read = was_read or not _read_by(step).isdisjoint(removal.segments)
         steps.append(_step(step, removal, was_read))
     is_about = citations != trail.citations or (was_read and not citations)
     result = replace(
@@ -59,7 +59,14 @@ def _step(step: Step, removal: Removal, was_read: bool) -> Step:
         read=tuple(_segment(found, removal) for found in step.read),
         dropped=tuple(_segment(found, removal) for found in step.dropped),
         reason=REMOVED if was_read and step.reason else step.reason,
+        query=REMOVED if was_read and step.query else step.query,
+        memory=REMOVED if was_read and step.memory else step.memory,
     )
+
+
+def _read_by(step: Step) -> set[str]:
+    """Return the ids of the segments whose words a step saw."""
+    return {s.segment_id for s in step.read} | {id for node in step.nodes for id in node.segments}
 
 
 def _edge(edge: ScoredEdge, removal: Removal) -> ScoredEdge:

@@ -14,9 +14,12 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
+from qrmem.llm.prompting import Caller
+from qrmem.llm.token_budget import TokenBudget
+from qrmem.prompts import load_prompts
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
-from qrmem.session import Models, Session
+from qrmem.session import Models, Run, Session
 from qrmem.types import Answer, Event, Listener, Orientation, Scalar, Step, Trail, Words
 
 if TYPE_CHECKING:
@@ -188,6 +191,9 @@ class Asker:
                 fragments=self._fragments,
                 aside=self._aside,
                 usage=lambda: run.usage,
+                caller=self._caller(run),
+                embedder=run.embedder,
+                count=self._models.counter.count,
             )
             items = run_strategy(search, checkpointer=checkpointer, config=config)
             async with aclosing(items) as found:
@@ -197,6 +203,13 @@ class Asker:
         finally:
             if run.calls:
                 await self._aside.write(lambda: self._store.put_calls(self._ns, run.calls))
+
+    def _caller(self, run: Run) -> Caller | None:
+        if run.meter is None:
+            return None
+        budget = TokenBudget(self._models.counter)
+        prompts = load_prompts(self._models.settings.prompts)
+        return Caller(run.meter, budget, self._listener, prompts)
 
     async def keep(self, answer: Answer) -> None:
         """Write an answer's trail to the store."""

@@ -16,8 +16,10 @@ from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.text.sentences import sentences
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,
+    Embedder,
     EntityTagger,
     Event,
     Listener,
@@ -31,6 +33,7 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
+    from qrmem.llm.prompting import Caller
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
     from qrmem.retrieval.similarity import EdgeScorer
@@ -56,6 +59,10 @@ class Search:
         aside: takes what an answer can do without; `None`: one of its own.
         fragments: what `fragment` assesses by; `None`: one of its own.
         usage: returns what the run has used so far.
+        caller: sends prompts to the chat model; `None` without one.
+        embedder: of the namespace.
+        count: counts tokens.
+        kept: what a strategy keeps from one step to the next and could make again.
         room: tokens for passages in every judging call.
         is_oriented: whether `graph` shows what was read with the question.
     """
@@ -73,6 +80,10 @@ class Search:
     aside: Aside | None = None
     fragments: "FragmentScorer | None" = None
     usage: Callable[[], Usage] = Usage
+    caller: "Caller | None" = None
+    embedder: Embedder | None = None
+    count: Callable[[str], int] = BuiltinTokenizer().count
+    kept: Any = None
     context: AskContext = field(init=False)
     graph: MemoryGraph = field(init=False)
     room: int = field(init=False)

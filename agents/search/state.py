@@ -44,6 +44,7 @@ class Asking:
         navigation: `False` answers from where it starts (ablation of section 3.5).
         paper_exact: as QRMeM has it: start at the question's entities, one expansion between two
             readings, edge scores alone, S_imp before S_add, and an answer is forced in the end.
+        surprise: `False` leaves surprises out of what a tree is searched by (ablation of ILM-TR).
     """
 
     question: str
@@ -66,6 +67,7 @@ class Asking:
     reflection: bool = True
     navigation: bool = True
     paper_exact: bool = False
+    surprise: bool = True
 
     def __post_init__(self) -> None:
         if self.paper_exact:
@@ -138,6 +140,7 @@ class SearchState(TypedDict, total=False):
         moves: expansions so far.
         reason: the reasoner's words for the last verdict, R.
         has_moved: whether the last move brought anything new to read.
+        memory: what the rounds before noted (`inner-loop`).
         answer: text, choice and reason of the verdict that answered.
         citations: where it stands, without the quoted texts.
         steps: what was done, as the trail has it.
@@ -159,6 +162,7 @@ class SearchState(TypedDict, total=False):
     moves: Annotated[int, add]
     reason: str
     has_moved: bool
+    memory: str
     answer: dict[str, Any]
     citations: list[dict[str, Any]]
     steps: Annotated[list[dict[str, Any]], add]

@@ -59,6 +59,7 @@ class Strategy:
 
     Attributes:
         begin: finds where to start.
+        read: reads and judges in its own way, and sets the status in the end.
         widen: takes in neighbours before the first reading, again and again; needs `elaborate`.
         elaborate: chooses what is read, after the last widening.
         move: finds something new to read after a reading that answered nothing; without it there
@@ -67,6 +68,7 @@ class Strategy:
     """
 
     begin: Step = begin
+    read: Step | None = None
     widen: Step | None = None
     elaborate: Step | None = None
     move: Step | None = None
@@ -197,7 +199,7 @@ def search_graph(
 ) -> Machine:
     """Return the state machine of a strategy, freshly wired."""
     graph = StateGraph(SearchState, context_schema=Search)
-    steps = {"begin": strategy.begin, "read": read, "conclude": conclude}
+    steps = {"begin": strategy.begin, "read": strategy.read or read, "conclude": conclude}
     steps |= {
         name: step
         for name in ("widen", "elaborate", "move")

@@ -273,6 +273,12 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
         lines.append(f"     brought {', '.join(s.segment_id for s in step.brought[:5])}")
     if step.reason:
         lines.append(f"     {shortened(step.reason, 160)}")
+    if step.nodes:
+        kinds = Counter(node.kind for node in step.nodes)
+        found = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        lines.append(f"     found: {found}")
+    if step.memory:
+        lines.append(f"     memory (likeness {step.likeness:.2f}): {shortened(step.memory, 110)}")
     return lines
 
 

@@ -149,7 +149,8 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("question", help="`-` reads it from standard input")
     ask.add_argument(
         "--strategy",
-        help="reflection, graph-expansion, entity-trial, fragment, temp-mem or passages; default: "
+        help="reflection, graph-expansion, entity-trial, fragment, inner-loop, raptor, "
+        "raptor-layered, temp-mem or passages; default: "
         "read everything if it fits the window, else reflection; passages without a chat model",
     )
     ask.add_argument(

@@ -1,6 +1,7 @@
 """What is found and answered, and the way that was taken."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from qrmem.types.kinds import Status
 from qrmem.types.usage import Usage
@@ -94,6 +95,29 @@ class ScoredSegment:
     over: tuple[str, ...] = ()
 
 
+NodeKind = Literal["segment", "summary", "surprise", "sentence"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredNode:
+    """A text that a search of a tree found.
+
+    Attributes:
+        key: of its node in the tree; of the segment for a raw text.
+        level: 0 for a raw text.
+        segments: ids of the raw segments below it.
+        end: with `start` the place of a sentence in its document; 0 where it is no sentence.
+    """
+
+    key: str
+    kind: NodeKind
+    level: int
+    score: float
+    segments: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a trail.
@@ -110,8 +134,11 @@ class Step:
         tokens: prompt tokens counted before the call; 0 where nothing was asked.
         seconds: wall time of the step.
         query: what the frontier's edges were compared with: the question, and with `reflection` the
-            last reason and the entities, [Q;R;E].
+            last reason and the entities, [Q;R;E]; or what a tree was searched by.
         brought: segments of the node that was reached, with the scores that they came in with.
+        nodes: texts of a tree that were found, best first (at most 20 but in the last round).
+        memory: what the round noted; that of the step before is what it began with.
+        likeness: of the two, in [0, 1].
     """
 
     n: int
@@ -126,6 +153,9 @@ class Step:
     seconds: float = 0.0
     query: str = ""
     brought: tuple[ScoredSegment, ...] = ()
+    nodes: tuple[ScoredNode, ...] = ()
+    memory: str = ""
+    likeness: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

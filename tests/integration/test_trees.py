@@ -1,9 +1,12 @@
 """Trees of summaries through the face: built, grown, deleted, moved, resumed."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from servers import answering
+from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
@@ -117,3 +120,123 @@ async def test_wrong_words_are_refused() -> None:
             await memory.build_tree(kind="oak")  # type: ignore[arg-type]
         with pytest.raises(NotFound, match="no document 'nothing'"):
             await memory.build_tree("nothing")
+
+
+NEEDLE = "Prosciutto belongs to the secret recipe of Aunt Odile."
+OTHER = "Aunt Odile keeps a jar of figs behind the clock."
+
+
+async def test_the_inner_loop_finds_what_shares_no_word_with_the_question() -> None:
+    text = chapter(0).replace("On day 40", f"{NEEDLE} On day 40")
+    text = text.replace("On day 90", f"{OTHER} On day 90")
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
+        await memory.add({"id": "book", "text": text})
+        await memory.build_tree()
+        answer = await memory.ask("What belongs to the recipe?", strategy="inner-loop")
+        assert answer.status == "passages"
+        assert NEEDLE in answer.text
+        assert OTHER in answer.text
+        document = await memory.document("book")
+        for citation in answer.citations:
+            assert citation.quote == document.text[citation.start : citation.end]
+        rounds = [step for step in answer.trail.steps if step.action == "read"]
+        assert rounds[0].query == "What belongs to the recipe?"
+        assert rounds[1].query.startswith(f"What belongs to the recipe?\n{rounds[0].memory}")
+        assert {node.kind for node in rounds[0].nodes} <= {"sentence", "surprise"}
+        assert rounds[-1].likeness >= 0.9 or len(rounds) == 5
+        once = await memory.ask("What belongs to the recipe?", strategy="inner-loop", max_trials=1)
+        assert OTHER not in once.text
+
+
+@pytest.mark.parametrize("strategy", ["raptor", "raptor-layered"])
+async def test_raptor_reads_the_segments_below_what_it_found(strategy: str) -> None:
+    text = chapter(0).replace("On day 40", f"{NEEDLE} On day 40")
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
+        await memory.add({"id": "book", "text": text})
+        await memory.build_tree()
+        answer = await memory.ask("What belongs to the recipe of Odile?", strategy=strategy)
+        assert NEEDLE in answer.text
+
+
+async def test_without_a_tree_the_command_is_named() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(book(1))
+        for strategy in ("inner-loop", "raptor"):
+            with pytest.raises(NotFound, match="qrmem tree build"):
+                await memory.ask("What is new?", strategy=strategy)
+
+
+async def test_a_trail_loses_the_words_of_a_deleted_document() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add([{"id": "a", "text": f"{NEEDLE} {OTHER}"}, book(1)])
+        await memory.build_tree()
+        answer = await memory.ask("What belongs to the recipe?", strategy="inner-loop")
+        assert "Odile" in str(answer.trail)
+        await memory.delete("a")
+        assert "Odile" not in str(await memory.trail())
+
+
+def replying(node: str, answers: Sequence[str]) -> Callable[[Mapping[str, Any]], str]:
+    """Return what a chat model says: the same for every node, one answer after the other."""
+    left = iter(answers)
+
+    def answer(request: Mapping[str, Any]) -> str:
+        system, user = (str(message["content"]) for message in request["messages"][:2])
+        if "(Surprise)" in system:
+            return node
+        return next(left) if "(Memory)" in user else answering.answer(request)
+
+    return answer
+
+
+async def built(answer: Callable[[Mapping[str, Any]], str], tmp_path: Path) -> AsyncIterator[Any]:
+    async with serving(answer=answer) as server:
+        async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
+            await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
+        async with qrmem.open(
+            str(tmp_path / "m.db"), embedder="none", model="test", base_url=server.url
+        ) as memory:
+            yield memory, server
+
+
+async def test_a_model_writes_the_nodes_and_its_memory_is_the_next_query(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): Prosciutto is in the recipe."
+    answers = ["Ham; the rest is still to be found.", "It is prosciutto.", "It is prosciutto."]
+    async for memory, _ in built(replying(node, answers), tmp_path):
+        report = await memory.build_tree()
+        assert report.malformed == 0
+        assert report.usage.construction["tree"].calls == report.made
+        (tree,) = await memory.trees()
+        assert {one.surprises for one in tree.nodes} == {("Prosciutto is in the recipe.",)}
+        answer = await memory.ask("What is in the recipe?", strategy="inner-loop")
+        assert (answer.text, answer.status) == ("It is prosciutto.", "answered")
+        rounds = [step for step in answer.trail.steps if step.action == "read"]
+        assert [step.memory for step in rounds] == answers
+        assert rounds[1].query == f"What is in the recipe?\n{answers[0]}"
+        assert rounds[2].likeness == 1
+        assert "surprise" in {one.kind for one in rounds[0].nodes}
+        assert answer.citations
+
+
+@pytest.mark.parametrize(
+    "reply", ["Just words, no labels.", "", "(Summary): Your Summary\n(Surprise): None", "(Sum"]
+)
+async def test_a_model_that_breaks_the_form_still_makes_a_tree(reply: str, tmp_path: Path) -> None:
+    async for memory, server in built(replying(reply, []), tmp_path):
+        report = await memory.build_tree()
+        assert report.malformed == report.made
+        (tree,) = await memory.trees()
+        assert all(one.summary for one in tree.nodes)
+        asked = server.stats.answered
+        assert (await memory.build_tree()).made == 0
+        assert server.stats.answered == asked
+
+
+async def test_a_cap_stops_a_build_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): None"
+    async for memory, server in built(replying(node, []), tmp_path):
+        first = await memory.build_tree(max_calls=2)
+        assert first.stopped
+        done = await memory.build_tree()
+        assert (done.stopped, done.documents) == ("", ("book",))
+        assert server.stats.answered == first.made + done.made

@@ -1,0 +1,222 @@
+"""ILM-TR's inner loop: retrieve, answer into a short memory, retrieve again by what was found.
+
+    begin -> read -> (memory stands, or the last round: end | move) ; move -> read
+
+The query of the first round is the question, later the question and the memory (ILM-TR, section
+3). The memory is overwritten in each round and has 200 tokens. The loop ends when the memory is
+nearly what it was, or after five rounds. Without a chat model the memory is sentences of the text,
+and what is shown are passages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began, cited
+from qrmem.answering import citations
+from qrmem.answering.options import chosen, shown
+from qrmem.errors import NotFound
+from qrmem.graphstore.codec import to_plain
+from qrmem.prompts import fenced
+from qrmem.retrieval.trees.nodes import StoredTree, load_trees
+from qrmem.retrieval.trees.retrieving import TOKENS, TOP, Entry, Table, within
+from qrmem.retrieval.trees.sentence_loop import Sentence, Sentences, fitting, likeness
+from qrmem.types import Citation, Verdict
+from qrmem.types.answers import NodeKind, ScoredNode
+from qrmem.types.trees import TreeKind
+
+if TYPE_CHECKING:
+    from qrmem.llm.prompting import Caller
+
+PROMPT = "tree-answer"
+CAPACITY = 200
+"""Tokens of the memory (ILM-TR, appendix A.3)."""
+STANDS = 0.9
+"""Likeness of two memories from which on the loop ends. The paper names none: its example has .59
+to .67 between five rounds that all changed, so that a lower one would have stopped it early."""
+KEPT_NODES = 20
+"""Nodes of a round that a trail keeps, best first; of the last round all."""
+NO_MODEL = "no chat model: sentences near the question and near what was found"
+
+
+async def begin(run: Search, state: SearchState) -> SearchState:
+    """See that there is a tree; nothing is searched before the first round."""
+    trees = await trees_of(run)
+    nodes = sum(len(tree.nodes) for tree in trees)
+    run.tell("start", reason=f"{len(trees)} trees with {nodes} nodes")
+    return {**began({}), "memory": ""}
+
+
+async def trees_of(run: Search, *kinds: TreeKind) -> list[StoredTree]:
+    """Return the trees of the documents asked, of the first kind that there is.
+
+    Raises:
+        NotFound: none was built.
+    """
+    documents = sorted(run.asking.documents) if run.asking.documents is not None else None
+    for kind in kinds or ("ilm",):
+        if trees := await load_trees(run.store, run.ns, kind, documents):
+            return trees
+    raise NotFound("there is no tree over these documents: build one with `qrmem tree build`")
+
+
+async def read(run: Search, state: SearchState) -> SearchState:
+    """Do one round; the last one sets the status."""
+    caller = run.caller
+    return await (_read_locally(run, state) if caller is None else _asked(run, state, caller))
+
+
+async def again(run: Search, state: SearchState) -> SearchState:
+    """Go on to the next round: the memory has changed."""
+    return {"has_moved": True}
+
+
+STRATEGY = Strategy(begin=begin, read=read, move=again)
+
+
+def is_last(run: Search, state: SearchState, alike: float) -> bool:
+    """Whether this round ends the loop."""
+    rounds = state.get("trials", 0) + 1
+    over = rounds >= run.asking.max_trials or not run.asking.navigation
+    return over or (rounds > 1 and alike >= STANDS)
+
+
+# --- with a chat model ---------------------------------------------------------------------------
+
+
+async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchState:
+    before = state.get("memory", "")
+    question = run.context.question
+    query = f"{question}\n{before}" if before else question
+    table = Table(
+        run.store, run.ns, await trees_of(run), run.embedder, surprising=run.asking.surprise
+    )
+    entries = await retrieved(run, await table.collapsed(query))
+    called = await caller.say(
+        PROMPT,
+        lambda kept: {
+            "retrieved": "\n".join(kept[0]),
+            "memory": fenced(before),
+            "question": shown(question, run.context.choices).removeprefix("Question: "),
+        },
+        [[fenced(entry.text) for entry in entries]],
+        window=run.context.window,
+        reply=min(CAPACITY, run.context.window // 4),
+    )
+    memory = " ".join(called.value.split())
+    alike = likeness(before, memory)
+    last = is_last(run, state, alike)
+    run.tell(
+        "read",
+        nodes=[as_node(entry) for entry in (entries if last else entries[:KEPT_NODES])],
+        query=query,
+        memory=memory,
+        likeness=round(alike, 4),
+        tokens=called.tokens,
+        verdict="answerable" if last and memory else "",
+    )
+    update: SearchState = {"memory": memory, "trials": 1, "has_moved": True}
+    return {**update, **await ended(run, memory, entries)} if last else update
+
+
+async def retrieved(run: Search, entries: Sequence[Entry], top: int | None = None) -> list[Entry]:
+    """Return the entries that fit RAPTOR's budget and the window."""
+    top = TOP if top is None else top
+    room = min(TOKENS, run.room - CAPACITY)
+    sizes = {entry.text: run.count(entry.text) + LABELLED for entry in entries[:top]}
+    return within(entries, sizes, room, top)
+
+
+LABELLED = 10
+"""Tokens of the marks round a retrieved text."""
+
+
+async def ended(run: Search, answer: str, entries: Sequence[Entry]) -> SearchState:
+    """Return what a state keeps of an answer: text, choice and the raw segments to cite."""
+    if not answer:
+        return {"status": "unanswerable", "reason": "the model gave no answer"}
+    ids = list(dict.fromkeys(id for e in entries if len(e.segments) <= TOP for id in e.segments))
+    passages = await run.graph.passages(await run.graph.segments(ids))
+    choice = chosen(answer, run.context.choices) if run.context.choices else None
+    verdict = Verdict(True, answer, choice)
+    if run.context.choices and choice is None:
+        verdict = await run.reasoner.judge(run.context, passages[:1], force=True)
+    spans = [to_plain(_bare(citation)) for citation in cited(verdict, passages)]
+    return {"status": "answered", "answer": to_plain(verdict), "citations": spans}
+
+
+def _bare(citation: Citation) -> Citation:
+    return replace(citation, quote="")
+
+
+def as_node(entry: Entry) -> ScoredNode:
+    """Return an entry as a trail keeps it."""
+    return ScoredNode(entry.key, entry.kind, entry.level, round(entry.score, 4), entry.segments)
+
+
+# --- without one ---------------------------------------------------------------------------------
+
+
+async def _read_locally(run: Search, state: SearchState) -> SearchState:
+    before = state.get("memory", "")
+    lines = before.split("\n") if before else []
+    # A sentence of a document may have several lines.
+    sentences = await _sentences(run)
+    ranked = await sentences.ranked(run.context.question, lines)
+    seen = fitting(ranked, run.room, run.count)
+    best = fitting(ranked, CAPACITY, run.count) or seen[:1]
+    memory = "\n".join(" ".join(one.text.split()) for one in best)
+    alike = likeness(before, memory)
+    last = is_last(run, state, alike)
+    run.tell(
+        "read",
+        nodes=[_place(one) for one in (seen if last else seen[:KEPT_NODES])],
+        query=f"{run.context.question}\n{before}" if before else run.context.question,
+        memory=memory,
+        likeness=round(alike, 4),
+        verdict="answerable" if last and memory else "",
+    )
+    update: SearchState = {"memory": memory, "trials": 1, "has_moved": True}
+    return {**update, **await _shown(run, best, seen)} if last else update
+
+
+async def _sentences(run: Search) -> Sentences:
+    """Return the sentences of a run; what one round has cut, the next one need not."""
+    if run.kept is None:
+        trees = await trees_of(run)
+        wanted = run.asking.surprise
+        nodes = [n.node for tree in trees for n in tree.nodes.values() if n.node.level == 1]
+        surprises = {n.segments[0]: frozenset(n.surprises) for n in nodes if wanted}
+        documents = frozenset(tree.tree.document_id for tree in trees)
+        run.kept = Sentences(run.store, run.ns, surprises, documents)
+    assert isinstance(run.kept, Sentences)
+    return run.kept
+
+
+async def _shown(run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]) -> SearchState:
+    """Return the memory as passages, in the order of the text; options are chosen from all seen."""
+    if not best:
+        return {"status": "unanswerable", "reason": "no sentence shares a word with the question"}
+    in_order = sorted(best, key=lambda one: (one.document_id, one.start))
+    spans = [Citation(one.document_id, one.segment_id, one.start, one.end, "") for one in in_order]
+    text = "\n".join(" ".join(one.text.split()) for one in in_order)
+    verdict = Verdict(True, text, None, NO_MODEL, status="passages")
+    if run.context.choices:
+        ids = list(dict.fromkeys(one.segment_id for one in seen))[:TOP]
+        passages = await run.graph.passages(await run.graph.segments(ids))
+        verdict = await run.reasoner.judge(run.context, passages, force=True)
+        spans = [_bare(citation) for citation in citations.locate(verdict.quotes, passages)]
+    return {
+        "status": verdict.status,
+        "answer": to_plain(verdict),
+        "citations": [to_plain(span) for span in spans],
+    }
+
+
+def _place(one: Sentence) -> ScoredNode:
+    kind: NodeKind = "surprise" if one.is_surprise else "sentence"
+    return ScoredNode(
+        one.segment_id, kind, 0, round(one.score, 4), (one.segment_id,), one.start, one.end
+    )

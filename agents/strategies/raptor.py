@@ -1,0 +1,71 @@
+"""RAPTOR: the texts of a tree nearest to the question, read once (Sarthi et al., section 3).
+
+    begin -> read -> (answered: end | conclude)
+
+`raptor` ranks all texts of the tree in one table (collapsed), `raptor-layered` goes down level by
+level. Without a chat model the raw segments among them are read.
+"""
+
+from functools import partial
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began
+from qrmem.agents.search.steps import read as judged
+from qrmem.agents.strategies.inner_loop import as_node, ended, retrieved, trees_of
+from qrmem.answering.options import shown
+from qrmem.prompts import fenced
+from qrmem.retrieval.trees.retrieving import Entry, Table
+
+PROMPT = "tree-answer-once"
+
+
+async def begin(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
+    """Rank the texts of the tree; a plain one is taken where it was built."""
+    found = await _entries(run, is_layered)
+    run.tell(
+        "start",
+        nodes=[as_node(entry) for entry in found],
+        reason=f"{len(found)} texts of the tree",
+    )
+    scores: dict[str, float] = {}
+    for entry in found:
+        for id in entry.segments if entry.level <= 1 else ():
+            scores[id] = max(scores.get(id, 0.0), entry.score)
+    return began(scores)
+
+
+async def _entries(run: Search, is_layered: bool) -> list[Entry]:
+    trees = await trees_of(run, "raptor", "ilm")
+    table = Table(run.store, run.ns, trees, run.embedder, surprising=False)
+    question = run.context.question
+    ranked = await (table.layered(question) if is_layered else table.collapsed(question))
+    return await retrieved(run, ranked, len(ranked) if is_layered else None)
+
+
+async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
+    """Answer once from what was ranked."""
+    caller = run.caller
+    if caller is None:
+        return await judged(run, state)
+    entries = await _entries(run, is_layered)
+    question = shown(run.context.question, run.context.choices).removeprefix("Question: ")
+    called = await caller.say(
+        PROMPT,
+        lambda kept: {"retrieved": "\n".join(kept[0]), "question": question},
+        [[fenced(entry.text) for entry in entries]],
+        window=run.context.window,
+        reply=min(200, run.context.window // 4),
+    )
+    answer = " ".join(called.value.split())
+    run.tell(
+        "read",
+        nodes=[as_node(entry) for entry in entries],
+        tokens=called.tokens,
+        verdict="answerable" if answer else "",
+    )
+    return {"trials": 1, **await ended(run, answer, entries)}
+
+
+STRATEGY = Strategy(begin=begin, read=read)
+LAYERED = Strategy(begin=partial(begin, is_layered=True), read=partial(read, is_layered=True))
