@@ -9,7 +9,6 @@ from qrmem.graph import dialog
 from qrmem.ingest import Adder
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
-from qrmem.retrieval.overlap import overlapping
 from qrmem.session import Session
 from qrmem.types import DocumentInfo, Listener, Recalled, Turn
 
@@ -225,16 +224,8 @@ async def _recent(
 async def _corrected(
     memory: Session, turns: Sequence[Turn]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
-    """Return which of some turns others seem to correct, and these and those by their ids.
-
-    Of the others those are read that have words enough in common with one of the turns.
-    """
-    if not turns:
-        return {}, {}
-    near = await overlapping(await memory.searcher(), [turn.text for turn in turns], dialog.MARKED)
-    infos = await memory.store.documents(memory.ns, sorted(near))
-    later = await _read(memory, [info for info in infos if _number(info)])
-    return dialog.corrections(turns, later), {turn.id: turn for turn in (*turns, *later)}
+    """Return which of some turns others seem to correct, and these and those by their ids."""
+    return await dialog.corrected(await memory.searcher(), turns) if turns else ({}, {})
 
 
 # --- what is kept -------------------------------------------------------------------------------
@@ -255,11 +246,7 @@ async def _infos(memory: Session, numbers: Iterable[int]) -> list[DocumentInfo]:
 
 
 async def _read(memory: Session, infos: Sequence[DocumentInfo]) -> list[Turn]:
-    ids = [info.id for info in infos]
-    texts: dict[str, list[str]] = {}
-    for segment in await memory.store.segments_of(memory.ns, *ids) if ids else ():
-        texts.setdefault(segment.document_id, []).append(segment.text)
-    return [dialog.as_turn(i, "".join(texts[i.id])) for i in infos if i.id in texts]
+    return await dialog.read_turns(memory.store, memory.ns, infos)
 
 
 def _number(info: DocumentInfo) -> int:

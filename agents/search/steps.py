@@ -19,6 +19,7 @@ from qrmem.agents.search.orienting import orient, recall
 from qrmem.agents.search.run import Search, scored
 from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, steps_of, usage_of
+from qrmem.agents.search.superseded import with_corrections
 from qrmem.answering import citations as quotes
 from qrmem.graph.budget import Packed
 from qrmem.graphstore.codec import from_plain, to_plain
@@ -169,6 +170,7 @@ async def _judged(
     passages = await run.graph.passages([weighed.segment for weighed in packed.read])
     scores = state["important"]
     passages = [replace(p, score=scores.get(p.segment.id, 0.0)) for p in passages]
+    passages = await with_corrections(run, passages)
     verdict = await run.reasoner.judge(run.context, passages, force=force)
     if verdict.status == "passages" and (absent := await run.absent_names(passages)):
         reason = f"not found in what was searched: {', '.join(absent)}"

@@ -142,9 +142,46 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
     if not chosen or not (force or is_enough(evidence, chosen[0][0])):
         best = chosen[0][0] if chosen else None
         return Verdict(False, reason=_what_is_missing(evidence, best), tokens=tokens)
-    quotes = tuple(Quote(clue.passage.label, shown.text, shown.matches) for clue, shown in chosen)
-    text = "\n\n".join(" ".join(shown.text.split()) for _, shown in chosen)
+    shown = [(clue.passage, excerpt) for clue, excerpt in chosen]
+    shown = _newest_first([*_newer(context.question, shown, passages), *shown][:MOST])
+    quotes = tuple(Quote(p.label, excerpt.text, excerpt.matches) for p, excerpt in shown)
+    text = "\n\n".join(_told(p, excerpt) for p, excerpt in shown)
     return Verdict(True, text, None, NO_MODEL, quotes, tokens, status="passages")
+
+
+def _newer(
+    question: str, shown: Sequence[tuple[Passage, Excerpt]], passages: Sequence[Passage]
+) -> list[tuple[Passage, Excerpt]]:
+    """Return the beginnings of the turns that correct what is shown, newest first."""
+    by_label = {passage.label: passage for passage in passages}
+    known = {passage.label for passage, _ in shown}
+    wanted = dict.fromkeys(
+        label for p, _ in shown for label in p.superseded_by if label not in known
+    )
+    found = []
+    for passage in (by_label[label] for label in reversed(wanted) if label in by_label):
+        text = passage.segment.text
+        last = [match.end() for match in re.finditer(r"\S+", text)][:WORDS][-1:]
+        end = last[0] if last else len(text)
+        excerpt = Excerpt(passage.segment, 0, end, matches(question, text[:end]))
+        found.append((passage, excerpt))
+    return found
+
+
+def _newest_first(shown: Sequence[tuple[Passage, Excerpt]]) -> list[tuple[Passage, Excerpt]]:
+    """Return excerpts in their order, but each of a corrected turn after what corrects it."""
+    left, ordered = list(shown), list[tuple[Passage, Excerpt]]()
+    while left:
+        waiting = {passage.label for passage, _ in left}
+        ready = [one for one in left if waiting.isdisjoint(one[0].superseded_by)]
+        ordered.append((ready or left)[0])
+        left.remove(ordered[-1])
+    return ordered
+
+
+def _told(passage: Passage, excerpt: Excerpt) -> str:
+    text = " ".join(excerpt.text.split())
+    return f"(corrected later) {text}" if passage.superseded_by else text
 
 
 def is_enough(evidence: Evidence, clue: Clue) -> bool:

@@ -17,6 +17,7 @@ from qrmem.types import AskContext, Passage, Verdict
 
 Kept = Sequence[Sequence[str]]
 
+_NEWEST = "Of what is out of date answer from the passage that corrects it; say what it replaced."
 _SMALL = 160
 """Tokens reserved for a reply of a few names or one sentence."""
 
@@ -200,6 +201,8 @@ class Answerer:
 def block(passage: Passage) -> str:
     """Return a passage as a prompt shows it, its title within the marks: it is data too."""
     title = " ".join(passage.title.split())
+    if passage.superseded_by:
+        title += f" (out of date: corrected later by {', '.join(passage.superseded_by)})"
     text = passage.segment.text.strip()
     return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
 

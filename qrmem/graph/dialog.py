@@ -3,13 +3,18 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError
+from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.fragments.gathering import CHAT_KEY, TURN_KEY
+from qrmem.retrieval.overlap import overlapping
 from qrmem.text.normalise import normalise
 from qrmem.text.words import terms
 from qrmem.types import Document, DocumentInfo, Turn
+
+if TYPE_CHECKING:
+    from qrmem.retrieval.searcher import Searcher
 
 RECENT_TOKENS = 1_000
 """Tokens of a history that goes to the model as it is (FragRel, B.3)."""
@@ -27,15 +32,67 @@ _ROLES = {
     "bot": "assistant",
     "gpt": "assistant",
 }
-_MARK = re.compile(
-    r"\b(?:actually|correction|no longer|not any ?more|any ?more|instead|changed|moved|rescheduled"
-    r"|postponed|cancel+ed|i meant|sorry|wrong|mistaken|rather than|from now on|as of)\b",
+_SAYS_SO = re.compile(
+    r"\b(?:actually|correction|scratch that|(?:no|any) longer|any ?more|i (?:meant|mean)|wrong"
+    r"|mistaken|change of plans?|but it['’]s|mis(?:typed|read|heard|spoke|remembered)|typo"
+    r"|after all|turns out|from now on|as of|instead(?! of)|rather than|used to|changed my mind"
+    r"|gone off|(?:been|got|has|have|was|were) (?:moved|changed|delayed|pushed back"
+    r"|brought forward|put off|called off)|renamed"
+    r"|rescheduled|postponed|cancel+ed|replaced|swapped|took over|taken over|switched (?:to|from))"
+    r"\b",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"\d[\d.,:]*|(?<=[\w,;] )[^\W\d_a-z]\w+")
-_SHARED = 2
-MARKED, _ALIKE = 0.3, 0.6
-"""Share of the shorter turn's words that both must have, if the later one says so and if not."""
+"""What says that something else held before."""
+_ENDS = re.compile(
+    r"\b(?:quit|retired|resigned|left|sold|divorced|stopped|gave up|given up|dropped out"
+    r"|checked out|broke (?:down|up)|cut down)\b",
+    re.IGNORECASE,
+)
+"""What ends a state that the same words name."""
+_DENIES = re.compile(r"\b(?:not|never|\w+n['’]t|without)\b", re.IGNORECASE)
+"""What denies a statement that is otherwise the same."""
+_ATTRIBUTE = re.compile(
+    r"((?:my|our|his|her|the)\s[^.;,]*\b(?:favou?rite|name|number|password|code|address|size|age"
+    r"|birthday|job|boss)\b[^.;,]*?)\s(?:is|are)\s([^.;,]+)",
+    re.IGNORECASE,
+)
+"""What somebody has one of, and its value."""
+_HINTS = re.compile(
+    r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
+    r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
+    r"|shifted|updated?|since|meanwhile|not)\b",
+    re.IGNORECASE,
+)
+"""What says so together with another number or name."""
+_OPENING = re.compile(
+    r"(?:oh |ah |wait |hm+ |sorry |no )*(?:actually|correction|sorry|wait|no|i mean|i meant"
+    r"|make (?:it|that)|scratch that|on second thought)\b",
+    re.IGNORECASE,
+)
+"""How a turn begins that corrects the one before without repeating what it is about."""
+_STATE = re.compile(
+    r"\b(?:is|are|am|has|have|will|leaves?|starts?|ends?|begins?|opens?|closes?|costs?|lives?|works?"
+    r"|takes?|arrives?|belongs?|prefers?|likes?|loves?|needs?|plays?|weighs?|drinks?|eats?|drives?"
+    r"|uses?|studies|study|goes|go|wants?|plans?|meets?|runs?)\b|['’](?:s|m|re|ll)\b",
+    re.IGNORECASE,
+)
+"""Verbs of what holds until it is changed; an event is not undone by another like it."""
+_COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
+_VERBS = frozenset(terms(_COMMON))
+"""Verbs that say nothing of what two turns are about, where they share nothing else."""
+_VALUE = re.compile(
+    r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
+    r"|nine|ten|eleven|twelve|noon|midnight)\b"
+)
+_FROM_TO = re.compile(r"\bfrom\b.+\bto\b|\bnot\b|\bbut it['’]s\b", re.IGNORECASE)
+_SERIES = re.compile(r"\b([^\W\d_]{3,})\s(\d+)\b(?!\s*[ap]\.?m)")
+REPLY = 2
+"""Turns after one in which the same person may correct it without repeating what it is about."""
+_SHORT = 7
+"""Words of a turn that can correct the one before without a word in common."""
+MARKED, _NAMED, _HALF, _ALIKE, _WHOLE = 0.3, 0.2, 0.4, 0.6, 0.75
+"""Share of the shorter turn's words that both must have: if the later one says so, if they share a
+name, if it ends a state, and if it says nothing of the kind; of the earlier one's, if it denies."""
 _LIST = 2
 
 
@@ -200,33 +257,111 @@ def fitting(
     return list(kept.values())
 
 
+async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) -> list[Turn]:
+    """Return the turns that some documents keep, with their texts, in their order."""
+    ids = [info.id for info in infos]
+    texts: dict[str, list[str]] = {}
+    for segment in await store.segments_of(ns, *ids) if ids else ():
+        texts.setdefault(segment.document_id, []).append(segment.text)
+    return [as_turn(info, "".join(texts[info.id])) for info in infos if info.id in texts]
+
+
+async def corrected(
+    searcher: "Searcher", turns: Sequence[Turn]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
+    """Return which of some turns others seem to correct, and these and those by their ids.
+
+    Of the others those are read that have words enough in common with one of the turns, or follow
+    right after one.
+    """
+    store, ns = searcher.store, searcher.ns
+    near = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
+    near |= {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
+    infos = await store.documents(ns, sorted(near))
+    later = await read_turns(store, ns, [info for info in infos if is_turn(info)])
+    return corrections(turns, later), {turn.id: turn for turn in (*turns, *later)}
+
+
+def is_turn(info: DocumentInfo) -> bool:
+    """Whether a document keeps a turn."""
+    return CHAT_KEY in info.metadata and isinstance(info.metadata.get(TURN_KEY), int)
+
+
 def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple[str, ...]]:
     """Return, by id, which turns seem to be corrected by which later ones.
 
-    A later turn corrects an earlier one about the same things: if it says so ("actually", "moved",
-    "no longer"), or if it says nearly the same with another number or name; many of those are a
-    list, and correct nothing. Only the user's word stands against the user's. It is a guess from
-    the words (English ones): both turns are shown, with their times.
+    A later turn corrects an earlier one of the same person about the same things: if it says so
+    ("actually", "no longer", "cancelled"), if it hints at it ("now", "new") and has another number
+    or name, or if it says the same of what is, with another number or name; many of those are a
+    list, and correct nothing. A short turn that opens with "no, make it …" corrects the one
+    before. It is a guess from the words (English ones): both turns are shown, with their times.
     """
     found = {}
     for turn in turns:
-        after = [u for u in later if u.number > turn.number and u.role == turn.role]
+        after = [u for u in later if u.number > turn.number and _is_of_one(u, turn)]
         near = {u.id: kind for u in after if (kind := _corrects(u.text, turn.text))}
         is_list = sum(kind == "alike" for kind in near.values()) > _LIST
-        ids = tuple(id for id, kind in near.items() if kind == "marked" or not is_list)
+        ids = [id for id, kind in near.items() if kind == "marked" or not is_list]
+        following = min(after, key=lambda u: u.number, default=None)
+        is_next = following is not None and following.number <= turn.number + REPLY
+        if following is not None and is_next and _is_elliptical(following.text, turn.text):
+            ids = list(dict.fromkeys((*ids, following.id)))
         if ids:
-            found[turn.id] = ids
+            found[turn.id] = tuple(ids)
     return found
+
+
+def _is_of_one(first: Turn, second: Turn) -> bool:
+    return (first.role, first.speaker, first.session) == (
+        second.role,
+        second.speaker,
+        second.session,
+    )
 
 
 def _corrects(later: str, earlier: str) -> str:
     """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
-    mine, theirs = terms(later), terms(earlier)
-    shared = len(set(mine) & set(theirs))
-    if shared < _SHARED or later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
+    if later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
         return ""
-    share = shared / min(len(mine), len(theirs))
-    if _MARK.search(later):
-        return "marked" if share >= MARKED else ""
+    mine, theirs = set(terms(later)), set(terms(earlier))
+    shared = mine & theirs
+    share = len(shared) / max(1, min(len(mine), len(theirs)))
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
-    return "alike" if share >= _ALIKE and new - old and old - new else ""
+    has_name = any(not shared.isdisjoint(terms(word)) for word in old if word[0].isupper())
+    if shared <= _VERBS or share < (_NAMED if has_name else MARKED) - 1e-9:
+        return ""
+    is_other, holds = bool(new - old), bool(_STATE.search(earlier))
+    if _found(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
+        return "marked"
+    if _found(_ENDS, later, earlier) and holds and (has_name or share >= _HALF):
+        return "marked"
+    if _found(_DENIES, later, earlier) and holds and len(shared) >= _WHOLE * len(theirs):
+        return "marked"
+    is_replaced = is_other and bool(old - new or _FROM_TO.search(later))
+    if _found(_HINTS, later, earlier) and is_replaced:
+        return "marked"
+    one, other = _ATTRIBUTE.match(earlier), _ATTRIBUTE.match(later)
+    if one and other and terms(one[1]) == terms(other[1]) and terms(one[2]) != terms(other[2]):
+        return "alike"
+    is_same = share >= _ALIKE and len(shared) > 1 and is_other and bool(old - new)
+    names = {word.casefold() for word, _ in _SERIES.findall(earlier)} & {
+        word.casefold() for word, _ in _SERIES.findall(later)
+    }
+    extra = mine - theirs - {term for value in new for term in terms(value)}
+    if is_same and not extra and not names and _STATE.search(later) and _STATE.search(earlier):
+        return "alike"
+    return ""
+
+
+def _found(marks: re.Pattern[str], later: str, earlier: str) -> bool:
+    """Whether the later text has a mark that the earlier one does not have, too."""
+    own = {match.group().casefold() for match in marks.finditer(later)}
+    return bool(own - {match.group().casefold() for match in marks.finditer(earlier)})
+
+
+def _is_elliptical(later: str, earlier: str) -> bool:
+    """Whether a turn is short, opens like a correction, and has another number or name."""
+    if len(later.split()) > _SHORT or later.rstrip().endswith("?") or not _OPENING.match(later):
+        return False
+    new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
+    return bool(new - old) and bool(old)

@@ -72,7 +72,11 @@ class Toolset:
             query: what to look for, as a question or in keywords.
             k: how many passages, from 1 to 50.
         """
-        return hits_text(await self._memory.search(_said(query, "query"), k=_count(k)))
+        hits = await self._memory.search(_said(query, "query"), k=_count(k))
+        corrected = await self._memory.corrections({hit.document_id for hit in hits})
+        later = {turn.id: turn for turns in corrected.values() for turn in turns}
+        said = [f"- [{t.at}] {t.speaker or t.role}: {t.text[:EXCERPT]}" for t in later.values()]
+        return "\n".join([hits_text(hits), *(["Corrected later by:", *said] if said else [])])
 
     async def ask_memory(self, question: str) -> str:
         """Answer a question from the documents, with quoted sources; says so if they do not.

@@ -13,12 +13,14 @@ class Passage:
 
     Attributes:
         score: how a search ranked it, higher is better; 0 where none did.
+        superseded_by: labels of later turns of a conversation that seem to correct it.
     """
 
     label: str
     segment: Segment
     title: str = ""
     score: float = 0.0
+    superseded_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,80 @@
+"""Turns that later turns of a conversation correct: a reading shows the newer with the older."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qrmem.agents.search.run import Search
+from qrmem.graph import dialog
+from qrmem.types import Passage
+
+
+async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages with the turns that seem to correct them, the labels given anew.
+
+    What does not fit with its correction makes room: the passages of the lowest score, of those
+    that neither correct nor are corrected. Without turns among the passages nothing is looked up.
+    """
+    ids = list(dict.fromkeys(p.segment.document_id for p in passages))
+    ids = [id for id in ids if dialog.turn_number(id)]
+    if not ids:
+        return list(passages)
+    infos = [info for info in await run.store.documents(run.ns, ids) if dialog.is_turn(info)]
+    turns = await dialog.read_turns(run.store, run.ns, infos)
+    found, _ = await dialog.corrected(run.searcher, turns) if turns else ({}, {})
+    allowed = {old: _allowed(run, later) for old, later in found.items()}
+    if not any(allowed.values()):
+        return list(passages)
+    return await _labelled(run, passages, allowed)
+
+
+def _allowed(run: Search, later: Sequence[str]) -> list[str]:
+    allowed = run.asking.documents
+    return [id for id in later if allowed is None or id in allowed]
+
+
+async def _labelled(
+    run: Search, passages: Sequence[Passage], found: dict[str, list[str]]
+) -> list[Passage]:
+    known = {p.segment.document_id for p in passages}
+    missing = dict.fromkeys(id for later in found.values() for id in later if id not in known)
+    added = await run.store.segments_of(run.ns, *missing) if missing else ()
+    scores = {p.segment.id: p.score for p in passages}
+    segments = [*(p.segment for p in passages), *added]
+    while True:
+        segments.sort(key=lambda s: (s.document_id, s.index))
+        made = _marked(await run.graph.passages(segments), found, scores)
+        concerned = {*found, *(id for later in found.values() for id in later)}
+        others = [p for p in made if p.segment.document_id not in concerned]
+        if sum(map(run.reasoner.size, made)) <= run.room or not others:
+            break
+        last = min(others, key=lambda p: p.score)
+        segments = [s for s in segments if s.id != last.segment.id]
+    return _within(run, made)
+
+
+def _marked(
+    passages: Sequence[Passage], found: dict[str, list[str]], scores: dict[str, float]
+) -> list[Passage]:
+    labels: dict[str, list[str]] = {}
+    for p in passages:
+        labels.setdefault(p.segment.document_id, []).append(p.label)
+    made = []
+    for p in passages:
+        by = [label for id in found.get(p.segment.document_id, ()) for label in labels.get(id, ())]
+        made.append(replace(p, score=scores.get(p.segment.id, 0.0), superseded_by=tuple(by)))
+    return made
+
+
+def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages that fit, the newest first to stay, in their order."""
+    kept: list[Passage] = []
+    left = run.room
+    for passage in reversed(passages):
+        size = run.reasoner.size(passage)
+        if size <= left:
+            kept.append(passage)
+            left -= size
+    return kept[::-1]
+
+
+__all__ = ["with_corrections"]

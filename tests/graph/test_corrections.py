@@ -1,0 +1,87 @@
+"""What is corrected later in a conversation: found, shown with its correction, told to a model."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fakes import ScriptedReasoner
+
+import qrmem
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import Asking
+from qrmem.agents.search.superseded import with_corrections
+from qrmem.answering.with_model import block
+from qrmem.graph import dialog
+from qrmem.integrations.toolset import Toolset
+from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.types import Turn
+
+DIALOGUES = Path(__file__).parent.parent / "eval/data/corrections/dialogues.jsonl"
+DENTIST = [
+    ("user", "The dentist is on 3 May at ten."),
+    ("assistant", "Noted."),
+    ("user", "The dentist moved me to 5 May, same time."),
+]
+
+
+def test_of_forty_dialogues_at_most_two_are_read_wrong() -> None:
+    wrong = []
+    rows = [json.loads(line) for line in DIALOGUES.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 40
+    for row in rows:
+        turns = [
+            Turn(str(n), n, said["role"], said["content"]) for n, said in enumerate(row["turns"], 1)
+        ]
+        found = dialog.corrections(turns, turns)
+        pairs = [[int(old), int(new)] for old, later in found.items() for new in later]
+        if pairs != row["corrected"]:
+            wrong.append(row["id"])
+    assert len(wrong) <= 2, wrong
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "corrects"),
+    [
+        ("Let us meet at 5.", "No, make it 6.", True),
+        ("I live in Berlin.", "I moved from Berlin to Munich last month.", True),
+        ("My favourite colour is blue.", "My favourite colour is green.", True),
+        ("I take my coffee with sugar.", "I take my coffee without sugar these days.", True),
+        ("My brother is a doctor.", "My brother is not at home.", False),
+        ("Chapter 1 is finished.", "Chapter 2 is finished.", False),
+        ("I ran five kilometres on Monday.", "I ran seven kilometres on Tuesday.", False),
+    ],
+)
+def test_what_corrects_and_what_does_not(earlier: str, later: str, *, corrects: bool) -> None:
+    one, other = Turn("a", 1, "user", earlier), Turn("b", 2, "user", later)
+    assert bool(dialog.corrections([one], [other])) is corrects
+
+
+async def test_without_a_model_the_newer_turn_is_shown_before_the_one_that_it_corrects() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_messages(DENTIST)
+        answer = await memory.ask("On which day is the dentist at ten?")
+        assert [c.quote for c in answer.citations] == [DENTIST[2][1], DENTIST[0][1]]
+        assert f"(corrected later) {DENTIST[0][1]}" in answer.text
+        found = await Toolset(memory).search_memory("dentist at ten", k=1)
+        assert "Corrected later by:" in found
+        assert DENTIST[2][1] in found
+
+
+async def test_a_model_is_shown_the_correction_and_which_turn_is_out_of_date() -> None:
+    reasoner = ScriptedReasoner()
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_messages(DENTIST)
+        session = memory._session
+        searcher = await session.searcher()
+        run = Search(
+            store=session.store,
+            ns=session.ns,
+            reasoner=reasoner,
+            searcher=searcher,
+            scorer=EdgeScorer(session.store, session.ns),
+            asking=Asking(question="When is the dentist?", hits=1),
+        )
+        segments = await session.store.segments_of(session.ns, "turn-00000001")
+        old, new = await with_corrections(run, await run.graph.passages(segments))
+    assert (old.superseded_by, new.superseded_by) == ((new.label,), ())
+    assert f"out of date: corrected later by {new.label}" in block(old)
