@@ -61,6 +61,7 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--corpus", metavar="C", help="own, union, or a file of passages")
     run.add_argument("--sample", type=int, metavar="N", help="so many items, drawn by the seed")
     run.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (0)")
+    run.add_argument("--first", type=int, metavar="N", help="take the file's first N items only")
     run.add_argument("--skip", type=int, default=0, metavar="N", help="leave the first N items out")
     run.add_argument("--window", type=int, metavar="L", help="tokens of one call (the model's own)")
     run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
@@ -142,6 +143,7 @@ def _spec(arguments: Namespace) -> "RunSpec":
         corpus=_corpus(arguments.corpus),
         size=arguments.sample,
         seed=arguments.seed,
+        first=max(arguments.first or 0, 0),
         skip=max(arguments.skip, 0),
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
@@ -173,6 +175,7 @@ def _chosen(arguments: Namespace) -> "PresetOptions":
     return PresetOptions(
         data=Path(arguments.data),
         size=arguments.sample,
+        first=arguments.first,
         seed=arguments.seed,
         window=arguments.window,
         systems=_words(arguments.system or ""),

@@ -31,6 +31,7 @@ class Part:
     """One task of a preset.
 
     Attributes:
+        files: names of its file in the data folder, instead of the task's.
         systems: labels; empty: all of the preset.
         x: where it stands on the axis of a figure over parts.
     """
@@ -38,6 +39,7 @@ class Part:
     name: str
     task: str
     metrics: tuple[str, ...]
+    files: tuple[str, ...] = ()
     corpus: str = "own"
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     arrange: Arrangement | None = None
@@ -53,6 +55,7 @@ class Preset:
         readings: what was decided where the paper is silent or errs.
         systems: label to how it is written for `--system`.
         size: items of each part; all, where nothing is said.
+        first: items of the beginning of each part's file, of which those are drawn; 0: all.
         labels: item labels by which the results are split, such as `difficulty`.
         plot: `axis` (`parts`, or a parameter of the systems), `label`, `metric` (several with a
             comma) and `scale` (`log`, or nothing); empty for none. With
@@ -63,6 +66,9 @@ class Preset:
         quoted: labels of the paper's systems that are not run here.
         prompts: the set of templates, where the user chooses none.
         by: what has a row of its own: `systems`, or `parts` too, where there are many.
+        tables: where a run is more than one of the paper's tables: the name of each to the metrics
+            that it shows, in a table of its own, and a label by which it splits them; empty: one
+            table of everything.
     """
 
     name: str
@@ -73,6 +79,7 @@ class Preset:
     window: int = 4096
     prompts: str = "paper"
     size: int | None = None
+    first: int = 0
     force: bool = True
     labels: tuple[str, ...] = ()
     plot: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +87,7 @@ class Preset:
     costs: tuple[str, ...] = ("calls", "all_calls")
     quoted: tuple[str, ...] = ()
     by: Literal["systems", "parts"] = "systems"
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paper: Numbers = field(default_factory=dict)
 
 
@@ -115,7 +123,7 @@ def _preset(name: str, found: dict[str, Any]) -> Preset:
 def _part(found: dict[str, Any]) -> Part:
     if "arrange" in found:
         found["arrange"] = Arrangement(**found["arrange"])
-    for plural in ("metrics", "systems"):
+    for plural in ("metrics", "systems", "files"):
         found[plural] = tuple(found.get(plural, ()))
     return Part(**found)
 
@@ -134,6 +142,7 @@ class PresetOptions:
 
     data: Path
     size: int | None = None
+    first: int | None = None
     seed: int = 0
     window: int | None = None
     systems: tuple[str, ...] = ()
@@ -258,7 +267,10 @@ def _runnable(
 
 def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, str]) -> RunSpec:
     # Asked for here, so that a part without data is left out before anything of it is begun.
-    path = data_file(part.task, DATASETS[part.task], chosen.data)
+    task = DATASETS[part.task]
+    path = data_file(
+        part.task, replace(task, files=part.files) if part.files else task, chosen.data
+    )
     labels = [label for label in systems if not part.systems or label in part.systems]
     return RunSpec(
         task=part.task,
@@ -269,5 +281,6 @@ def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, 
         seed=chosen.seed,
         strata=part.strata if chosen.size is None else {},
         arrange=part.arrange,
+        first=preset.first if chosen.first is None else chosen.first,
         force=preset.force,
     )

@@ -38,6 +38,7 @@ class RunSpec:
         task: name of a task.
         data: its file or folder.
         systems: as written, with parameters.
+        first: take so many items of the file's beginning only; 0: all.
         skip: leave so many items of the file's beginning out, such as those that something was
             fitted on; their passages stay in a union.
         retrieve: rank only, answer nothing.
@@ -52,6 +53,7 @@ class RunSpec:
     seed: int = 0
     strata: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     arrange: Arrangement | None = None
+    first: int = 0
     skip: int = 0
     retrieve: bool = False
     force: bool = True
@@ -128,6 +130,8 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     dataset = load(spec.task, spec.data, spec.corpus)
     if spec.arrange is not None:
         dataset = arranged(dataset, spec.arrange)
+    if spec.first:
+        dataset = replace(dataset, items=dataset.items[: spec.first])
     if spec.skip:
         dataset = replace(dataset, items=dataset.items[spec.skip :])
     if not dataset.items:
@@ -170,6 +174,7 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
         "items": {"n": len(items), "of": len(dataset.items), "sample": sample_digest(items)},
         "size": spec.size,
         "seed": spec.seed,
+        **({"first": spec.first} if spec.first else {}),
         **({"skip": spec.skip} if spec.skip else {}),
         "arrange": asdict(spec.arrange) if spec.arrange else None,
         "strata": {label: dict(counts) for label, counts in spec.strata.items()},

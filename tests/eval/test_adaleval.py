@@ -10,8 +10,9 @@ import pytest
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.eval import Corpus, load, read_results
+from qrmem.eval import Arrangement, Corpus, arranged, load, read_results
 from qrmem.eval.datasets.adaleval import right_order
+from qrmem.eval.datasets.arranging import Place
 from qrmem.eval.registry import build
 from qrmem.eval.report.results import Results
 from qrmem.eval.systems.adaleval import without_middle
@@ -166,6 +167,31 @@ def test_bestanswer_s_prompt_names_every_answer(data: Path) -> None:
     assert value(results, "ada-leval", "accuracy") == 1.0
 
 
+def test_perplexity_takes_the_likeliest_order_of_all(data: Path) -> None:
+    whole = " ".join(story().split())
+    scored = Behaviour(surprise=lambda text: 1.0 if " ".join(text.split()) in whole else 2.0)
+    with in_thread(OpenAIServer(behaviour=scored)) as server:
+        words = ("--system", "ada-perplexity", "--model", "m", "--base-url", server.url)
+        results = run("tsort", data / "tsort" / "tsort_1k.jsonl", "--sample", "2", *words)
+    assert value(results, "ada-perplexity", "strict") == 1.0
+    assert results.systems["ada-perplexity"].online.calls == 24
+
+
+def test_perplexity_keeps_caps_and_needs_log_probabilities(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(data / "tsort" / "tsort_1k.jsonl")
+    command = ["eval", "run", "tsort", "--data", file, "--embedder", "none", "--quiet"]
+    with in_thread(OpenAIServer()) as server:
+        words = ["--system", "ada-perplexity", "--model", "m", "--base-url", server.url]
+        capped = ["--max-calls", "30", "--concurrency", "1", "--out", "a"]
+        assert main([*command, *words, *capped]) == 1
+        assert "cap" in capsys.readouterr().err
+        assert len(read_results(Path("a")).systems["ada-perplexity"].rows) == 1
+        words = ["--system", "ada-perplexity", "--model", "m", "--base-url", f"{server.url}/x"]
+        assert main([*command, *words, "--out", "b"]) in (3, 4)
+
+
 # --- our systems as models -----------------------------------------------------------------------
 
 
@@ -217,6 +243,28 @@ def test_a_middle_that_is_cut_leaves_both_ends() -> None:
     assert kept.startswith("w0 w1 ")
     assert kept.endswith(" w398 w399")
     assert without_middle("a b c", 100, count) == "a b c"
+
+
+@pytest.mark.parametrize(("place", "at"), [("front", 0), ("mid", 2), ("rear", 4)])
+def test_the_right_answer_is_moved_and_the_others_keep_their_order(
+    tmp_path: Path, place: Place, at: int
+) -> None:
+    record = {"question": "q", "all_answers": [*"abcde"], "answer": "A2"}
+    data = load("bestanswer", written(tmp_path / "b.jsonl", record), Corpus())
+    moved = arranged(data, Arrangement(place))
+    (item,) = moved.items
+    texts = [document.text for document in moved.contexts[item.context].documents]
+    assert texts[at] == "b"
+    assert [text for text in texts if text != "b"] == [*"acde"]
+    assert (item.choice, item.answers, item.gold) == (at, (f"A{at + 1}",), (f"A{at + 1}",))
+    titles = [document.title for document in moved.contexts[item.context].documents]
+    assert titles == ["A1", "A2", "A3", "A4", "A5"]
+
+
+def test_the_first_cases_are_the_files_first(data: Path) -> None:
+    file = data / "best" / "bestanswer_1k.jsonl"
+    results = run("bestanswer", file, "--system", "ada-rules", "--first", "2")
+    assert set(results.items) == {"bestanswer-0", "bestanswer-1"}
 
 
 # --- files ---------------------------------------------------------------------------------------

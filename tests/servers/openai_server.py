@@ -45,6 +45,7 @@ class Behaviour:
         context: tokens that it reads, or 0 for any number.
         gives_usage: whether it says what it counted.
         gives_log_probs: whether it gives them where they are asked for.
+        surprise: of each token of a prompt whose log-probabilities are asked for.
         streams: whether it streams where it is asked to; else it answers in one piece.
         dimension: of its vectors.
         headers: sent with each chat reply.
@@ -64,6 +65,7 @@ class Behaviour:
     context: int = 0
     gives_usage: bool = True
     gives_log_probs: bool = True
+    surprise: Callable[[str], float] = lambda text: 1.0
     streams: bool = True
     dimension: int = 32
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -200,6 +202,8 @@ class OpenAIServer:
             return await self._embeddings(request, writer)
         if path == "/v1/chat/completions":
             return await self._chat(request, writer)
+        if path == "/v1/completions":
+            return await self._send(writer, 200, _echoed(request, self.behaviour.surprise))
         return await self._refuse(writer, "404")
 
     async def _refuse(self, writer: asyncio.StreamWriter, name: str) -> bool:
@@ -424,6 +428,18 @@ def log_probs(text: str) -> list[Json]:
     """Return tokens with log-probabilities that depend on the tokens alone."""
     tokens = re.findall(r"\s*(?:\w+|[^\w\s])", text)
     return [{"token": token, "logprob": -len(token) / 10, "top_logprobs": []} for token in tokens]
+
+
+def _echoed(request: Mapping[str, Json], surprise: Callable[[str], float]) -> Json:
+    """Return a prompt with the log-probabilities of its tokens, and one token more."""
+    prompt = str(request["prompt"])
+    places = [match.start() for match in re.finditer(r"\S+", prompt)]
+    value = -surprise(prompt)
+    probs = {
+        "text_offset": [*places, len(prompt)],
+        "token_logprobs": [None, *[value] * (len(places) - 1), -9.0],
+    }
+    return {"choices": [{"text": prompt + " x", "logprobs": probs}]}
 
 
 def _alike(first: str, second: str) -> int:

@@ -8,7 +8,9 @@ from qrmem.errors import UsageError
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.types import Document
 
-Place = Literal["head", "middle", "tail", "apart"]
+Place = Literal["head", "middle", "tail", "apart", "front", "mid", "rear"]
+OPTIONS: Mapping[str, float] = {"front": 0, "mid": 0.5, "rear": 1}
+"""Places of the right option among all: first, in the middle (n // 2), last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,8 @@ class Arrangement:
     Attributes:
         place: all supporting passages at the head, in the middle or at the tail; `apart`: the
             first one begins the text, the others end it, and `distance` passages stand between:
-            [S1; S_non; S2], so that the text grows with the distance.
+            [S1; S_non; S2], so that the text grows with the distance. `front`, `mid` and `rear`:
+            of the right option, where the options are documents; the others keep their order.
         distance: passages between; for `apart`.
         fill: passages of the whole text at least, made up of other questions'; not for `apart`.
     """
@@ -37,6 +40,8 @@ def arranged(dataset: Dataset, arrangement: Arrangement) -> Dataset:
     Raises:
         UsageError: nothing remains.
     """
+    if arrangement.place in OPTIONS:
+        return _with_option_at(dataset, OPTIONS[arrangement.place])
     others = _pool(dataset)
     items, contexts = [], {}
     for item in dataset.items:
@@ -47,6 +52,24 @@ def arranged(dataset: Dataset, arrangement: Arrangement) -> Dataset:
             items.append(replace(item, context=item.id, gold=(), facts=()))
     if not items:
         raise UsageError("no question has supporting passages to arrange; use --corpus own")
+    return replace(dataset, items=tuple(items), contexts=contexts)
+
+
+def _with_option_at(dataset: Dataset, share: float) -> Dataset:
+    """Return the same items with the right option moved (Ada-LEval, section 4.5.2)."""
+    items, contexts = [], {}
+    for item in dataset.items:
+        documents = list(dataset.contexts[item.context].documents)
+        if item.choice is None or len(documents) != len(item.choices):
+            raise UsageError("front, mid and rear are places of the right one of several documents")
+        right = documents.pop(item.choice)
+        at = min(int(share * len(item.choices)), len(documents))
+        documents.insert(at, right)
+        named = zip(documents, item.choices, strict=True)
+        moved = tuple(replace(document, title=name, id=name) for document, name in named)
+        contexts[item.context] = Context(item.context, moved)
+        answer = (item.choices[at],)
+        items.append(replace(item, choice=at, answers=answer, gold=answer))
     return replace(dataset, items=tuple(items), contexts=contexts)
 
 

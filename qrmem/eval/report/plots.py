@@ -1,6 +1,6 @@
 """Plots: bars of one run, panels of curves for a figure of a paper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import cycle
@@ -74,7 +74,7 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
     figure = _figure(4.2 * columns + 0.8 * (columns == 1) + 1, 3.1 * rows + 0.8)
     grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     names = list(dict.fromkeys(c.name for p in shown for c in (*p.curves, *p.levels)))
-    styles = dict(zip(names, cycle(zip(COLOURS, MARKS, strict=True)), strict=False))
+    styles = dict(zip(names, cycle(_styles()), strict=False))
     for cell, panel in zip(grid, shown, strict=False):
         _draw_panel(cell, panel, axes, styles)
     for cell in grid[len(shown) :]:
@@ -90,6 +90,12 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
     )
     _save(figure, path)
     return True
+
+
+def _styles() -> list[tuple[str, str]]:
+    """Return pairs of a colour and a mark, each colour with another mark in every round."""
+    count = len(COLOURS)
+    return [(COLOURS[n % count], MARKS[(n + n // count) % count]) for n in range(count * count)]
 
 
 def _draw_panel(cell: Any, panel: Panel, axes: Axes, styles: dict[str, tuple[str, str]]) -> None:
@@ -218,10 +224,12 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
     for metric in metrics:
         named = f"{NAMES.get(metric, metric)}, " if several else ""
         made.append(_panel(preset, named + _title(found, metric), _measured(preset, found, metric)))
-        made += [
+        quoted = [
             _panel(preset, f"{named}paper: {model}", _printed(numbers, metric))
             for model, numbers in preset.paper.items()
         ]
+        is_one = preset.plot.get("paper") == "curves"
+        made += [_together(f"{named}paper", preset.paper, quoted)] if is_one else quoted
     axes = Axes(
         x=preset.plot.get("label", preset.plot["axis"]),
         metric="" if several else metrics[0],
@@ -273,6 +281,16 @@ def _panel(preset: Preset, title: str, value: Value) -> Panel:
                 placed = Point(x, point.value, point.low, point.high)
                 curves.setdefault(name, []).append(placed)
     return Panel(title, _sorted(curves), _sorted(levels))
+
+
+def _together(title: str, models: Iterable[str], panels: Sequence[Panel]) -> Panel:
+    """Return panels of many models as one, with a curve for each model."""
+    curves = [
+        Curve(f"{model}, {curve.name.partition(', ')[2]}", curve.points)
+        for model, panel in zip(models, panels, strict=True)
+        for curve in panel.curves
+    ]
+    return Panel(title, tuple(curves))
 
 
 def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:

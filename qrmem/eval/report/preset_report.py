@@ -1,5 +1,6 @@
 """The report of a preset: its table or figure, single cases, the papers' numbers beside."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -125,9 +126,13 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     found = _parts(preset, path)
     folder = path / REPORT
     folder.mkdir(exist_ok=True)
-    table = _table(preset, found)
-    (folder / f"{preset.name}.csv").write_text(table.csv(), encoding="utf-8")
-    pieces = [f"# {preset.title}", "", _readings(preset), table.markdown()]
+    tables = [
+        _table(preset, found, name, metrics)
+        for name, metrics in (preset.tables or {"Results": ()}).items()
+    ]
+    for table in tables:
+        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+    pieces = [f"# {preset.title}", "", _readings(preset), *(t.markdown() for t in tables)]
     pieces += ["What ran:", "", *conditions(found[0][1].config), ""]
     if preset.plot and draw(folder / f"{preset.name}.png", *panels(preset, found)):
         pieces.append(f"![{preset.title}]({preset.name}.png)\n")
@@ -160,8 +165,19 @@ def _readings(preset: Preset) -> str:
     return "\n".join([*lines, *(f"- {reading}" for reading in preset.readings), ""])
 
 
-def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
-    columns = [_columns(preset, part, results) for part, results in found]
+def _table(
+    preset: Preset, found: Sequence[tuple[Part, Results]], title: str, metrics: Sequence[str]
+) -> Table:
+    """Return a table of all metrics, or of some; split by labels only where one is named."""
+    is_split = not metrics or not set(preset.labels).isdisjoint(metrics)
+    columns = [
+        [
+            one
+            for one in _columns(preset, part, results)
+            if not metrics or (one[3] in metrics and (is_split or one[2] is None))
+        ]
+        for part, results in found
+    ]
     if preset.by == "parts":
         rows = [
             [part.name, *row]
@@ -178,7 +194,8 @@ def _table(preset: Preset, found: Sequence[tuple[Part, Results]]) -> Table:
         "paper's rows are other models over other samples: they stand beside, not against.",
         *_unrated(found),
     ]
-    return Table(preset.name, "Results", head, rows, notes)
+    own = "-".join([preset.name, *re.findall("[a-z0-9]+", title.lower())])
+    return Table(own if preset.tables else preset.name, title, head, rows, notes)
 
 
 def _rows(preset: Preset, columns: "Sequence[_Column]") -> list[list[str]]:

@@ -1,9 +1,13 @@
 """Ada-LEval asked as in the paper: the benchmark's own prompt, one reply, perplexity of orders."""
 
+import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
+from math import inf
 
-from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
+from qrmem.errors import ContextExceeded, MissingError, UsageError, WindowTooSmall
 from qrmem.eval import designations
 from qrmem.eval.datasets.adaleval import asked
 from qrmem.eval.harness import CallCounter, Harness
@@ -11,7 +15,9 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.choosing_answers import best_answer
 from qrmem.eval.systems.ordering import order
-from qrmem.types import Step, Usage
+from qrmem.llm.client import Client
+from qrmem.llm.endpoint import endpoint
+from qrmem.types import Event, Step, Usage
 
 REPLY = 1024
 """Tokens of a reply, as the released evaluation has it."""
@@ -65,6 +71,66 @@ class Prompted:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
             return Prediction(steps=(step,), reason=str(exc), usage=calls.usage)
         return _found(item, called.value, calls, called.tokens)
+
+
+@system("ada-perplexity", "TSort: the order of the lowest perplexity", "Ada-LEval")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByPerplexity:
+    """Reads a case's text in every order of its parts and takes the likeliest (section 4.5.1).
+
+    It costs n! prompts a case. The server has to give a prompt's log-probabilities by
+    `/completions` with `echo`: vLLM does, and llama.cpp's server when started with `logits_all`.
+    """
+
+    needs = frozenset({"model"})
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        _require(item)
+        if item.labels["task"] != "tsort":
+            raise UsageError("perplexity is of the orders of TSort; BestAnswer has none")
+        before, *parts, after = (document.text for document in context.documents)
+        calls = CallCounter(harness.listener)
+        best: tuple[float, list[int]] = (inf, [])
+        settings = harness.settings
+        async with Client(
+            endpoint(settings), "/completions", settings.model, settings.timeout
+        ) as to:
+            for places in permutations(range(1, len(parts) + 1)):
+                text = "\n\n".join([before, *(parts[k - 1] for k in places), after])
+                best = min(best, (await _surprise(to, text, harness, calls), list(places)))
+        return _found(item, f"Answer: {best[1]}", calls)
+
+
+async def _surprise(client: Client, text: str, harness: Harness, calls: CallCounter) -> float:
+    """Return the mean negative log-probability of a text's tokens, within the run's caps."""
+    budget, model = harness.model.budget if harness.model else None, harness.settings.model
+    assert budget is not None
+    began = time.monotonic()
+    body = {"model": model, "prompt": text, "max_tokens": 1, "echo": True, "logprobs": 1}
+    async with budget.spending(budget.amount(model, harness.tools.counter.count(text), 1)) as spent:
+        answer = await client.post({**body, "temperature": 0})
+        found = _log_probs(answer, len(text))
+        spent.amount = budget.amount(model, len(found) + 1, 1)
+    data = {"tokens_in": len(found) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
+    calls(Event("call", {"stage": "perplexity", **data}))
+    return -sum(found) / len(found)
+
+
+def _log_probs(answer: str, length: int) -> list[float]:
+    """Return the log-probabilities of a prompt's tokens; the first token has none."""
+    try:
+        found = json.loads(answer)["choices"][0]["logprobs"]
+        pairs = zip(found["token_logprobs"], found["text_offset"], strict=True)
+        made = [float(value) for value, at in pairs if value is not None and at < length]
+    except (ValueError, LookupError, TypeError):
+        made = []
+    if not made:
+        raise MissingError(
+            "the server gives no log-probabilities of a prompt, which perplexity needs: use vLLM, "
+            "or llama.cpp's server with logits_all"
+        )
+    return made
 
 
 @system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
