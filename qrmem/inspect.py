@@ -22,6 +22,7 @@ from qrmem.types import (
     Merge,
     Relation,
     Scalar,
+    Segment,
     Trail,
     UsageRow,
 )
@@ -99,6 +100,15 @@ async def document(session: "Session", document_id: str) -> Document:
     if found is None:
         raise NotFound(f"no document {document_id!r} in {session.where}")
     return found
+
+
+async def segments(session: "Session", document: str, ids: Sequence[str]) -> Sequence[Segment]:
+    """Return the segments of a document in order, or segments by id; see `Memory.segments`."""
+    await session.known()
+    if not document:
+        return await session.store.segments(session.ns, ids)
+    await session.require_documents([document])
+    return await session.store.segments_of(session.ns, document)
 
 
 async def entity(session: "Session", name: str) -> EntityView:

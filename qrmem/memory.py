@@ -36,6 +36,7 @@ from qrmem.types import (
     Recalled,
     Repair,
     Scalar,
+    Segment,
     Step,
     Trail,
     Turn,
@@ -740,6 +741,17 @@ class Memory:
             NotFound: no such document.
         """
         return await inspect.document(self._session, document_id)
+
+    async def segments(self, *, document: str = "", ids: Iterable[str] = ()) -> Sequence[Segment]:
+        """Return the segments of a document in order, or segments by their ids.
+
+        Args:
+            ids: unknown ones are left out.
+
+        Raises:
+            NotFound: no such document.
+        """
+        return await inspect.segments(self._session, document, list(ids))
 
     async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
         """Return entities by falling number of segments."""

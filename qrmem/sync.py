@@ -99,6 +99,7 @@ class Memory:
     trees = _blocking(facade.Memory.trees)
     repair = _blocking(facade.Memory.repair)
     search = _blocking(facade.Memory.search)
+    segments = _blocking(facade.Memory.segments)
     separate = _blocking(facade.Memory.separate)
     status = _blocking(facade.Memory.status)
     trail = _blocking(facade.Memory.trail)

@@ -144,6 +144,8 @@ async def trail(arguments: Namespace) -> int:
             trails = await memory.trails()
             return _print(arguments, trails, lines.trail_list(trails))
         found = await memory.trail(arguments.id)
+        if arguments.html:
+            return await serving.write_trail(memory, found, arguments.html)
     return _print(arguments, found, output.trail_lines(found))
 
 
@@ -288,6 +290,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "chat": chat,
     "mcp": serving.mcp,
     "serve": serving.serve,
+    "view": serving.view,
     "eval": evaluate,
     "plan": costing.plan,
     "usage": costing.usage,

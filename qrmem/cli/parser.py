@@ -201,6 +201,7 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
     trail = commands.add_parser("trail", parents=[common], help="show a recorded run step by step")
     trail.add_argument("id", nargs="?", help="default: the last run")
     trail.add_argument("--list", action="store_true", help="list recorded runs, newest first")
+    trail.add_argument("--html", metavar="FILE", help="write it as one page without scripts")
     commands.add_parser(
         "status", parents=[common], help="show how far reading has come and what it cost"
     )

@@ -1,11 +1,14 @@
 """`qrmem mcp`, `qrmem serve`: a memory for other programs."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from qrmem.cli import output
 from qrmem.cli.options import opened, settings_of
-from qrmem.errors import MissingError
+from qrmem.errors import OutputFailed
+from qrmem.memory import Memory
+from qrmem.types import Trail
 
 HOST, PORT = "127.0.0.1", 8321
 
@@ -21,6 +24,11 @@ def add_serving(commands: Any, common: argparse.ArgumentParser) -> None:
     serve = commands.add_parser(
         "serve", parents=[common], help="serve the memory by REST (extra serve)"
     )
+    view = commands.add_parser(
+        "view", parents=[common], help="show the memory on a page of this machine (extra serve)"
+    )
+    view.add_argument("--no-browser", action="store_true", help="print the address only")
+    view.add_argument("--port", type=int, default=0, metavar="P", help="port (a free one)")
     for server in (mcp, serve):
         server.add_argument("--write", action="store_true", help="let clients add and delete")
         server.add_argument("--host", default=HOST, metavar="H", help=f"address ({HOST})")
@@ -49,15 +57,53 @@ async def serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:
+async def view(arguments: argparse.Namespace) -> int:
+    """Show the memory on a page until interrupted."""
+    import secrets
+    import webbrowser
+
+    from qrmem.web.guard import listening, run
+    from qrmem.web.view import view as page
+
+    async with opened(arguments) as memory:
+        await memory.status()  # refuses here what is no memory
+        with listening(HOST, arguments.port) as socket:
+            port, token = socket.getsockname()[1], secrets.token_urlsafe(24)
+            hosts = (f"{HOST}:{port}", f"localhost:{port}")
+            address = f"http://{HOST}:{port}/#token={token}"
+            output.show(address)
+            output.note("Ctrl-C ends it", quiet=arguments.quiet)
+            if not arguments.no_browser:
+                webbrowser.open(address)
+            await run(page(memory, token, hosts), socket)
+    return 0
+
+
+async def write_trail(memory: Memory, trail: Trail, path: str) -> int:
+    """Write a trail as one HTML file."""
+    from qrmem.web.trail_page import trail_page
+
+    ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}
+    segments = {segment.id: segment for segment in await memory.segments(ids=sorted(ids))}
+    _write(path, trail_page(trail, segments))
+    output.show(f"written to {path}")
+    return 0
+
+
+def _write(path: str, text: str) -> None:
     try:
-        from qrmem.web.guard import Guard, check_host, run
-    except ImportError as exc:
-        raise MissingError("serving needs: pip install 'qrmem[serve]'") from exc
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as exc:
+        raise OutputFailed(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:
+    from qrmem.web.guard import Guard, check_host, listening, run
+
     token = settings_of(arguments).token.reveal()
     check_host(arguments.host, token)
-    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    output.note(
-        f"serving http://{host}:{arguments.port}{path} (Ctrl-C ends it)", quiet=arguments.quiet
-    )
-    await run(Guard(app, token), arguments.host, arguments.port)
+    with listening(arguments.host, arguments.port) as socket:
+        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        where = f"http://{host}:{socket.getsockname()[1]}{path}"
+        output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
+        await run(Guard(app, token), socket)

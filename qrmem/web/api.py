@@ -56,16 +56,29 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     _asking(app, memory)
     if write:
         _writing(app, memory)
+        deciding(app, memory)
     return app
 
 
 def _looking(app: "FastAPI", memory: Memory) -> None:
-    from fastapi import Query
+    from fastapi import Body, Query
 
     limit = Annotated[int, Query(ge=1, le=1000)]
     get = app.get
     get("/status", summary="The memory in figures")(memory.status)
     get("/merges", summary="Which names count as one, and why")(memory.merges)
+
+    @get("/usage", summary="What all runs used, by stage")
+    async def usage() -> Any:
+        return await memory.usage()
+
+    @get("/segments", summary="The segments of a document, in order")
+    async def segments(document: str) -> Any:
+        return await memory.segments(document=document)
+
+    @app.post("/segments", summary="Segments by their ids; those that are gone are left out")
+    async def segments_of(ids: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
+        return await memory.segments(ids=ids)
 
     @get("/documents", summary="All documents, without their texts")
     async def documents() -> Any:
@@ -164,6 +177,11 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         id = await memory.add_turn(role, text, at=at, session=session, speaker=speaker)
         return {"added": id}
+
+
+def deciding(app: "FastAPI", memory: Memory) -> None:
+    """Let clients decide about names."""
+    from fastapi import Body
 
     @app.post("/merges", summary="Merge two names by hand, or keep them apart")
     async def decide(

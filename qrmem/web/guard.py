@@ -1,8 +1,8 @@
 """Who may speak to a server of ours: whoever has its token; and how it is run."""
 
 import hmac
+import socket
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 from qrmem.errors import OutOfReach, UsageError
 
@@ -17,17 +17,34 @@ LARGEST = 16 * 1024 * 1024
 class Guard:
     """Lets requests through that carry the token, and whose body is not too large.
 
-    The token stands in `Authorization: Bearer …`; a page may also carry it as `?token=…` or, after
-    its first request, in a cookie.
+    The token stands in `Authorization: Bearer …`.
     """
 
-    def __init__(self, app: "ASGIApp", token: str, *, largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        app: "ASGIApp",
+        token: str,
+        *,
+        open_paths: tuple[str, ...] = (),
+        hosts: tuple[str, ...] = (),
+        largest: int = LARGEST,
+    ) -> None:
+        """Protect an app.
+
+        Args:
+            token: "" lets everybody in.
+            open_paths: that need no token; one that ends in `/` stands for all below it, too.
+            hosts: values of the header `Host` that are let in; empty: all.
+            largest: bytes of a request's body.
+        """
         self._app = app
         self._token = token
+        self._open_paths = open_paths
+        self._hosts = hosts
         self._largest = largest
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer 401 or 413 in the place of the app, or hand the request on."""
+        """Answer 401, 403 or 413 in the place of the app, or hand the request on."""
         from starlette.responses import JSONResponse
 
         if scope["type"] != "http":
@@ -40,19 +57,21 @@ class Guard:
         if "transfer-encoding" in headers or (length.isdigit() and int(length) > self._largest):
             refused = JSONResponse({"error": f"a body has at most {self._largest} bytes"}, 413)
             await refused(scope, receive, send)
-        elif self._token and not self._is_known(scope, headers):
+        elif self._hosts and headers.get("host", "") not in self._hosts:
+            await JSONResponse({"error": "unknown host"}, 403)(scope, receive, send)
+        elif not self._is_let_in(scope["path"], headers.get("authorization", "")):
             refused = JSONResponse({"error": "give the token: Authorization: Bearer TOKEN"}, 401)
             await refused(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _is_known(self, scope: "Scope", headers: dict[str, str]) -> bool:
-        query = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        cookies = [pair.strip().partition("=") for pair in headers.get("cookie", "").split(";")]
-        cookie = next((value for name, _, value in cookies if name == "qrmem"), "")
-        given = (bearer, query, cookie)
-        return any(hmac.compare_digest(self._token.encode(), one.encode()) for one in given)
+    def _is_let_in(self, path: str, authorization: str) -> bool:
+        if not self._token or path in self._open_paths:
+            return True
+        if any(path.startswith(folder) for folder in self._open_paths if folder.strip("/")):
+            return True
+        given = authorization.removeprefix("Bearer ")
+        return hmac.compare_digest(self._token.encode(), given.encode())
 
 
 def check_host(host: str, token: str) -> None:
@@ -65,21 +84,22 @@ def check_host(host: str, token: str) -> None:
         raise UsageError(f"{host} is reachable from outside: set QRMEM_TOKEN to a secret of yours")
 
 
-async def run(app: "ASGIApp", host: str, port: int) -> None:
-    """Serve an app until it is interrupted.
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 is any free one.
 
     Raises:
-        OutOfReach: the port is taken.
+        OutOfReach: the port is taken, or the address is none of this machine's.
     """
-    import socket
-
-    import uvicorn
-
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=family)
     except OSError as exc:
         raise OutOfReach(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
-    with listening:
-        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
-        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+async def run(app: "ASGIApp", listens: socket.socket) -> None:
+    """Serve an app on a socket until it is interrupted."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+    await uvicorn.Server(config).serve(sockets=[listens])

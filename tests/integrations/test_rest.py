@@ -8,7 +8,7 @@ TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
 
 def test_a_client_looks_searches_and_asks(served: Served) -> None:
-    with served("serve", text=TEXT) as url, httpx.Client(base_url=url) as client:
+    with served("serve", text=TEXT) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.get("/status").json()["counts"]["documents"] == 1
         assert [info["id"] for info in client.get("/documents").json()] == ["note"]
         assert client.get("/documents/note").json()["text"] == TEXT
@@ -31,7 +31,7 @@ def test_a_client_looks_searches_and_asks(served: Served) -> None:
 
 
 def test_wrong_requests_get_a_reason(served: Served) -> None:
-    with served("serve", text=TEXT) as url, httpx.Client(base_url=url) as client:
+    with served("serve", text=TEXT) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.get("/documents/other").status_code == 404
         assert "no document 'other'" in client.get("/documents/other").json()["error"]
         assert client.post("/search", json={"query": "x", "k": 0}).status_code == 422
@@ -45,7 +45,7 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
 
 
 def test_a_writing_client_adds_and_deletes(served: Served) -> None:
-    with served("serve", "--write") as url, httpx.Client(base_url=url) as client:
+    with served("serve", "--write") as url, httpx.Client(base_url=url, timeout=60) as client:
         report = client.post(
             "/documents", json={"text": TEXT, "id": "note", "metadata": {"year": 1833}}
         )
@@ -62,12 +62,16 @@ def test_a_writing_client_adds_and_deletes(served: Served) -> None:
 def test_without_the_token_nothing_is_shown(served: Served) -> None:
     with served("serve", text=TEXT, QRMEM_TOKEN="s3cret") as url:
         for path in ("/status", "/documents/note", "/docs", "/openapi.json"):
-            refused = httpx.get(f"{url}{path}")
+            refused = httpx.get(timeout=60, url=f"{url}{path}")
             assert refused.status_code == 401
             assert "s3cret" not in refused.text
-        wrong = httpx.get(f"{url}/status", headers={"authorization": "Bearer s3cre"})
+        wrong = httpx.get(
+            timeout=60, url=f"{url}/status", headers={"authorization": "Bearer s3cre"}
+        )
         assert wrong.status_code == 401
-        right = httpx.get(f"{url}/status", headers={"authorization": "Bearer s3cret"})
+        right = httpx.get(
+            timeout=60, url=f"{url}/status", headers={"authorization": "Bearer s3cret"}
+        )
         assert right.status_code == 200
 
 

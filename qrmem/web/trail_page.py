@@ -1,0 +1,66 @@
+"""One trail as one HTML file: to send, print or keep; it has no scripts and loads nothing."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+
+from qrmem.types import ScoredSegment, Segment, Step, Trail
+
+_STYLE = Path(__file__).parent / "page" / "page.css"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def trail_page(trail: Trail, segments: Mapping[str, Segment]) -> str:
+    """Return the page.
+
+    Args:
+        segments: by id, of those that the trail read or dropped and that are still there.
+    """
+    style = _STYLE.read_text(encoding="utf-8")
+    about = [trail.strategy, f"window {trail.window}", trail.status, trail.reasoner, trail.created]
+    lines = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<title>{escape(trail.question)}</title><style>{style}</style></head><body><main>",
+        f"<h1>{escape(trail.question)}</h1>",
+        f'<p class="quiet">{escape(" · ".join(filter(None, about)))}</p>',
+        f"<blockquote>{escape(trail.answer)}</blockquote>" if trail.answer else "",
+        "<ol>",
+        *(line for step in trail.steps for line in _step(step, segments)),
+        "</ol><h2>Citations</h2><ul>",
+        *(f"<li>{escape(cited.quote)}</li>" for cited in trail.citations),
+        "</ul></main></body></html>",
+    ]
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def _step(step: Step, segments: Mapping[str, Segment]) -> Iterator[str]:
+    yield f"<li><strong>{escape(step.action)}</strong> {escape(step.verdict)}"
+    yield f'<span class="quiet">{step.tokens} tokens, {step.seconds:.2f} s</span>'
+    if step.reason:
+        yield f"<p>{escape(step.reason)}</p>"
+    if step.entities:
+        yield f"<p>Entities: {escape(', '.join(step.entities))}</p>"
+    for kind, scored in (("read", step.read), ("dropped", step.dropped)):
+        for one in scored:
+            yield _segment(kind, one, segments.get(one.segment_id))
+    for edge in step.edges:
+        taken = "taken" if edge.taken else "not taken"
+        yield f"<div>{taken}, {edge.score:.3f}: {escape(edge.description)}</div>"
+    yield "</li>"
+
+
+def _segment(kind: str, scored: ScoredSegment, segment: Segment | None) -> str:
+    if segment is None:
+        return f"<div>{kind}: {escape(scored.segment_id)}, which is deleted</div>"
+    about = (
+        segment.document_id,
+        segment.part,
+        f"characters {segment.start}-{segment.end}",
+        f"score {scored.score:.3f}",
+        scored.via,
+    )
+    head = f'<span class="kind {kind}">{kind}</span> <span class="quiet">'
+    shown = escape(" · ".join(filter(None, about)))
+    return f'{head}{shown}</span><blockquote class="{kind}">{escape(segment.text)}</blockquote>'

@@ -1,0 +1,208 @@
+"""The page that shows a memory, in a real browser: what a person sees, types and may not reach."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from qrmem import sync
+
+pytestmark = pytest.mark.timeout(300)
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+TEXTS = [
+    {
+        "id": "note/1",
+        "title": f"A note {HOSTILE}",
+        "text": f"Ada Lovelace met Charles Babbage. {HOSTILE}",
+    },
+    {
+        "id": "b",
+        "title": "Engines",
+        "text": "Charles Babbage built an engine in London. Mr. Babbage showed it to Ada Lovelace.",
+    },
+]
+QUESTION = "Who built an engine in London?"
+PARTS = (
+    "",
+    "documents",
+    "documents/b",
+    "entities",
+    "entities/Ada Lovelace",
+    "trails",
+    "merges",
+    "costs",
+)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    at = tmp_path_factory.mktemp("view") / "memory.db"
+    with sync.open(str(at), embedder="none") as memory:
+        memory.add(TEXTS)
+        for strategy in ("reflection", "graph-expansion"):
+            memory.ask(QUESTION, strategy=strategy)
+    return at
+
+
+@pytest.fixture(scope="module")
+def address(filled: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "qrmem", "view", "--no-browser", "--memory", str(filled)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    shown = browser.new_page()
+    asked: list[str] = []
+    problems: list[str] = []
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.on("pageerror", lambda error: problems.append(str(error)))
+    shown.on("dialog", lambda dialog: problems.append(dialog.message))
+    shown.goto(address)
+    shown.wait_for_selector("main h2")
+    yield shown
+    base = address.partition("#")[0]
+    assert [url for url in asked if not url.startswith((base, "data:"))] == []
+    assert problems == []
+    shown.close()
+
+
+def go(page: Any, to: str) -> str:
+    page.evaluate("to => { location.hash = to }", to)
+    page.wait_for_timeout(50)
+    page.wait_for_selector("main h2, main .error")
+    page.wait_for_load_state("networkidle")
+    return str(page.inner_text("main"))
+
+
+def test_documents_show_their_segments_and_hostile_text_as_text(page: Any) -> None:
+    assert HOSTILE in go(page, "#/documents")
+    page.click("text=A note")
+    page.wait_for_selector("blockquote")
+    assert HOSTILE in page.inner_text("main")
+    assert page.query_selector("main img") is None
+
+
+def test_an_entity_is_found_by_keyboard_and_drawn_with_its_neighbours(page: Any) -> None:
+    page.focus("#name")
+    page.keyboard.type("Charles Babbage")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".graph[data-nodes]")
+    assert int(page.get_attribute(".graph", "data-nodes")) >= 2
+    shown = page.inner_text("main")
+    assert "Ada Lovelace" in shown
+    assert "Charles Babbage built an engine in London." in shown
+
+
+def test_two_trails_stand_beside_each_other(page: Any) -> None:
+    go(page, "#/trails")
+    for box in page.query_selector_all("main input[type=checkbox]"):
+        box.check()
+    page.click("text=Compare")
+    page.wait_for_selector("main h2 >> nth=1")
+    assert "reflection" in page.inner_text("main")
+    assert "graph-expansion" in page.inner_text("main")
+    page.click("main details >> nth=0")
+    assert "read" in page.inner_text("main details >> nth=0")
+
+
+def test_a_merge_is_undone_by_its_button(page: Any, filled: Path) -> None:
+    shown = go(page, "#/merges")
+    assert "Mr. Babbage" in shown
+    page.click("text=Keep “Mr. Babbage” apart")
+    page.wait_for_selector("text=Mr. Babbage →", state="detached")
+    with sync.open(str(filled)) as memory:
+        assert "Mr. Babbage" not in [merge.name for merge in memory.merges()]
+        memory.merge("Mr. Babbage", "Charles Babbage")
+
+
+def test_what_is_not_there_is_said(page: Any) -> None:
+    assert "no entity is called" in go(page, "#/entities/Zeus")
+    assert "no document" in go(page, "#/documents/other")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(page: Any, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    for part in PARTS:
+        go(page, f"#/{part}")
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_it_fits_a_narrow_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 360, "height": 640})
+    for part in PARTS:
+        go(page, f"#/{part}")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360, part
+
+
+def test_without_the_token_nothing_of_the_memory_is_shown(address: str) -> None:
+    base, _, token = address.partition("#token=")
+    assert httpx.get(base, timeout=60).status_code == 200
+    for path in ("status", "documents", "merges", "openapi.json", "docs", "page/../status"):
+        assert httpx.get(f"{base}{path}", timeout=60).status_code in (401, 404), path
+    known = {"authorization": f"Bearer {token}"}
+    answer = httpx.get(f"{base}status", headers=known, timeout=60)
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert (
+        httpx.get(
+            f"{base}status", headers={**known, "host": "evil.example"}, timeout=60
+        ).status_code
+        == 403
+    )
+    assert (
+        httpx.post(f"{base}documents", headers=known, json={"text": "x"}, timeout=60).status_code
+        == 405
+    )
+
+
+def test_a_trail_is_one_file_without_scripts(filled: Path, tmp_path: Path, browser: Any) -> None:
+    written = tmp_path / "trail.html"
+    command = [
+        sys.executable,
+        "-m",
+        "qrmem",
+        "trail",
+        "--html",
+        str(written),
+        "--memory",
+        str(filled),
+    ]
+    assert subprocess.run(command, capture_output=True, check=True).stdout
+    shown = browser.new_page()
+    shown.goto(written.as_uri())
+    text = shown.inner_text("main")
+    assert QUESTION in text
+    assert HOSTILE in text
+    assert shown.query_selector("img, script") is None
+    shown.close()
