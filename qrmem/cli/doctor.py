@@ -22,6 +22,7 @@ EXTRAS = {
     "mcp": ("mcp",),
     "serve": ("fastapi", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
+    "tree": ("scikit-learn", "umap-learn"),
 }
 
 ENOUGH = 0.5
