@@ -216,7 +216,13 @@ class Asker:
         if self._store.is_read_only:
             message = f"{self._store.location} is read-only: no trail is kept"
             self._listener(Event("warning", {"message": message}))
-        await self._aside.write(lambda: self._store.put_trail(self._ns, answer.trail))
+        await self._aside.write(lambda: self._put(answer.trail))
+
+    async def _put(self, trail: Trail) -> None:
+        """Write a trail, dated no earlier than the last one: a clock may have been set back."""
+        last = await self._store.trails(self._ns, 1)
+        created = max(trail.created, *(kept.created for kept in last))
+        await self._store.put_trail(self._ns, replace(trail, created=created))
 
 
 def _reads(asking: Asking) -> bool:

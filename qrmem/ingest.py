@@ -87,7 +87,7 @@ class Adder:
         open_entity: bool = True,
         graph_update: bool = True,
     ) -> None:
-        """Make an adder; see `Memory.add`.
+        """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
 
         Args:
             caps: of this run; those of the settings where there are none.
@@ -105,6 +105,7 @@ class Adder:
         self._question = question
         self._run: Run = models.run("construction", listener, caps=caps)
         self._tally = _Tally()
+        self.replaced: set[str] = set()
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
         is_embedded = models.embedder is not None
@@ -168,7 +169,10 @@ class Adder:
     async def _look_at_yields(self) -> None:
         """Warn of documents that this run read and that gave far less than is usual."""
         tally = self._tally
-        named = [*tally.added, *tally.updated, *tally.resumed]
+        waiting = tally.batch if tally.stopped else []  # they may not be merged
+        named = [
+            name for name in (*tally.added, *tally.updated, *tally.resumed) if name not in waiting
+        ]
         if documents := await self._store.documents(self._ns, named) if named else ():
             counts = await self._store.fact_counts(self._ns, named)
             tally.warnings += low_yields(documents, counts)
@@ -265,6 +269,8 @@ class Adder:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
+        before = await self._store.segments_of(self._ns, name)
+        self.replaced |= {s.id for s in before} - {s.id for s in segments}
         if self._state.info(name) is not None and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
             await self._store.set_summary(self._ns, name, "")

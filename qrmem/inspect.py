@@ -39,6 +39,7 @@ The local reasoner was seen to find 0.7 to 5 in prose, GPT-3.5 18 in encyclopedi
 LONG_ENOUGH = 5_000
 """Characters from which on a document's relations are counted."""
 _SHOWN = 5
+_UNMERGED = "read, but not merged"
 
 
 async def status(session: "Session") -> MemoryStatus:
@@ -51,13 +52,15 @@ async def status(session: "Session") -> MemoryStatus:
     failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
     # Stopped between reading and merging: all are "ok", and yet no search finds them.
     failing |= {
-        row.segment_id: "read, but not merged"
+        row.segment_id: _UNMERGED
         for row in ledger
         if row.state == "ok" and row.segment_id not in merged
     }
     segments = await store.segments(info.name, list(failing))
     documents = await store.documents(info.name)
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
+    # What is not merged yet has no relations, whatever the replies were.
+    waiting = {s.document_id for s in segments if failing[s.id] == _UNMERGED}
     return MemoryStatus(
         location=store.location,
         namespace=info.name,
@@ -71,7 +74,10 @@ async def status(session: "Session") -> MemoryStatus:
         problems=problems,
         usage=usage(await store.calls(info.name)),
         warnings=(
-            *low_yields(documents, await store.fact_counts(info.name)),
+            *low_yields(
+                [document for document in documents if document.id not in waiting],
+                await store.fact_counts(info.name),
+            ),
             *_incomplete(len(problems)),
         ),
         readers=tuple(sorted({row.reasoner for row in ledger if row.reasoner})),

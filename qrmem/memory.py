@@ -193,7 +193,8 @@ class Memory:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
                 iterable of them.
             update: replace documents of the same id whose text, title or metadata differ; only
-                segments that changed are read again.
+                segments that changed are read again. Threads of checkpointers used since the memory
+                was opened that read an old segment are dropped.
             rebuild: read every segment again, and summarise again.
             glob: which files of a folder.
             follow_links: whether links in a folder are followed wherever they lead; else those that
@@ -226,7 +227,11 @@ class Memory:
                 question=question,
                 caps=caps_of(self.settings, **caps),
             )
-            return await adder.add(source, glob, follow_links=follow_links)
+            try:
+                return await adder.add(source, glob, follow_links=follow_links)
+            finally:
+                if adder.replaced:
+                    await session.forget_threads(adder.replaced, None)
 
     async def add_text(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -288,7 +288,7 @@ class Session:
         embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
-    async def forget_threads(self, segment_ids: Sequence[str] | None, also: Any) -> None:
+    async def forget_threads(self, segment_ids: Collection[str] | None, also: Any) -> None:
         """Drop what LangGraph's checkpointers keep of runs that read some segments, or any."""
         checkpointers = self.checkpointers | ({also} if also is not None else set())
         if checkpointers:

@@ -80,7 +80,10 @@ async def _graph(path: Path) -> dict[str, Any]:
     async with qrmem.open(str(path), create=False, settings=qrmem.Settings()) as memory:
         found = [await memory.entity(e.key) for e in await memory.entities(limit=10_000)]
         status = await memory.status()
+        archive = path.with_suffix(".qrmem")
+        await memory.export(archive)
         return {
+            "archive": archive.read_bytes(),
             "entities": [view.entity for view in found],
             "relations": [view.relations for view in found],
             "questions": [view.questions for view in found],

@@ -1,5 +1,6 @@
 """`ask` with a checkpointer: an interrupted run goes on, and deleted texts are dropped."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -172,3 +173,30 @@ async def test_delete_drops_the_threads_that_read_the_document(tmp_path: Path) -
         assert threads == {kept.trail.id}
         await memory.delete_all()
         assert not list(saver.list(None))
+
+
+async def test_an_update_drops_the_threads_that_read_what_it_replaced(tmp_path: Path) -> None:
+    saver = InMemorySaver()
+    async with opened(tmp_path / "m.db", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        await memory.ask("Whom did Captain Hale1 meet?", documents=["1"], checkpointer=saver)
+        kept = await memory.ask("Whom did Captain Hale2 meet?", documents=["2"], checkpointer=saver)
+        texts = {"1": TEXTS[1].replace("met", "wrote to"), "2": TEXTS[2]}
+        await memory.add([{"id": id, "text": t} for id, t in texts.items()], update=True)
+        threads = {found.config["configurable"]["thread_id"] for found in saver.list(None)}
+    assert threads == {kept.trail.id}
+
+
+async def test_the_last_trail_is_the_last_one_after_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = [f"Whom did Captain Hale{n} meet?" for n in range(3)]
+    gmtime, later = time.gmtime, time.time()
+    async with opened(tmp_path / "m.db", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        for n, question in enumerate(questions):
+            moment = later - n * 400 * 86_400
+            monkeypatch.setattr(time, "gmtime", lambda moment=moment: gmtime(moment))
+            await memory.ask(question)
+        assert (await memory.trail()).question == questions[-1]
+        assert [trail.question for trail in await memory.trails()] == questions[::-1]
