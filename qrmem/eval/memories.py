@@ -66,6 +66,16 @@ class OpenMemory:
     ns: str = NAMESPACE
     users: int = 0
     titles: Mapping[str, str] = field(default_factory=dict)
+    growing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def grow(self, listener: Listener) -> None:
+        """Build the trees of its documents, unless they are there."""
+        from qrmem.trees import run_build
+
+        async with self.growing:
+            ids = [info.id for info in await self.store.documents(self.ns)]
+            run = self.tools.run("construction", listener)
+            await run_build(self.store, self.ns, self.tools, run, ids, listener)
 
 
 class Memories:

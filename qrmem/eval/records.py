@@ -27,6 +27,7 @@ class Item:
         facts: supporting sentences as (document id, place of the sentence).
         labels: what results are split by, such as `difficulty` or `type`.
         is_answerable: whether its context holds the answer.
+        spans: where supporting sentences stand, as (document id, start, end) in characters.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Item:
     facts: tuple[tuple[str, int], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     is_answerable: bool = True
+    spans: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class Prediction:
         cited: sentences that the answer quotes, as (document id, place of the sentence).
         steps: the trail.
         memory: key of the memory that it used, "" for none.
+        shown: what the last reading saw, as (document id, start, end).
+        is_shown_known: whether that was recorded; nothing shown is not the same as not known.
         rounds: of a session, all before the question, as this system replied to them.
     """
 
@@ -136,6 +140,8 @@ class Prediction:
     usage: Usage = field(default_factory=Usage)
     memory: str = ""
     rounds: tuple[Round, ...] = ()
+    shown: tuple[tuple[str, int, int], ...] = ()
+    is_shown_known: bool = False
 
     @property
     def is_ranking(self) -> bool:

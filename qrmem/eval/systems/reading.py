@@ -9,7 +9,7 @@ from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.session import Run
 from qrmem.text.normalise import normalise
-from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Status, Step
+from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Status, Step
 
 
 def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tuple[str, int], ...]:
@@ -76,7 +76,15 @@ async def answer_from(
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*steps, step),
         usage=calls.usage,
+        shown=shown_of(p.segment for p in kept),
+        is_shown_known=True,
     )
+
+
+def shown_of(segments: Iterable[Segment]) -> tuple[tuple[str, int, int], ...]:
+    """Return where the segments that a reader saw stand; one that was cut is left out."""
+    whole = (s for s in segments if len(s.text) == s.end - s.start)
+    return tuple((s.document_id, s.start, s.end) for s in whole)
 
 
 def fitting(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:

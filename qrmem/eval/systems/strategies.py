@@ -8,10 +8,17 @@ from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import cited_sentences
+from qrmem.eval.systems.reading import cited_sentences, shown_of
 from qrmem.types import Answer, Orientation
 
+OVER_TREES = frozenset({"inner-loop", "raptor", "raptor-layered"})
+"""Strategies that need a tree of summaries over each document."""
 
+
+@system("inner-loop", "inner loop over a tree", "ILM-TR", strategy="inner-loop")
+@system("raptor", "tree of summaries, all in one table", "RAPTOR", strategy="raptor")
+@system("raptor-layered", "tree of summaries, level by level", "RAPTOR", strategy="raptor-layered")
+@system("passages", "the closest passages of one search", "ours", strategy="passages")
 @system("entity-trial", "entity trial", "QRMeM", strategy="entity-trial")
 @system("graph-expansion", "graph expansion search", "QRMeM", strategy="graph-expansion")
 @system("reflection", "navigation by reflection", "QRMeM", strategy="reflection")
@@ -26,7 +33,9 @@ class Strategy:
         max_trials: readings at most, before an answer is forced or refused.
         updates: trials as QRMeM's Figure 4 counts them: updates of the entities E, of which each
             leads to a reading after the first; 0: `max_trials` counts.
-        open_entity: an ablation, as the three that follow.
+        open_entity: an ablation, as those that follow.
+        navigation: of `inner-loop` the loop.
+        surprise: whether a tree is searched by its surprises.
         paper_exact: as QRMeM has it: mode `paper`, orientation `full`, start `entities`, and a
             search without our own switches.
     """
@@ -41,6 +50,7 @@ class Strategy:
     graph_update: bool = True
     reflection: bool = True
     navigation: bool = True
+    surprise: bool = True
     paper_exact: bool = False
 
     def build(self, item: Item, harness: Harness) -> Build:
@@ -59,6 +69,8 @@ class Strategy:
         """Answer one item."""
         calls = CallCounter(harness.listener)
         async with harness.memory(context, self.build(item, harness)) as memory:
+            if self.strategy in OVER_TREES:
+                await memory.grow(calls)
             asker = Asker(memory.store, memory.ns, memory.tools, memory.searcher, calls)
             answer = await asker.ask(self._asking(item, harness))
             found = await _found(answer, memory)
@@ -82,6 +94,7 @@ class Strategy:
             on_exhausted="force" if harness.is_forced(item) else "abstain",
             reflection=self.reflection,
             navigation=self.navigation,
+            surprise=self.surprise,
             paper_exact=self._is_exact(harness),
         )
 
@@ -94,7 +107,8 @@ async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
     readings = [step.read for step in answer.trail.steps if step.read]
     ranked = [s for read in reversed(readings) for s in sorted(read, key=lambda s: -s.score)]
     segments = list(dict.fromkeys(s.segment_id for s in ranked))
-    of = {s.id: s.document_id for s in await memory.store.segments(memory.ns, segments)}
+    found = {s.id: s for s in await memory.store.segments(memory.ns, segments)}
+    of = {id: segment.document_id for id, segment in found.items()}
     return Prediction(
         text=answer.text,
         choice=answer.choice,
@@ -104,4 +118,20 @@ async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
         ranked=tuple(dict.fromkeys(of[id] for id in segments)),
         segments=tuple(segments),
         steps=answer.trail.steps,
+        shown=await _shown(answer, memory),
+        is_shown_known=True,
     )
+
+
+async def _shown(answer: Answer, memory: OpenMemory) -> tuple[tuple[str, int, int], ...]:
+    """Return what the last reading saw: its segments, and sentences that a tree led to."""
+    readings = [step for step in answer.trail.steps if step.read or step.nodes]
+    if not readings:
+        return ()
+    last = readings[-1]
+    raw = [node for node in last.nodes if node.level == 0]
+    ids = list(dict.fromkeys([s.segment_id for s in last.read] + [node.key for node in raw]))
+    segments = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
+    cut = {node.key for node in raw if node.end}
+    places = [(segments[n.key].document_id, n.start, n.end) for n in raw if n.end]
+    return (*shown_of(s for id, s in segments.items() if id not in cut), *places)

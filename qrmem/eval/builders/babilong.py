@@ -1,0 +1,145 @@
+"""BABILong: bAbI's facts among the sentences of other texts (Kuratov et al., 2024)."""
+
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from qrmem.errors import UsageError
+from qrmem.eval.builders.niah import haystack, inserted, texts_in
+from qrmem.eval.builders.writing import counter_of, lengths_of
+from qrmem.eval.registry import builder
+
+_TASK = re.compile(r"qa(\d{1,2})_[a-z-]+_(train|test)\.txt\Z")
+_LINE = re.compile(r"(\d+) (.*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of bAbI with the facts told before it.
+
+    Attributes:
+        supporting: places among the facts.
+    """
+
+    facts: tuple[str, ...]
+    question: str
+    answer: str
+    supporting: tuple[int, ...]
+
+
+@builder("babilong", "BABILong: bAbI's facts, in order, among the sentences of other texts")
+def build(
+    data: Path,
+    out: Path,
+    *,
+    background: str = "",
+    tasks: str = "1,2,3,4,5",
+    length: str = "0k,1k,2k,4k,8k,16k,32k,64k,128k",
+    cases: int = 10,
+    part: Literal["test", "train"] = "test",
+    seed: int = 0,
+    tokenizer: str = "auto",
+) -> None:
+    """Write `babilong.jsonl`: so many cases for each task and length.
+
+    The same questions are asked at every length. A case whose facts alone are longer than the
+    length has the facts only.
+
+    Args:
+        data: the folder of bAbI's tasks, `qa1_single-supporting-fact_test.txt` and so on.
+        background: a text, or a folder of texts; needed for all lengths but 0k.
+        tasks: numbers from 1 to 20, with commas.
+        length: tokens, with commas; `0k`: the facts alone.
+        cases: of each task and length.
+        part: of bAbI.
+        seed: of the questions, the places and where a background begins.
+        tokenizer: as for the other builders.
+    """
+    counter = counter_of(tokenizer)
+    files = _files(data, part)
+    numbers = [word.strip().removeprefix("qa") for word in tasks.split(",")]
+    if missing := [n for n in numbers if n not in files]:
+        raise UsageError(f"{data} has no file of task {missing[0]!r} (qa{missing[0]}_…_{part}.txt)")
+    lengths = {"0k": 0} if "0k" in length.split(",") else {}
+    others = ",".join(one for one in length.split(",") if one != "0k")
+    lengths |= lengths_of(others) if others else {}
+    if max(lengths.values()) and not background:
+        raise UsageError("name texts to hide the facts in: background=PATH")
+    books = texts_in(Path(background)) if background else []
+    hay = haystack(books, max(lengths.values()), counter) if books else []
+    sizes = [counter.count(sentence) for sentence in hay]
+    with (out / "babilong.jsonl").open("w", encoding="utf-8") as file:
+        for number in numbers:
+            chance = random.Random(f"{seed} {number}")
+            asked = list(_asked(files[number]))
+            chosen = chance.sample(asked, min(cases, len(asked)))
+            for name, tokens in lengths.items():
+                for n, one in enumerate(chosen):
+                    left = tokens - sum(counter.count(fact) for fact in one.facts)
+                    around = _around(hay, sizes, left, chance)
+                    text, spans = _hidden(around, one.facts, chance)
+                    case = {
+                        "id": f"qa{number}-{name}-{n}",
+                        "task": f"qa{number}",
+                        "length": name,
+                        "question": one.question,
+                        "answers": [one.answer],
+                        "text": text,
+                        "spans": [spans[place] for place in one.supporting],
+                    }
+                    file.write(json.dumps(case, ensure_ascii=False) + "\n")
+
+
+def _files(data: Path, part: str) -> dict[str, Path]:
+    folder = data if data.is_dir() else data.parent
+    found = ((match, file) for file in folder.iterdir() if (match := _TASK.match(file.name)))
+    return {match[1]: file for match, file in found if match[2] == part}
+
+
+def _asked(file: Path) -> Iterator[Asked]:
+    """Yield the questions of a file of bAbI.
+
+    Raises:
+        UsageError: a line is not in bAbI's form.
+    """
+    facts: dict[int, str] = {}
+    for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        match = _LINE.match(line.strip())
+        if match is None:
+            raise UsageError(f"{file}, line {n}: no line of bAbI: {line[:60]!r}")
+        place, said = int(match[1]), match[2]
+        if place == 1:
+            facts = {}
+        if "\t" not in said:
+            facts[place] = said.strip()
+            continue
+        question, answer, supporting = (*said.split("\t"), "")[:3]
+        order = list(facts)
+        known = [order.index(int(p)) for p in supporting.split() if int(p) in facts]
+        yield Asked(tuple(facts.values()), question.strip(), answer.strip(), tuple(known))
+
+
+def _around(
+    hay: Sequence[str], sizes: Sequence[int], tokens: int, chance: random.Random
+) -> list[str]:
+    """Return sentences of the background from a random one on, so many tokens at most."""
+    found: list[str] = []
+    if not hay:
+        return found
+    at = chance.randrange(len(hay))
+    while (tokens := tokens - sizes[at % len(hay)]) >= 0:
+        found.append(hay[at % len(hay)])
+        at += 1
+    return found
+
+
+def _hidden(
+    hay: Sequence[str], facts: Sequence[str], chance: random.Random
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text with facts in their order at random ends of sentences, and where they stand."""
+    gaps = sorted(chance.randrange(len(hay) + 1) for _ in facts)
+    return inserted(hay, list(zip(gaps, facts, strict=True)))

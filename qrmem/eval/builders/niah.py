@@ -1,0 +1,157 @@
+"""M-NIAH: several needles in a long text, at a mean depth (ILM-TR, section 4)."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+
+from qrmem.errors import UsageError
+from qrmem.eval.builders.writing import counter_of, lengths_of
+from qrmem.eval.registry import builder
+from qrmem.text.normalise import normalise
+from qrmem.text.sentences import sentences
+from qrmem.types import Tokenizer
+
+NEEDLES = (
+    "Figs are one of the secret ingredients needed to build the perfect pizza.|"
+    "Prosciutto is one of the secret ingredients needed to build the perfect pizza.|"
+    "Goat cheese is one of the secret ingredients needed to build the perfect pizza."
+)
+KEYWORDS = "figs|prosciutto|goat cheese"
+QUESTION = "What is the first letter of each secret ingredient needed to build the perfect pizza?"
+
+
+@builder("niah", "M-NIAH: needles hidden in a long text of your own, at a mean depth (ILM-TR)")
+def build(
+    data: Path,
+    out: Path,
+    *,
+    length: str = "150k",
+    depths: str = "0,25,50,75,100",
+    cases: int = 1,
+    needles: str = NEEDLES,
+    keywords: str = KEYWORDS,
+    question: str = QUESTION,
+    seed: int = 0,
+    tokenizer: str = "auto",
+) -> None:
+    """Write `niah.jsonl`: one text for each length, depth and case.
+
+    Texts are repeated until they are long enough. Needles are put at ends of sentences whose mean
+    depth is what is asked: the further apart, the nearer to the middle. At depth 100 all of them
+    are at the end.
+
+    Args:
+        data: a text, or a folder of texts.
+        length: tokens: `150k`, or several with commas.
+        depths: mean depths in percent, with commas.
+        cases: texts for each length and depth.
+        needles: sentences, with `|` between them.
+        keywords: one for each needle; an answer is scored by those that it names.
+        seed: of the places.
+        tokenizer: as for the other builders.
+    """
+    counter, found = counter_of(tokenizer), [n.strip() for n in needles.split("|")]
+    words = [word.strip() for word in keywords.split("|")]
+    if not all(found) or len(found) != len(words):
+        raise UsageError("give as many keywords as needles, with | between them")
+    places = percents(depths)
+    chance = random.Random(seed)
+    with (out / "niah.jsonl").open("w", encoding="utf-8") as file:
+        for name, tokens in lengths_of(length).items():
+            hay = haystack(texts_in(data), tokens - sum(map(counter.count, found)), counter)
+            for depth in places:
+                for n in range(cases):
+                    text, spans = hidden(hay, found, depth, chance)
+                    case = {
+                        "id": f"niah-{name}-{depth:g}-{n}",
+                        "task": "niah",
+                        "length": name,
+                        "depth": f"{depth:g}",
+                        "question": question,
+                        "answers": words,
+                        "text": text,
+                        "spans": spans,
+                    }
+                    file.write(json.dumps(case, ensure_ascii=False) + "\n")
+
+
+def percents(words: str) -> list[float]:
+    """Return depths in percent.
+
+    Raises:
+        UsageError: one is no number from 0 to 100.
+    """
+    try:
+        found = [float(word) for word in words.split(",")]
+    except ValueError:
+        found = [-1.0]
+    if not all(0 <= one <= 100 for one in found):
+        raise UsageError(f"depths are numbers from 0 to 100, with commas: {words!r}")
+    return found
+
+
+def texts_in(data: Path) -> list[str]:
+    """Return the texts of a file or folder, by name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    files = sorted(data.rglob("*.txt")) if data.is_dir() else [data]
+    found = [normalise(file.read_text(encoding="utf-8", errors="replace")) for file in files]
+    if not any(text.strip() for text in found):
+        raise UsageError(f"{data} holds no text")
+    return found
+
+
+def haystack(texts: Sequence[str], tokens: int, counter: Tokenizer) -> list[str]:
+    """Return sentences of texts, the texts repeated, of so many tokens together at most."""
+    found: list[str] = []
+    for sentence, size in cycle(_sized(texts, counter)):
+        tokens -= size
+        if tokens < 0:
+            break
+        found.append(sentence)
+    return found
+
+
+def _sized(texts: Sequence[str], counter: Tokenizer) -> Iterator[tuple[str, int]]:
+    for text in texts:
+        whole = text.strip() + "\n\n"
+        for start, end in sentences(whole):
+            yield whole[start:end], counter.count(whole[start:end])
+
+
+def hidden(
+    hay: Sequence[str], needles: Sequence[str], depth: float, chance: random.Random
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text with needles at a mean depth in percent, and where each stands."""
+    reach = min(depth, 100 - depth) * chance.random()
+    n = len(needles)
+    steps = [0.0] if n == 1 else [reach * (2 * k / (n - 1) - 1) for k in range(n)]
+    gaps = [round((depth + step) / 100 * len(hay)) for step in steps]
+    return inserted(hay, sorted(zip(gaps, needles, strict=True), key=lambda pair: pair[0]))
+
+
+def inserted(
+    hay: Sequence[str], placed: Sequence[tuple[int, str]]
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text of sentences with others put before some of them, and where those stand.
+
+    Args:
+        placed: number of the sentence before which each is put, rising, and the text.
+    """
+    pieces: list[str] = []
+    spans: list[tuple[int, int]] = []
+    at = size = 0
+    for gap, text in placed:
+        before = "".join(hay[at:gap])
+        space = "" if not (pieces or before) or before.endswith((" ", "\n")) else " "
+        if not before and pieces:
+            space = ""
+        start = size + len(before) + len(space)
+        pieces += [before, space, text, " "]
+        spans.append((start, start + len(text)))
+        size, at = start + len(text) + 1, gap
+    return "".join([*pieces, *hay[at:]]), spans

@@ -1,0 +1,157 @@
+"""Texts with sentences hidden in them: M-NIAH and BABILong, as `qrmem eval build` writes them.
+
+A metric of its own asks what the reader was shown: whether each hidden sentence that answers the
+question stands whole in what went into the window, whatever was made of it.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.records import Context, Dataset, Item, Row, Rule
+from qrmem.eval.registry import dataset, metric
+from qrmem.types import Document
+
+SHOWN = ("shown_all", "shown")
+SCORES = (1, 3, 7, 10)
+"""Of no, one, two and three keywords; with other numbers, evenly between 1 and 10."""
+_PLACES = frozenset(["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"])
+LABELS = {
+    "qa1": _PLACES,
+    "qa2": _PLACES,
+    "qa3": _PLACES,
+    "qa4": _PLACES,
+    "qa5": frozenset(["bill", "fred", "jeff", "mary", "apple", "football", "milk"]),
+    "qa6": frozenset({"yes", "no"}),
+}
+"""What an answer to a task of bAbI may name."""
+
+
+def _loader(name: str) -> Callable[[Path], Dataset]:
+    def load(path: Path) -> Dataset:
+        """Load cases; each has a text of its own."""
+        pairs = list(each(path, _case))
+        contexts = {context.id: context for _, context in pairs}
+        return Dataset(name, tuple(item for item, _ in pairs), contexts, (source_file(path),))
+
+    return load
+
+
+def _case(record: Any) -> tuple[Item, Context]:
+    id, text = text_of(record, "id"), text_of(record, "text")
+    spans = tuple((id, int(start), int(end)) for start, end in record["spans"])
+    if any(not 0 <= start < end <= len(text) for _, start, end in spans):
+        raise ValueError("spans do not lie in the text")
+    labels = {key: str(record[key]) for key in ("task", "length", "depth") if key in record}
+    answers = texts_of(record["answers"], "answers")
+    item = Item(id, text_of(record, "question"), answers, id, labels=labels, spans=spans)
+    return item, Context(id, (Document(text, id=id),))
+
+
+_SETS = {
+    "niah": (
+        "M-NIAH: needles in a long text, by length and depth",
+        (*SHOWN, "shown_score", "needles"),
+    ),
+    "babilong": (
+        "BABILong: bAbI's facts in a long text, by task and length",
+        (*SHOWN, "babi", "babi_official"),
+    ),
+}
+for _name, (_what, _metrics) in _SETS.items():
+    dataset(
+        _name,
+        _what,
+        files=(f"{_name}.jsonl",),
+        where=f"qrmem eval build {_name}",
+        licence="of the texts",
+        metrics=_metrics,
+    )(_loader(_name))
+
+
+# --- what was shown ------------------------------------------------------------------------------
+
+
+def shown_spans(item: Item, row: Row) -> list[bool] | None:
+    """Return whether each hidden sentence was shown whole; `None` if it is not known."""
+    seen = row.prediction.shown
+    if not item.spans or not row.prediction.is_shown_known:
+        return None
+    return [
+        any(d == doc and s <= start and end <= e for doc, s, e in seen)
+        for d, start, end in item.spans
+    ]
+
+
+@metric("shown_score")
+def _shown_score(item: Item, row: Row, rule: Rule) -> float | None:
+    """Return M-NIAH's score of what was shown, as a share of ten."""
+    found = shown_spans(item, row)
+    return None if found is None else needle_score(sum(found), len(found)) / 10
+
+
+@metric("shown")
+def _shown(item: Item, row: Row, rule: Rule) -> float | None:
+    found = shown_spans(item, row)
+    return None if found is None else sum(found) / len(found)
+
+
+@metric("shown_all")
+def _shown_all(item: Item, row: Row, rule: Rule) -> float | None:
+    found = shown_spans(item, row)
+    return None if found is None else float(all(found))
+
+
+# --- what was answered ---------------------------------------------------------------------------
+
+
+def needle_score(found: int, of: int) -> float:
+    """Return M-NIAH's score, 1 to 10."""
+    return float(SCORES[found]) if of == len(SCORES) - 1 else 1 + 9 * found / max(of, 1)
+
+
+@metric("needles")
+def _needles(item: Item, row: Row, rule: Rule) -> float | None:
+    """Return M-NIAH's score of the answer's keywords, as a share of ten."""
+    if item.labels.get("task") != "niah":
+        return None
+    said = row.prediction.text.lower()
+    found = sum(word.lower() in said for word in item.answers)
+    return needle_score(found, len(item.answers)) / 10
+
+
+def babi_official(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
+    """Whether the first sentence names exactly the answer, of labels not in the question.
+
+    As BABILong's own script compares.
+    """
+    first = re.split(r"[.\n]", text.lower().strip(), maxsplit=1)[0]
+    return {w for w in labels if w in first and w not in question.lower()} == {answer.lower()}
+
+
+def babi_lenient(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
+    """Whether the last label that is named, of those not in the question, is the answer."""
+    asked = set(re.findall(r"\w+", question.lower()))
+    named = [w for w in re.findall(r"\w+", text.lower()) if w in labels and w not in asked]
+    return bool(named) and named[-1] == answer.lower()
+
+
+def _babi(item: Item, row: Row, judge: Callable[..., bool]) -> float | None:
+    task = item.labels.get("task", "")
+    if not task.startswith("qa") or row.prediction.is_ranking:
+        return None
+    (answer,) = item.answers
+    labels = LABELS.get(task, frozenset(answer.lower().split(",")))
+    return float(judge(row.prediction.text, item.question, answer, labels))
+
+
+@metric("babi")
+def _lenient(item: Item, row: Row, rule: Rule) -> float | None:
+    return _babi(item, row, babi_lenient)
+
+
+@metric("babi_official")
+def _official(item: Item, row: Row, rule: Rule) -> float | None:
+    return _babi(item, row, babi_official)

@@ -1,0 +1,108 @@
+"""M-NIAH and BABILong: built, loaded, run, scored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qrmem.cli import main
+from qrmem.eval.datasets.needles import babi_lenient, babi_official, needle_score
+from qrmem.eval.registry import DATASETS, build
+from qrmem.text.normalise import normalise
+
+HAY = " ".join(
+    f"On day {n} the keeper of tower {n * 3} wrote {n + 5} lines about the weather."
+    for n in range(90)
+)
+STORY = """1 Mary moved to the bathroom.
+2 John went to the hallway.
+3 Where is Mary? \tbathroom\t1
+4 Daniel went back to the hallway.
+5 Where is John? \thallway\t2
+1 Sandra journeyed to the garden.
+2 Where is Sandra? \tgarden\t1
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "qa1_single-supporting-fact_test.txt").write_text(STORY)
+    (tmp_path / "hay").mkdir()
+    (tmp_path / "hay" / "a.txt").write_text(HAY)
+    return tmp_path
+
+
+def cases(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_needles_stand_at_their_mean_depth_and_texts_at_their_length(data: Path) -> None:
+    build("niah", data / "hay", data / "out", ("length=2k,6k", "depths=0,30,50,100", "cases=2"))
+    made = cases(data / "out" / "niah.jsonl")
+    assert len(made) == 2 * 4 * 2
+    for case in made:
+        text = case["text"]
+        assert normalise(text) == text
+        found = [text[start:end] for start, end in case["spans"]]
+        assert [word in needle.lower() for word, needle in zip(case["answers"], found, strict=True)]
+        assert all(needle.endswith("perfect pizza.") for needle in found)
+        mean = sum(start for start, _ in case["spans"]) / 3 / len(text) * 100
+        assert mean == pytest.approx(float(case["depth"]), abs=6)
+
+
+def test_facts_stand_in_order_and_those_that_support_are_known(data: Path) -> None:
+    build("babilong", data, data / "out", ("tasks=1", "length=0k,2k", f"background={data / 'hay'}"))
+    made = cases(data / "out" / "babilong.jsonl")
+    assert {case["length"] for case in made} == {"0k", "2k"}
+    for case in made:
+        ((start, end),) = case["spans"]
+        name = case["question"].removeprefix("Where is ").removesuffix("?")
+        assert case["text"][start:end].startswith(name)
+        assert case["answers"][0] in case["text"][start:end]
+    long = [case["text"] for case in made if case["length"] == "2k"]
+    assert all(len(text) > 5000 for text in long)
+    of_john = next(case["text"] for case in made if "John" in case["question"])
+    assert of_john.index("Mary moved") < of_john.index("John went") < of_john.index("Daniel went")
+
+
+def test_a_missing_task_and_a_wrong_depth_are_said(data: Path) -> None:
+    from qrmem.errors import UsageError
+
+    with pytest.raises(UsageError, match="no file of task '7'"):
+        build("babilong", data, data / "o1", ("tasks=7", "length=0k"))
+    with pytest.raises(UsageError, match="background=PATH"):
+        build("babilong", data, data / "o2", ("tasks=1", "length=1k"))
+    with pytest.raises(UsageError, match="numbers from 0 to 100"):
+        build("niah", data / "hay", data / "o3", ("depths=120",))
+
+
+def test_answers_to_babi_are_scored_as_officially_and_by_the_last_place_named() -> None:
+    places = frozenset({"kitchen", "office", "garden"})
+    asked = "Where was the apple before the office?"
+    assert babi_official("The kitchen.", asked, "kitchen", places)
+    assert not babi_official("The kitchen or the garden", asked, "kitchen", places)
+    assert not babi_official("It was at the office. Then the kitchen.", asked, "kitchen", places)
+    assert babi_lenient("It was at the office. Then the kitchen.", asked, "kitchen", places)
+    assert not babi_lenient("Kitchen, then garden.", asked, "kitchen", places)
+
+
+def test_three_keywords_score_one_three_seven_ten() -> None:
+    assert [needle_score(n, 3) for n in range(4)] == [1, 3, 7, 10]
+
+
+def test_a_run_says_what_the_reader_was_shown(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build("niah", data / "hay", data / "built", ("length=6k", "depths=50"))
+    assert DATASETS["niah"].read(data / "built" / "niah.jsonl", None).items  # type: ignore[arg-type]
+    run = ["eval", "run", "niah", "--data", str(data / "built"), "--embedder", "none"]
+    out = str(data / "run")
+    systems = "inner-loop,inner-loop:navigation=false,raptor,bm25"
+    assert main([*run, "--system", systems, "--window", "1024", "--out", out, "--quiet"]) == 0
+    rows = cases(data / "run" / "rows.jsonl")
+    shown = {row["system"]: row["prediction"].get("shown", []) for row in rows}
+    ((spans),) = [case["spans"] for case in cases(data / "built" / "niah.jsonl")]
+    assert all([start, end] in [s[1:] for s in shown["inner-loop"]] for start, end in spans)
+    assert main(["eval", "report", out]) == 0
+    assert "shown_all" in capsys.readouterr().out
