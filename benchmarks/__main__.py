@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 NAMES = (
-    *("build", "chat", "everyday", "footprint", "model", "model_cost", "names", "novel_answers"),
-    *("passages", "recall", "search_speed"),
+    *("build", "chat", "everyday", "footprint", "model", "names", "novel_answers", "passages"),
+    *("recall", "search_speed"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 

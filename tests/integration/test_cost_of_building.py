@@ -15,7 +15,7 @@ def test_a_short_passage_costs_no_more_calls_and_tokens_than_it_may() -> None:
     folder = os.environ.get("QRMEM_DATA")
     if not folder or not (Path(folder) / "musique").is_dir():
         pytest.skip("QRMEM_DATA does not name a folder with musique")
-    arguments = ["benchmarks", "model_cost", "--check", "--brief", "--passages", "80"]
+    arguments = ["benchmarks", "model", "--part=tokens", "--check", "--brief", "--passages=80"]
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=ROOT,

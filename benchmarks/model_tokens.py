@@ -1,15 +1,5 @@
-"""Chat calls and tokens of building and asking, by mode and strategy, and which part costs what.
+"""Chat calls and tokens of building and asking: a part of the benchmark `model`."""
 
-    QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks model_cost [--passages 394] [--questions 20]
-
-Two corpora: the package's sample (a story) and 394 MuSiQue passages, on which HippoRAG 2, the
-cheapest of the others, was seen to pay 2.0 calls and 831 + 224 tokens a passage: 1,727, a token out
-weighed as four in. Tokens are words and marks, the same counter as for the others, of all messages
-and of the schema that goes with them. The model is our test server over HTTP; its replies are of
-realistic size (`benchmarks.replies_of_size`). No question finds a reply of another in the cache.
-"""
-
-import argparse
 import asyncio
 import json
 import re
@@ -287,23 +277,20 @@ def _shares(parts: Mapping[str, int], n: int) -> str:
     return ", ".join(f"{part} {tokens / n:,.0f}" for part, tokens in ranked)
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this benchmark."""
-    parser.add_argument("--passages", type=int, default=394, help="0: the sample alone")
-    parser.add_argument("--questions", type=int, default=20)
-    parser.add_argument("--strategy", action="append", help="default: all")
-    parser.add_argument("--brief", action="store_true", help="mode `compact` alone, nothing asked")
+def figures(count: int, questions: int, chosen: Sequence[str], *, brief: bool) -> Iterator[Figure]:
+    """Yield calls and weighed tokens a passage; all tables go to standard error.
 
-
-def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield calls and weighed tokens a passage; all tables go to standard error."""
-    strategies = [] if chosen.brief else chosen.strategy or list(STRATEGIES)
-    modes = MODES[:1] if chosen.brief else MODES
-    if not chosen.brief:
+    Args:
+        count: passages; 0: the sample alone.
+        chosen: strategies; none: all.
+        brief: mode `compact` alone, and nothing asked.
+    """
+    strategies = [] if brief else chosen or list(STRATEGIES)
+    modes = MODES[:1] if brief else MODES
+    if not brief:
         asyncio.run(_measure(asyncio.run(sample()), modes, strategies))
-    if chosen.passages:
-        asked = 0 if chosen.brief else chosen.questions
-        corpus = asyncio.run(passages(folder(), chosen.passages, asked))
+    if count:
+        corpus = asyncio.run(passages(folder(), count, 0 if brief else questions))
         total = asyncio.run(_measure(corpus, modes, strategies))
         calls, tokens = total.calls / corpus.segments, total.weighed / corpus.segments
         yield Figure("chat calls a passage, compact", calls, "", at_most=MOST_CALLS)
