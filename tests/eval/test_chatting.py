@@ -296,3 +296,17 @@ def test_a_plan_of_sessions_counts_notes_and_replies(capsys: pytest.CaptureFixtu
     (run,) = json.loads(capsys.readouterr().out)
     calls = {found["system"]: found["most"]["calls"] for found in run["systems"]}
     assert calls == {"memochat": 11, "latest-chat": 7}
+
+
+async def test_history_moves_out_once_as_in_the_paper() -> None:
+    """FragRel, B.3: over 1,000 tokens, all rounds go to the external memory, and then anew."""
+    long = [(info, f"{said} " + "word " * 400) for info, said in TURNS[:-1]] + TURNS[-1:]
+    shown = {}
+    for history in ("rolling", "once"):
+        chat = Chatter()
+        await played(f"fragment-chat:score=bm25:history={history}", chat, turns=long, out=history)
+        prompts = chat.of("reply")
+        latest = [p.partition("Latest rounds:")[2].partition("The user says:")[0] for p in prompts]
+        shown[history] = [len(re.findall(r"<text", text)) for text in latest]
+    assert shown["rolling"] == [0, 1, 2, 2, 2, 2, 2]
+    assert shown["once"] == [0, 1, 2, 0, 1, 2, 0]

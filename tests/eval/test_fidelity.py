@@ -5,6 +5,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +15,17 @@ import pytest
 from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
+from qrmem.agents import Asking
 from qrmem.cli import main
 from qrmem.config import Settings
+from qrmem.eval.deviations import (
+    AS_IN_THE_PAPER,
+    DEVIATIONS,
+    LEFT_OPEN,
+    UNUSED,
+    deviations,
+)
+from qrmem.eval.running import _SHAPING
 from qrmem.graphstore import open_store
 
 DATA = Path(__file__).parent / "data"
@@ -405,3 +415,62 @@ def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path:
     first = [one["segment_id"] for one in reads[0]["read"]]
     assert sum(one["tokens"] for one in reads[0]["read"]) > 1600 // 2
     assert [one["segment_id"] for one in reads[1]["read"]] == first
+
+
+def test_every_switch_is_as_in_the_paper_or_in_the_list(tmp_path: Path) -> None:
+    exact = Asking(question="Who?", paper_exact=True)
+    named = {*AS_IN_THE_PAPER, *LEFT_OPEN, *UNUSED, "question", "choices", "window"}
+    assert {field.name for field in fields(Asking)} == named
+    for name, value in AS_IN_THE_PAPER.items():
+        assert getattr(exact, name) == value, name
+    told = " ".join(one.what for one in DEVIATIONS)
+    assert all(name in told for name in LEFT_OPEN if name != "max_trials")
+    assert f"3 edges a step (width), {exact.depth} steps (depth)" in told
+    assert f"cosine {exact.threshold}" in told
+    told_of = {one.setting for one in DEVIATIONS}
+    assert set(_SHAPING) - {"model", "base_url"} <= told_of
+    assert all(one.why for one in DEVIATIONS)
+
+
+def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
+    ours: dict[str, Json] = {"tagger": "rules", "embedder": "none", "window": 1000}
+    ours |= {"segment_tokens": 100, "paper_exact": False, "similar_names": 0.9}
+    theirs = {"tagger": "corenlp:http://x", "embedder": "contriever", "window": 4096}
+    theirs |= {"segment_tokens": 600, "paper_exact": True, "similar_names": 0.0}
+    more, fewer = (deviations("QRMeM, Table 2", {"settings": s}) for s in (ours, theirs))
+    assert len(more) - len(fewer) == len(ours)
+    assert any("entity tagger rules, not CoreNLP" in line for line in more)
+    of_fragrel = deviations("FragRel, Table 4", {"settings": ours})
+    assert any("temperature 0, not 1.0" in line for line in of_fragrel)
+    assert not any("Algorithm 1" in line for line in of_fragrel)
+
+
+def test_fragments_are_read_best_first_where_the_paper_has_it_so(tmp_path: Path) -> None:
+    """Equation 11 of FragRel, and its Prompt 1."""
+    told = ["Rain fell. " * 30, "Ada Holm met Bo Lind. " * 30, "Ada Holm sailed. " * 30]
+    write(tmp_path, [{"_id": "d", "text": " ".join(told)}], [{"question": "Whom met Ada Holm?"}])
+    words = ("--prompts", "paper,story", "--system")
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, *words, "fragment:order=score:size=100") == 0
+        (prompt,) = [p for p in map(_said, server.stats.bodies) if "Story:" in p]
+    (step,) = rows()[0]["prediction"]["steps"]
+    scores = [one["score"] for one in step["read"]]
+    assert scores == sorted(scores, reverse=True)
+    assert prompt.index("<text S1>") < prompt.index("Question: Whom")
+    assert prompt.endswith("Answer:")
+    assert "response_format" not in server.stats.bodies[0]
+
+
+def test_questions_are_generated_without_the_users(tmp_path: Path) -> None:
+    """Section 2.1: Q_k = LLM(T, S_k, E_k, R_k); entities are sought with Q."""
+    question = "Whom did Ada Holm meet?"
+    write(tmp_path, met()[:1], [{"question": question, "answers": ["x"]}])
+    with in_thread(OpenAIServer()) as server:
+        words = ("--system", f"reflection{EXACT}", "--prompts", "paper")
+        assert run(server, "plain", tmp_path, *words) == 0
+        (generated,) = asked(server, "questions")
+        (entities,) = asked(server, "entities")
+    assert question not in generated
+    assert question in entities
+    order = ["Passage:", "Entities noted:", "Relations noted:", "Questions wanted:"]
+    assert [generated.index(word) for word in order] == sorted(map(generated.index, order))

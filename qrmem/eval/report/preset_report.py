@@ -6,6 +6,7 @@ from pathlib import Path
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
+from qrmem.eval.deviations import deviations
 from qrmem.eval.memories import NAMESPACE
 from qrmem.eval.preset import Part, Preset, folder_of
 from qrmem.eval.records import Item, Row
@@ -133,7 +134,10 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     for table in tables:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [f"# {preset.title}", "", _readings(preset), *(t.markdown() for t in tables)]
-    pieces += ["What ran:", "", *conditions(found[0][1].config), ""]
+    config = found[0][1].config
+    pieces += ["What ran:", "", *conditions(config), ""]
+    if left := deviations(preset.title, config):
+        pieces += ["What is not as in the paper, and why:", "", *left, ""]
     if preset.plot and draw(folder / f"{preset.name}.png", *panels(preset, found)):
         pieces.append(f"![{preset.title}]({preset.name}.png)\n")
     if cases:

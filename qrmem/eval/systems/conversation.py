@@ -30,6 +30,7 @@ class Session:
     def __init__(self, store: GraphStore, tools: Models, listener: Listener) -> None:
         self.rounds: list[Round] = []
         self._turns: list[Turn] = []
+        self._moved = 0
         self._store = store
         self._adder = Adder(store, NAMESPACE, tools, listener=listener)
         self._scorer = FragmentScorer(Searcher(store, NAMESPACE, tools.embedder))
@@ -42,9 +43,16 @@ class Session:
         self._turns.append(turn)
         await self._adder.add([dialog.as_document(turn)])
 
-    def latest(self) -> list[Round]:
-        """Return the last rounds, which go to the model as they are: 1,000 tokens, 10 rounds."""
-        kept = dialog.recent(self._turns, dialog.RECENT_TOKENS, self._count)
+    def latest(self, history: Literal["rolling", "once"]) -> list[Round]:
+        """Return the last rounds, which go to the model as they are: 1,000 tokens, 10 rounds.
+
+        Args:
+            history: `once`: those since the history was over these limits and moved out.
+        """
+        turns = self._turns[self._moved :]
+        kept = dialog.recent(turns, dialog.RECENT_TOKENS, self._count)
+        if history == "once" and kept < len(turns):
+            self._moved, kept = len(self._turns), 0
         return self.rounds[len(self.rounds) - kept :]
 
     async def ranked(self, said: str, settings: FragmentSettings) -> list[Round]:
@@ -94,12 +102,15 @@ class Conversed:
     Attributes:
         alpha: 0 is retrieval of independent rounds (MemRetrieval).
         top: rounds recalled at most; 0: none, the latest that fit are all it knows.
+        history: `rolling` always shows the latest rounds, up to 1,000 tokens and 10 rounds; `once`
+            moves the whole history out when it is over that, as the paper says, and starts anew.
     """
 
     w_rel: float = 0.8
     alpha: float = 0.5
     score: Literal["auto", "cosine", "bm25"] = "auto"
     top: int = 8
+    history: Literal["rolling", "once"] = "rolling"
 
     def __post_init__(self) -> None:
         self._settings()
@@ -141,7 +152,7 @@ class Conversed:
         )
 
     async def _reply(self, session: Session, said: "Said", text: str) -> tuple[str, list[Round]]:
-        latest = session.latest() if self.top else session.rounds
+        latest = session.latest(self.history) if self.top else session.rounds
         ranked = await session.ranked(text, self._settings()) if self.top else []
         earlier = [made for made in ranked if made not in latest][: self.top]
         places = {made: place for place, made in enumerate(session.rounds)}
