@@ -197,6 +197,7 @@ UNUSED = {
     "hits": "of a start by search",
     "nearest": "of the orientation `local`",
     "expansions": "one between two readings",
+    "surprise": "of trees alone",
 }
 """Switches of a search that have no say with `paper_exact`."""
 
