@@ -20,6 +20,7 @@ from qrmem.eval.report.tables import number
 from qrmem.eval.runner import SHORT_ENOUGH
 from qrmem.eval.running import PreparedRun, RunOptions, run_made
 from qrmem.extraction.rules_tagger import tagged
+from qrmem.llm.stub import wanted_by
 from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3
@@ -49,6 +50,7 @@ class StandIn:
     def __init__(self, name: str, *, answers: bool) -> None:
         self._name = name
         self._answers = answers
+        self._has_options = False
 
     @property
     def name(self) -> str:
@@ -59,9 +61,11 @@ class StandIn:
         """Return a reply that fits the request's schema."""
         said = "\n".join(message.content for message in request.messages)
         texts = [match[2] for match in _TEXT.finditer(said)] or [said[-2000:]]
-        if request.schema is None:
+        self._has_options = "\nOptions:\n(" in said
+        schema = wanted_by(request)
+        if not schema:
             return ChatReply(_words(texts[0], 4 * _SENTENCE_WORDS))
-        made = self._object(request.schema, request.schema, texts)
+        made = self._object(schema, schema, texts)
         return ChatReply(json.dumps(made, ensure_ascii=False))
 
     def _object(
@@ -85,6 +89,8 @@ class StandIn:
                     {**self._object(items, root, [text]), "n": n} for n, text in enumerate(texts, 1)
                 ]
             return [1] if items.get("type") == "integer" else _list(name, texts[0])
+        if name == "answer" and self._has_options:
+            return "(A)"
         if name == "answer" and self._answers:
             return _words(texts[0], SHORT_ENOUGH)
         plain = {"integer": 1, "number": 1.0, "boolean": True}

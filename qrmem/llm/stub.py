@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
+from qrmem.llm.schemas import strict_schema
 from qrmem.types import ChatReply, ChatRequest
 
 Course = Literal["likely", "shortest", "longest"]
@@ -71,7 +72,7 @@ class StubChat:
         self.longest[request.stage] = max(known, request.max_tokens)
         user = request.messages[-1].content
         texts = [(m.group(2).strip(), m.group(3)) for m in _TEXT.finditer(user)]
-        wanted = (request.schema or {}).get("properties", {})
+        wanted = wanted_by(request).get("properties", {})
         if not wanted:
             return ChatReply(_some(user, SUMMARY_WORDS))
         fields = self._fields(texts, user, request.stage)
@@ -115,6 +116,13 @@ class StubChat:
             return listed[:NAMES_CHOSEN]
         self._turns += 1
         return listed[NAMES_CHOSEN * self._turns :][:NAMES_CHOSEN] or listed[:NAMES_CHOSEN]
+
+
+def wanted_by(request: ChatRequest) -> Mapping[str, Any]:
+    """Return the schema of the reply that a request wants, in JSON or in words; {} for none."""
+    if request.schema is None and request.reply_model is not None:
+        return strict_schema(request.reply_model)
+    return request.schema or {}
 
 
 def _notes(passage: str, user: str, *, is_second: bool) -> dict[str, list[str]]:
@@ -191,4 +199,4 @@ def _content(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
-__all__ = ["Course", "StubChat"]
+__all__ = ["Course", "StubChat", "wanted_by"]
