@@ -64,7 +64,8 @@ class Preset:
         costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
             `tokens_out`, and `built_calls`, of everything that is built.
         quoted: labels of the paper's systems that are not run here.
-        prompts: the set of templates, where the user chooses none.
+        prompts: the set of templates, where the user chooses none; "": the default one, and
+            nothing of `paper_exact`, which is QRMeM's.
         by: what has a row of its own: `systems`, or `parts` too, where there are many.
         tables: where a run is more than one of the paper's tables: the name of each to the metrics
             that it shows, in a table of its own, and a label by which it splits them; empty: one
@@ -77,7 +78,7 @@ class Preset:
     systems: Mapping[str, str]
     parts: tuple[Part, ...]
     window: int = 4096
-    prompts: str = "paper"
+    prompts: str = ""
     size: int | None = None
     first: int = 0
     force: bool = True
@@ -218,7 +219,7 @@ def settled(preset: Preset, chosen: PresetOptions, settings: Settings) -> Settin
     CoreNLP is the tagger where its jars are, and no other one was chosen.
     """
     exact = settings.with_(
-        paper_exact=True,
+        paper_exact=bool(preset.prompts),
         prompts=settings.prompts or preset.prompts,
         window=chosen.window or preset.window,
     )
