@@ -493,9 +493,11 @@ class Memory:
         Args:
             strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
                 (FragRel), `inner-loop` (ILM-TR), `raptor` or `raptor-layered` (RAPTOR), `temp-mem`
-                (the whole text, its middle left out) or `passages` (one search, read once). `None`:
-                with a chat model, all that may be read is read in order where it fits the window,
-                else `reflection`; without one `passages`.
+                (the whole text, its middle left out), `overview` (notes on every part of the text,
+                then an answer) or `passages` (one search, read once). `None`: with a chat model,
+                all that may be read is read in order where it fits the window, else `overview` of
+                at most 12 parts for a question about the whole text, else `reflection`; without
+                one `passages`.
             window: L in tokens, a hard bound on every call.
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.

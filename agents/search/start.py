@@ -1,12 +1,15 @@
 """Where a search starts: the entities E_s and the segments S_imp (QRMeM, section 2.2)."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from qrmem.text.names import normalise_name, split_key
 from qrmem.text.words import terms
+from qrmem.types import Hit
 
 if TYPE_CHECKING:
     from qrmem.agents.search.run import Search
@@ -48,15 +51,53 @@ def asked(run: "Search") -> str:
     return " ".join((run.context.question, *run.context.choices))
 
 
+_COMPARED = re.compile(
+    r"\b(?:compare|contrast|differences? between|similarit(?:y|ies) (?:between|of)"
+    r"|common between)\s+"
+    r"(?P<a>[^?.,;]+?)\s+(?:and|with|to|vs\.?|versus)\s+(?P<b>[^?.,;]+)"
+    r"|\b(?:how|what) (?:do|does|did|have) (?P<c>[^?.,;]+?) and (?P<d>[^?.,;]+?)"
+    r" (?:differ|compare|have in common)",
+    re.IGNORECASE,
+)
+
+
+def sides(question: str) -> tuple[str, ...]:
+    """Return the two things that a question compares; none where it compares nothing."""
+    found = _COMPARED.search(question)
+    return tuple(side.strip() for side in found.groups() if side) if found else ()
+
+
+async def _searched(run: "Search") -> list[Hit]:
+    """Return the hits of the question; where it compares, as many for each side, best first."""
+    k, documents = run.asking.hits, run.asking.documents
+    two = sides(run.context.question)
+    if not two:
+        return list(await run.searcher.search(asked(run), k=k, documents=documents))
+    each = max(1, k // len(two))
+    rankings = [await run.searcher.search(side, k=each, documents=documents) for side in two]
+    rankings.append(await run.searcher.search(asked(run), k=k, documents=documents))
+    hits: dict[str, Hit] = {}
+    for row in zip_longest(*rankings[:-1]):
+        for hit in filter(None, row):
+            hits.setdefault(hit.segment_id, hit)
+    for hit in rankings[-1]:
+        if len(hits) < k:
+            hits.setdefault(hit.segment_id, hit)
+    count = len(hits)
+    return [replace(hit, score=1 - n / count) for n, hit in enumerate(hits.values())]
+
+
 async def _from_search(run: "Search") -> Begun:
-    hits = await run.searcher.search(asked(run), k=run.asking.hits, documents=run.asking.documents)
+    hits = await _searched(run)
     if not hits:
         return await _from_all(run)
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
     await run.graph.look(entities)
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
-    return Begun(entities, important, f"{len(hits)} passages found by search", said)
+    compared = " and ".join(sides(run.context.question))
+    how = f"{len(hits)} passages found by search" + (f", for {compared} each" if compared else "")
+    return Begun(entities, important, how, said)
 
 
 async def _from_all(run: "Search") -> Begun:

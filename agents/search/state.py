@@ -141,6 +141,8 @@ class SearchState(TypedDict, total=False):
         reason: the reasoner's words for the last verdict, R.
         has_moved: whether the last move brought anything new to read.
         memory: what the rounds before noted (`inner-loop`).
+        parts: ids of the segments of each part that is still to be read (`overview`).
+        notes: what was noted of the parts: `text` and `citations`.
         answer: text, choice and reason of the verdict that answered.
         citations: where it stands, without the quoted texts.
         steps: what was done, as the trail has it.
@@ -163,6 +165,8 @@ class SearchState(TypedDict, total=False):
     reason: str
     has_moved: bool
     memory: str
+    parts: list[list[str]]
+    notes: list[dict[str, Any]]
     answer: dict[str, Any]
     citations: list[dict[str, Any]]
     steps: Annotated[list[dict[str, Any]], add]

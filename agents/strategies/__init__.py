@@ -12,6 +12,7 @@ from qrmem.agents.strategies import (
     fragment,
     graph_expansion,
     inner_loop,
+    overview,
     passages,
     raptor,
     reflection,
@@ -29,6 +30,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "entity-trial": entity_trial.STRATEGY,
     "fragment": fragment.STRATEGY,
     "inner-loop": inner_loop.STRATEGY,
+    "overview": overview.STRATEGY,
     "raptor": raptor.STRATEGY,
     "raptor-layered": raptor.LAYERED,
     "temp-mem": temp_mem.STRATEGY,
@@ -90,6 +92,8 @@ async def _default(run: Search) -> str:
     if await whole.fits(run):
         return whole.NAME
     walks = asking.start == "entities" or asking.orientation == "local" or asking.share_orientation
+    if run.caller is not None and not walks and overview.is_about_all(asking.question):
+        return overview.NAME
     return WITHOUT_MODEL if run.reasoner.is_local and not walks else DEFAULT
 
 

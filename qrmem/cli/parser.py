@@ -150,8 +150,8 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--strategy",
         help="reflection, graph-expansion, entity-trial, fragment, inner-loop, raptor, "
-        "raptor-layered, temp-mem or passages; default: "
-        "read everything if it fits the window, else reflection; passages without a chat model",
+        "raptor-layered, temp-mem, overview or passages; default: read everything if it fits the "
+        "window, else overview for a summary, else reflection; passages without a chat model",
     )
     ask.add_argument(
         "--window",

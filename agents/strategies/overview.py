@@ -1,0 +1,234 @@
+"""A question about a whole text: notes on all its parts, then an answer out of the notes.
+
+    begin -> read -> (answered: end | move) ; move -> read
+
+Map and reduce under the window. The plan is told before the first call: how many parts, how many
+calls. A text of more than `MOST_PARTS` parts is read in parts spread evenly over it. Without a chat
+model the parts that fit the window are read, spread in the same way.
+"""
+
+import asyncio
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from qrmem.agents.search.run import Search
+from qrmem.agents.search.state import SearchState
+from qrmem.agents.search.steps import Strategy, began, cited
+from qrmem.agents.search.steps import read as judged
+from qrmem.answering import options
+from qrmem.answering.with_model import block
+from qrmem.errors import ModelOutputError
+from qrmem.extraction import reply_items
+from qrmem.graphstore.codec import to_plain
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import AnswerReply
+from qrmem.types import ScoredSegment, Segment, Verdict
+
+if TYPE_CHECKING:
+    from qrmem.llm.prompting import Caller
+
+T = TypeVar("T")
+
+NAME = "overview"
+MOST_PARTS = 64
+"""Parts that are read where the strategy is named."""
+UNASKED = 12
+"""Parts that are read where it is taken for a question about the whole text."""
+WAVE = 8
+"""Parts that are read between two steps of the trail."""
+NOTE, ANSWER = 200, 400
+"""Tokens of a note and of the answer at most."""
+MOST_CITED = 12
+_MOST_SEGMENTS = 200_000
+_ABOUT_ALL = re.compile(
+    r"\b(?:summari[sz]e|summary|overview|main (?:point|idea|theme|argument|topic|character|event)s?"
+    r"|key (?:point|idea|theme|takeaway)s?|gist|central (?:theme|idea|question)|moral of"
+    r"|what happens in|plot of|how (?:does|do|did) [^?]{2,60} (?:change|develop|evolve|grow)"
+    r"|tell me about the (?:book|novel|story|text|document|paper|report|conversation))\b"
+    r"|\bwhat(?:'s|’s| is| are| was) (?:this|the|it|these|that)\b[^?]{0,40}\babout\b",
+    re.IGNORECASE,
+)
+
+
+def is_about_all(question: str) -> bool:
+    """Whether a question asks about a whole text: for a summary, or for how something changes."""
+    return _ABOUT_ALL.search(question) is not None
+
+
+async def begin(run: Search, state: SearchState) -> SearchState:
+    """Make the plan: the parts, in order, and the calls that they take."""
+    segments = await run.all_segments(_MOST_SEGMENTS)
+    parts = _parts(segments, await run.sizes(segments), run.room - run.room // 20)
+    if run.caller is None:
+        fitting = max(1, sum(map(len, parts)) // max(1, len(parts)))
+        chosen = spread(segments, fitting)
+        run.tell("start", reason=f"{len(chosen)} of {len(segments)} segments, spread evenly")
+        return began({one.id: 0.0 for one in chosen})
+    named = run.asking.strategy == NAME
+    chosen_parts = spread(parts, MOST_PARTS if named else UNASKED)
+    joins = _joins(len(chosen_parts), _group(run))
+    run.tell(
+        "start",
+        reason=f"plan: {len(chosen_parts)} of {len(parts)} parts of up to {run.room} tokens, "
+        f"then {joins} joining: {len(chosen_parts) + joins} calls",
+    )
+    return {**began({}), "parts": [[one.id for one in part] for part in chosen_parts], "notes": []}
+
+
+def _parts(segments: Sequence[Segment], sizes: Sequence[int], room: int) -> list[list[Segment]]:
+    """Return segments in order in groups that fit; a group ends with its document."""
+    parts: list[list[Segment]] = []
+    left = 0
+    for segment, size in zip(segments, sizes, strict=True):
+        if not parts or size > left or parts[-1][-1].document_id != segment.document_id:
+            parts.append([])
+            left = room
+        parts[-1].append(segment)
+        left -= size
+    return parts
+
+
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """Return so many items at most, the first and the last among them, evenly spread."""
+    if len(items) <= most:
+        return list(items)
+    if most < 2:
+        return list(items[:most])
+    step = (len(items) - 1) / (most - 1)
+    return [items[round(n * step)] for n in range(most)]
+
+
+def _group(run: Search) -> int:
+    """Return how many notes are joined by one call."""
+    return max(2, run.room // (NOTE + 20))
+
+
+def _joins(notes: int, group: int) -> int:
+    calls = 0
+    while notes > group:
+        notes = math.ceil(notes / group)
+        calls += notes
+    return calls + 1
+
+
+async def read(run: Search, state: SearchState) -> SearchState:
+    """Take notes of the next parts, or join notes, or answer from those that are left."""
+    if run.caller is None:
+        return await judged(run, state)
+    parts, notes = state.get("parts", []), list(state.get("notes", []))
+    if parts:
+        return await _noted(run, run.caller, parts, notes)
+    if len(notes) > _group(run):
+        return await _joined(run, run.caller, notes)
+    return await _answered(run, run.caller, notes)
+
+
+async def again(run: Search, state: SearchState) -> SearchState:
+    """Go on; without a chat model there is one reading."""
+    return {"has_moved": run.caller is not None}
+
+
+STRATEGY = Strategy(begin=begin, read=read, move=again)
+
+
+async def _noted(
+    run: Search, caller: "Caller", parts: list[list[str]], notes: list[dict[str, Any]]
+) -> SearchState:
+    wave = parts[:WAVE]
+    made = await asyncio.gather(*(_note(run, caller, ids) for ids in wave))
+    segments = await run.graph.segments([id for ids in wave for id in ids])
+    run.tell(
+        "read",
+        read=[ScoredSegment(one.id, 0.0, one.tokens) for one in segments],
+        reason=f"notes on {len(wave)} parts, {len(parts) - len(wave)} left",
+        tokens=max(tokens for _, tokens in made),
+    )
+    return {"parts": parts[WAVE:], "notes": [*notes, *(note for note, _ in made if note["text"])]}
+
+
+async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict[str, Any], int]:
+    passages = await run.graph.passages(await run.graph.segments(ids))
+    question = options.shown(run.context.question, ())
+    try:
+        called = await caller.call(
+            "overview-part",
+            AnswerReply,
+            lambda kept: dict(passages="\n".join(kept[0]), question=question),
+            [[block(passage) for passage in passages]],
+            window=run.context.window,
+            reply=min(NOTE, run.context.window // 4),
+            segments=ids,
+        )
+    except ModelOutputError:
+        return {"text": "", "citations": []}, 0
+    text = " ".join(called.value.answer.split())
+    quotes = reply_items.quotes(called.value.quotes)
+    found = cited(Verdict(True, text, quotes=quotes), passages) if text else []
+    plain = [to_plain(replace(one, quote="")) for one in found]
+    return {"text": text, "citations": plain}, called.tokens
+
+
+async def _joined(run: Search, caller: "Caller", notes: list[dict[str, Any]]) -> SearchState:
+    size = _group(run)
+    groups = [notes[n : n + size] for n in range(0, len(notes), size)]
+    made = await asyncio.gather(*(_join(run, caller, group, choices=()) for group in groups))
+    joined = [
+        {"text": verdict.answer or group[0]["text"], "citations": spans}
+        for group, (verdict, spans) in zip(groups, made, strict=True)
+    ]
+    run.tell("read", reason=f"{len(notes)} notes joined to {len(joined)}", tokens=made[0][0].tokens)
+    return {"notes": joined}
+
+
+async def _answered(run: Search, caller: "Caller", notes: list[dict[str, Any]]) -> SearchState:
+    if not notes:
+        reason = "no part of the text says anything towards the question"
+        run.tell("read", verdict="unanswerable", reason=reason)
+        return {"status": "unanswerable", "reason": reason}
+    verdict, spans = await _join(run, caller, notes, choices=run.context.choices)
+    run.tell(
+        "read",
+        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        reason=verdict.reason,
+        tokens=verdict.tokens,
+    )
+    if not verdict.is_answerable:
+        return {"status": "unanswerable", "reason": verdict.reason}
+    answer = to_plain(replace(verdict, quotes=()))
+    return {"status": "answered", "answer": answer, "citations": spans, "reason": verdict.reason}
+
+
+async def _join(
+    run: Search, caller: "Caller", notes: Sequence[Mapping[str, Any]], *, choices: Sequence[str]
+) -> tuple[Verdict, list[dict[str, Any]]]:
+    """Return what notes say together, and the citations of the notes that it names, or of all."""
+    labelled = {f"S{n}": note for n, note in enumerate(notes, 1)}
+    question = options.shown(run.context.question, choices)
+    try:
+        called = await caller.call(
+            "overview-join",
+            AnswerReply,
+            lambda kept: dict(notes="\n".join(kept[0]), question=question),
+            [[fenced(note["text"], label) for label, note in labelled.items()]],
+            window=run.context.window,
+            reply=min(ANSWER, run.context.window // 4),
+        )
+    except ModelOutputError:
+        return Verdict(is_answerable=False, reason="the model's reply cannot be read"), []
+    reply = called.value
+    text = " ".join(reply.answer.split())
+    choice = options.chosen(text, choices) if choices else None
+    if not text or (choices and choice is None):
+        return Verdict(False, reason=reply.reasoning.strip(), tokens=called.tokens), []
+    named = [quote.label for quote in reply_items.quotes(reply.quotes) if quote.label in labelled]
+    used = [labelled[label] for label in dict.fromkeys(named)] or list(notes)
+    spans = [span for note in used for span in note["citations"]]
+    answer = choices[choice] if choice is not None else text
+    verdict = Verdict(True, answer, choice, reply.reasoning.strip(), tokens=called.tokens)
+    return verdict, spread(spans, MOST_CITED)
+
+
+__all__ = ["NAME", "STRATEGY", "is_about_all", "spread"]
