@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from fakes import ScriptedReasoner
-from graph.worlds import Part, answers_with, memory
+from graph.worlds import WITHOUT_TREE, Part, answers_with, memory
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
+from qrmem.agents import Asking, Outcome, Search, run_strategy
 from qrmem.agents.search.checkpoints import config_of
 from qrmem.errors import ModelUnavailable
 from qrmem.graphstore.memory import MemoryStore
@@ -100,7 +100,7 @@ async def test_an_interrupted_run_goes_on_and_asks_nothing_twice(
     )
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", WITHOUT_TREE)
 async def test_a_checkpointer_changes_nothing_about_a_run(strategy: str) -> None:
     asking = Asking(question="What sank the Essex?", strategy=strategy)
     outcomes = [

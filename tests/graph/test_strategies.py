@@ -3,11 +3,10 @@ from typing import Any
 
 import pytest
 from fakes import ScriptedReasoner
-from graph.worlds import Part, answers_with, ask, memory
+from graph.worlds import WITHOUT_TREE, Part, answers_with, ask, memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qrmem.agents import STRATEGIES
 from qrmem.errors import ModelOutputError, UsageError, WindowTooSmall
 from qrmem.types import Event, Step, Verdict
 
@@ -98,7 +97,7 @@ async def test_the_reason_of_an_abstention_counts_all_readings() -> None:
     assert f"None of the {len(read)} passages that {readings} readings" in outcome.reason
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", WITHOUT_TREE)
 @pytest.mark.parametrize("start", ["search", "entities"])
 async def test_a_memory_of_one_segment_is_read_whatever_is_asked(strategy: str, start: str) -> None:
     reasoner = ScriptedReasoner(answers_with("Ahab", "Ahab"))
@@ -132,14 +131,14 @@ async def test_a_forced_answer_that_cannot_be_read_is_no_answer() -> None:
     assert outcome.status == "unanswerable"
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", WITHOUT_TREE)
 async def test_an_empty_memory_is_unanswerable(strategy: str) -> None:
     outcome = await ask(await memory(), ScriptedReasoner(), "Who?", strategy)
     assert outcome.status == "unanswerable"
 
 
 @pytest.mark.parametrize("start", ["search", "entities"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", WITHOUT_TREE)
 async def test_every_strategy_answers_from_either_start(strategy: str, start: str) -> None:
     reasoner = ScriptedReasoner(answers_with("hunts the whale", "Ahab"))
     store = await memory(*CHAIN)
@@ -232,7 +231,7 @@ async def test_documents_that_were_not_asked_for_are_never_read() -> None:
     store = await memory(
         *CHAIN[:2], Part("The Essex sank in doc two.", (("Essex", "sank in", "whale"),), (), "two")
     )
-    for strategy in STRATEGIES:
+    for strategy in WITHOUT_TREE:
         for start in ("search", "entities"):
             reasoner = ScriptedReasoner()
             await ask(
@@ -272,7 +271,7 @@ async def test_a_window_without_room_is_refused_before_anything_is_asked() -> No
 @settings(max_examples=25, deadline=None)
 @given(
     room=st.integers(1, 60),
-    strategy=st.sampled_from(sorted(STRATEGIES)),
+    strategy=st.sampled_from(WITHOUT_TREE),
     start=st.sampled_from(["search", "entities"]),
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25),
 )

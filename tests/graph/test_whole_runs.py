@@ -8,11 +8,11 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
+from graph.worlds import WITHOUT_TREE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import (
-    STRATEGIES,
     Asking,
     BuildDeps,
     Search,
@@ -165,7 +165,7 @@ async def test_no_call_of_a_run_exceeds_the_window(
     model = Reader()
     with suppress(WindowTooSmall):
         store, reasoner = await build(text, model, mode, window)
-        for strategy in STRATEGIES:
+        for strategy in WITHOUT_TREE:
             built = len(model.requests)
             narrow = max(400, window // 2)
             with suppress(WindowTooSmall):

@@ -7,7 +7,7 @@ from typing import Any
 
 from fakes import ScriptedReasoner
 
-from qrmem.agents import Asking, Outcome, Search, outcome_of
+from qrmem.agents import STRATEGIES, Asking, Outcome, Search, outcome_of
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import (
     Change,
@@ -73,6 +73,10 @@ def _change(parts: Sequence[Part]) -> Change:
         names={name_key(name, ""): name_key(name, "") for name in names},
         entities=[EntityRow(name_key(name, ""), name, "") for name in names],
     )
+
+
+WITHOUT_TREE = tuple(n for n in STRATEGIES if n != "inner-loop" and not n.startswith("raptor"))
+"""Strategies that need no tree of summaries."""
 
 
 async def ask(
