@@ -16,10 +16,11 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
+from qrmem.models import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
-from qrmem.session import Models, Run, Session
+from qrmem.session import Session
 from qrmem.types import Answer, Event, Listener, Orientation, Scalar, Step, Trail, Words
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.ingest_state import IngestState
 from qrmem.inspect import low_yields
 from qrmem.llm.budget import Caps
+from qrmem.models import Models, Run, measured
 from qrmem.retrieval.fragments.gathering import is_turn
-from qrmem.session import Models, Run, measured
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY

@@ -16,7 +16,8 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.llm.budget import CapOptions
 from qrmem.llm.usage import By
-from qrmem.session import Session, caps_of, check_embedder, reembed
+from qrmem.models import caps_of, check_embedder, reembed
+from qrmem.session import Session
 from qrmem.sources import Source
 from qrmem.types import (
     AddReport,

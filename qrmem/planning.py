@@ -23,10 +23,11 @@ from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import Course, StubChat
+from qrmem.models import Models, Run, recorded_embedder, sketched
 from qrmem.prompts import stage_names
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
-from qrmem.session import Models, Run, Session, recorded_embedder, sketched
+from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.types import Document, Embedder, Event, Tokenizer
 from qrmem.types.plans import Plan, Range, StagePlan

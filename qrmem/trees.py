@@ -9,7 +9,8 @@ from qrmem.errors import CapReached, UsageError
 from qrmem.llm.budget import Caps
 from qrmem.llm.prompting import Caller
 from qrmem.llm.token_budget import TokenBudget
-from qrmem.session import Models, Run, Session
+from qrmem.models import Models, Run
+from qrmem.session import Session
 from qrmem.types import CallRecord, Listener
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 

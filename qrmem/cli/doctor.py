@@ -113,10 +113,10 @@ async def _model(settings: Settings) -> Finding:
     from qrmem.types import ChatRequest, Message
 
     try:
-        chat = Chat(settings)
-        request = ChatRequest((Message("user", "Answer with the word: ready"),), max_tokens=8)
-        reply = await chat.complete(request)
-        return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
+        async with Chat(settings) as chat:
+            request = ChatRequest((Message("user", "Answer with the word: ready"),), max_tokens=8)
+            reply = await chat.complete(request)
+            return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
     except QrmemError as exc:
         return Finding("chat model", False, str(exc), exc.exit_code)
 

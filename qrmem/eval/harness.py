@@ -20,8 +20,8 @@ from qrmem.llm.embedders import default_embedder, open_embedder
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.token_budget import TokenBudget
+from qrmem.models import Models, Run, new_namespace
 from qrmem.prompts import load_prompts
-from qrmem.session import Models, Run, new_namespace
 from qrmem.types import (
     AskContext,
     ChatModel,

@@ -16,10 +16,10 @@ from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.usage import usage
+from qrmem.models import Models, measured
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
-from qrmem.session import Models, measured
 from qrmem.types import AddReport, Embedder, Event, Listener
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
     Raises:
         EmbedderMismatch: the settings name another embedder.
     """
-    from qrmem.session import check_embedder
+    from qrmem.models import check_embedder
 
     check_embedder(settings, info)
     if info.embedder not in ("none", "local", settings.embedder):

@@ -51,9 +51,20 @@ def _command(folder: Path, *files: str, **variables: str) -> "subprocess.Popen[s
 
 
 def _finish(*processes: "subprocess.Popen[str]") -> None:
-    for process in processes:
-        out, errors = process.communicate(timeout=200)
+    """Wait until all have ended well."""
+    for process, (out, errors) in zip(processes, _ended(*processes), strict=True):
         assert process.returncode == 0, out + errors
+
+
+def _ended(*processes: "subprocess.Popen[str]", timeout: float = 200) -> list[tuple[str, str]]:
+    """Wait for all, and return what they wrote; none outlives the test."""
+    try:
+        return [process.communicate(timeout=timeout) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
 
 async def _held(store: GraphStore, ns: str = NS) -> dict[str, object]:
@@ -94,7 +105,7 @@ async def test_a_wrong_password_ends_the_command_with_three(neo4j: Server, tmp_p
     (tmp_path / "a.txt").write_text("Ann met Bob.", encoding="utf-8")
     refused = Server(neo4j.uri, "no-such-password")
     process = _add(refused, tmp_path, "a.txt")
-    out, errors = process.communicate(timeout=60)
+    ((out, errors),) = _ended(process, timeout=60)
     assert process.returncode == 3
     assert out == ""
     assert len(errors.strip().splitlines()) == 1
@@ -104,6 +115,6 @@ async def test_a_wrong_password_ends_the_command_with_three(neo4j: Server, tmp_p
 async def test_a_closed_port_ends_the_command_with_four(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Ann met Bob.", encoding="utf-8")
     process = _add(Server("bolt://127.0.0.1:9", "x"), tmp_path, "a.txt")
-    _, errors = process.communicate(timeout=60)
+    ((_, errors),) = _ended(process, timeout=60)
     assert process.returncode == 4
     assert len(errors.strip().splitlines()) == 1

@@ -12,8 +12,8 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieval import in_document_order, ranking
+from qrmem.models import Run
 from qrmem.prompts.replies import QuestionsReply
-from qrmem.session import Run
 from qrmem.types import StageUsage, Status, Step, Usage, Verdict
 
 MODEL = frozenset({"model"})

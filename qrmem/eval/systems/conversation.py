@@ -15,10 +15,10 @@ from qrmem.graph.dialog import as_document
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.prompting import Caller
+from qrmem.models import Models, measured
 from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
-from qrmem.session import Models, measured
 from qrmem.types import Listener, ScoredSegment, Step, Turn
 
 NAMESPACE = "session"

@@ -7,7 +7,7 @@ from itertools import accumulate
 from qrmem.answering.citations import locate
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import Context, Item, Prediction
-from qrmem.session import Run
+from qrmem.models import Run
 from qrmem.text.normalise import normalise
 from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Status, Step
 

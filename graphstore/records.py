@@ -1,0 +1,282 @@
+"""What travels to a store and back: the rows of the view, and what its reads return."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from qrmem.types import (
+    Contribution,
+    Fact,
+    MergeDecision,
+    Question,
+    Scalar,
+    Segment,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_TITLED = 40
+"""Documents of one title from which on it is no name of any of them."""
+
+VectorKind = Literal["segment", "relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceInfo:
+    """What a namespace was made with; fixed at the first `add`.
+
+    Attributes:
+        tokenizer: name of the counter that segments are cut with.
+        segment_tokens: upper bound of a segment, in that counter.
+        embedder: name of the embedding model, or "none".
+        dimension: length of its vectors; 0 without one.
+        revision: raised by one with every applied change, and when a document is replaced or
+            deleted; 0 at first.
+        importing: token of the import that fills it, "" once it is whole.
+    """
+
+    name: str
+    tokenizer: str
+    segment_tokens: int
+    embedder: str = "none"
+    dimension: int = 0
+    revision: int = 0
+    importing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name of the namespace and the entity it stands for.
+
+    Attributes:
+        key: `<normalised name>|<type>`; see `qrmem.text.names.name_key`.
+        surface: its most frequent surface form (ties: longer, then smaller).
+        count: occurrences over all segments.
+        entity: key of its entity.
+        forms: all its surface forms and how often each occurs, most frequent first.
+        entity_name: the entity's name.
+        entity_type: the entity's type.
+    """
+
+    key: str
+    surface: str
+    count: int
+    entity: str
+    forms: tuple[tuple[str, int], ...] = ()
+    entity_name: str = ""
+    entity_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Which names are wanted: those that fit any of these.
+
+    Attributes:
+        norms: normalised forms; names of any type are found.
+        entities: keys of entities whose names are wanted.
+        blocks: block (see `qrmem.text.blocks`) to how many of its names are wanted at least, if it
+            has so many; which ones these are is not defined.
+    """
+
+    norms: Collection[str] = ()
+    entities: Collection[str] = ()
+    blocks: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MentionRow:
+    """One name in one segment; takes the place of that name's row in the segment."""
+
+    segment_id: str
+    name: str
+    forms: tuple[tuple[str, int], ...]
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One statement of one segment; head and tail are name keys, `n` its number in the segment."""
+
+    segment_id: str
+    n: int
+    head: str
+    tail: str
+    description: str
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One segment's words for BM25: term to frequency, and the length in terms."""
+
+    segment_id: str
+    length: int
+    terms: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """An entity's own fields; its forms and segments follow from its names' mentions."""
+
+    key: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new state of the view for some segments, and what it does to the names.
+
+    A name whose mentions change is stale from then on, until a change names it in `resolved`: what
+    it stands for has to be decided again.
+
+    Applied in this order: `clear`, then rows are added, then `names` are assigned and `entities`
+    written. Names without a mention vanish by themselves, and with them their facts, and entities
+    without a name. Rows that speak of a segment, name or entity that is neither there nor in the
+    change are a mistake of the caller (`ValueError`); in `clear` they are passed over.
+
+    Attributes:
+        clear: segments whose mentions, facts, accepted questions, postings and digest are dropped
+            first.
+        names: name key to entity key, for every name that is new or moved.
+        entities: every entity that is new or whose name or type changed.
+        merged: segment id to a digest of the contributions that its rows were made from.
+        resolved: names that are no longer stale, with what this change brings.
+    """
+
+    clear: Sequence[str] = ()
+    mentions: Sequence[MentionRow] = ()
+    facts: Sequence[FactRow] = ()
+    questions: Sequence[Question] = ()
+    index: Sequence[IndexRow] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    entities: Sequence[EntityRow] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)
+    resolved: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """What has to be known to bring the view up to date, read from one snapshot.
+
+    Attributes:
+        revision: of the namespace; 0 if there is none.
+        segments: of the documents asked for, in the order of `segments_of`.
+        contributions: theirs, extractions and supplements.
+        merged: segment id to the digest last applied with `Change.merged`.
+        stale: names to resolve again, by key, and the entity that each stood for; some of them may
+            be gone, as the last mention of a name goes with its segment.
+        decisions: the user's, sorted by names.
+    """
+
+    revision: int
+    segments: Sequence[Segment]
+    contributions: Sequence[Contribution]
+    merged: Mapping[str, str]
+    stale: Mapping[str, str]
+    decisions: Sequence[MergeDecision]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a search knows of one indexed segment, without reading its text.
+
+    Attributes:
+        id: of the segment.
+        index: its position in its document.
+        title: of its document, "" if it has none.
+        metadata: of its document.
+        terms: the terms of title and text, repeats kept, in any order.
+    """
+
+    id: str
+    document_id: str
+    index: int
+    title: str
+    metadata: Mapping[str, Scalar]
+    terms: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What BM25 needs to know of a namespace.
+
+    Attributes:
+        segments: number of indexed segments.
+        terms: number of terms in all of them together, titles included.
+        frequencies: term to the number of segments that have it; terms that occur nowhere are out.
+    """
+
+    segments: int
+    terms: int
+    frequencies: Mapping[str, int]
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of a segment; 1 at least."""
+        return max(self.terms / self.segments, 1.0) if self.segments else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A document that a name may mean.
+
+    Attributes:
+        sure: how surely it does, in (0, 1].
+        segments: ids of its first indexed segments, in order.
+    """
+
+    document_id: str
+    sure: float
+    segments: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of one kind: `matrix[i]` belongs to `owners[i]`; an owner may have several rows."""
+
+    owners: Sequence[str]
+    matrix: "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept under a key, and the ids of the segments that it goes with, sorted."""
+
+    key: str
+    value: Mapping[str, Any]
+    segments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What lies around some entities: what one step of a search asks for.
+
+    Attributes:
+        names: entity key to name, of those asked for and of the other ends of their facts.
+        facts: those with an end in them, in (document id, segment index, n) order.
+        places: key of each of them that is there to the ids of its segments, in order.
+        segments: those segments, in (document id, index) order, if their texts were asked for.
+    """
+
+    names: Mapping[str, str]
+    facts: Sequence[Fact]
+    places: Mapping[str, Sequence[str]]
+    segments: Sequence[Segment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCount:
+    """An entity in a listing: how many segments it occurs in."""
+
+    key: str
+    name: str
+    type: str
+    segments: int
+
+
+def relation_key(first: str, second: str) -> str:
+    """Return the key of the relation between two entities, given by key in any order."""
+    return "|".join(sorted((first, second)))

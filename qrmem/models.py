@@ -1,0 +1,310 @@
+"""What a memory reads and answers with: its models, and the parts of one run."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from qrmem.config import Settings
+from qrmem.errors import EmbedderMismatch, UsageError
+from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
+from qrmem.llm.embedders import counted_embedder, default_embedder, open_embedder
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import (
+    CallRecord,
+    Embedder,
+    EntityTagger,
+    Listener,
+    Reasoner,
+    Tokenizer,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from qrmem.llm.cache import ReplyCache
+    from qrmem.llm.meter import Meter
+    from qrmem.llm.routing import ChatModels
+
+
+def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
+    """Refuse another embedder than the one that the namespace was embedded by.
+
+    Raises:
+        EmbedderMismatch: with what to do.
+    """
+    chosen = settings.embedder
+    if info is not None and chosen and chosen != info.embedder:
+        raise EmbedderMismatch(
+            f"namespace {info.name!r} was embedded by {info.embedder!r}, not {chosen!r}; leave "
+            f"--embedder out, or change it for good: qrmem reembed --embedder {chosen}"
+        )
+
+
+def new_namespace(settings: Settings) -> NamespaceInfo:
+    """Return what a new namespace is made with; see `measured` for the dimension."""
+    info = sketched(settings)
+    embedder = open_embedder(info.embedder, settings)
+    is_remote = info.embedder.startswith("openai:")
+    return replace(info, dimension=embedder.dimension if embedder and not is_remote else 0)
+
+
+def sketched(settings: Settings) -> NamespaceInfo:
+    """Return what a new namespace would be made with, its embedder left alone."""
+    return NamespaceInfo(
+        name=settings.namespace,
+        tokenizer=open_tokenizer(settings.tokenizer).name,
+        segment_tokens=settings.segment_tokens,
+        embedder=settings.embedder or default_embedder(),
+    )
+
+
+async def measured(embedder: Embedder | None) -> int:
+    """Return the length of an embedder's vectors, 0 without one; a server has to be asked for it.
+
+    Raises:
+        CapReached: that would exceed a cap.
+        ModelUnavailable: the server does not answer.
+    """
+    if embedder is None:
+        return 0
+    if not embedder.name.startswith("openai:"):
+        return embedder.dimension
+    return int((await embedder.embed(["dimension"])).shape[1])
+
+
+def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
+    """Return the embedder that the namespace was made with."""
+    return open_embedder(info.embedder, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One `add`, `ask` or `reembed`: its reasoner and embedder, and what they use.
+
+    Attributes:
+        meter: of the chat model; `None` for the local reasoner.
+        calls: those that are not yet in the store.
+        budget: of everything that the run uses.
+        embedder: of the namespace, in the same budget.
+    """
+
+    reasoner: Reasoner
+    meter: "Meter | None"
+    calls: list[CallRecord]
+    budget: Budget
+    embedder: Embedder | None
+
+    def take(self, segment_id: str) -> list[CallRecord]:
+        """Return the calls about a segment that were not taken yet, to be committed with it."""
+        taken = [call for call in self.calls if call.segment_id == segment_id]
+        self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
+        return taken
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has used so far."""
+        return self.budget.usage()
+
+
+def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
+    """Return the caps of a run: those of the settings, with those chosen for it.
+
+    Raises:
+        UsageError: a cap is no number, or there is none of that name.
+    """
+    if unknown := chosen.keys() - CapOptions.__annotations__.keys():
+        raise UsageError(f"there is no option {sorted(unknown)[0]!r}")
+    settings = settings.with_(**chosen)
+    return Caps(
+        calls=settings.max_calls,
+        tokens=settings.max_tokens,
+        cost=settings.max_cost,
+        seconds=settings.max_seconds,
+    )
+
+
+class Models:
+    """The parts that stay the same while a memory is open."""
+
+    keeps_records = False
+    """Whether a run keeps its records beside those that it commits; a long one has many."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        info: NamespaceInfo,
+        settings: Settings,
+        chat: "ChatModels | None",
+        embedder: Embedder | None,
+    ) -> None:
+        self.settings = settings
+        self.info = info
+        self.embedder = embedder
+        self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
+        self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
+        self._store = store
+        self._chat = chat
+        self._prices = prices_of(settings)
+        self._tagger: EntityTagger | None = None
+
+    @classmethod
+    async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
+        """Open what the settings name; a model is not called yet."""
+        from qrmem.llm.routing import open_models
+        from qrmem.prompts import stage_names
+
+        chat = open_models(settings, stage_names())
+        if chat is None and settings.base_url and not info.embedder.startswith("openai:"):
+            raise UsageError(
+                "OPENAI_BASE_URL (base_url) names a server, but no chat model is named: name one "
+                "with --model or QRMEM_MODEL, or unset OPENAI_BASE_URL to work without a chat model"
+            )
+        embedder = recorded_embedder(info, settings)
+        if settings.replay and info.embedder.startswith("openai:"):
+            raise UsageError("a cassette holds no vectors: a replay needs another embedder")
+        return cls(store, info, settings, chat, embedder)
+
+    async def close(self) -> None:
+        """Close the model's connections, and end the tagger."""
+        if self._chat is not None:
+            await self._chat.aclose()
+        if self._tagger is not None:
+            await self._tagger.close()
+
+    def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
+        """Return the entity tagger that the settings name, or `None` where it adds nothing.
+
+        Raises:
+            UsageError: there is none of that name.
+            MissingError: where to find it is not said.
+        """
+        if self.settings.tagger == "rules" and reasoner.is_local:
+            return None
+        if self._tagger is None:
+            from qrmem.extraction.taggers import open_tagger
+
+            self._tagger = open_tagger(self.settings)
+        return self._tagger
+
+    def run(
+        self,
+        phase: Phase,
+        listener: Listener,
+        aside: Aside | None = None,
+        caps: Caps | None = None,
+        *,
+        is_watched: bool = False,
+    ) -> Run:
+        """Return what one run works with.
+
+        Args:
+            aside: takes the replies to keep, where losing one is no reason to stop.
+            caps: of this run; those of the settings where there are none.
+            is_watched: tell the listener of answers as they are written.
+
+        Raises:
+            UsageError: money is capped, and a price is not known.
+        """
+        calls: list[CallRecord] = []
+        account: dict[str, Any] = {
+            "run": uuid.uuid4().hex[:12],
+            "phase": phase,
+            "caps": caps or caps_of(self.settings),
+            "sink": calls.append,
+            "listener": listener,
+            "keeps_records": self.keeps_records,
+        }
+        if self._chat is None:
+            budget = Budget(price_of=self._prices.of, **account)
+            return Run(self._local(budget), None, calls, budget, self._counted(budget))
+        from qrmem.answering.prompted import PromptedReasoner
+        from qrmem.llm.meter import Meter
+
+        cache = self._cache(aside) if self.settings.cache else None
+        meter = Meter(
+            self._chat, tokenizer=self.counter, price=self._prices.of, cache=cache, **account
+        )
+        reasoner = PromptedReasoner(
+            meter,
+            self.counter,
+            mode=self.settings.mode,
+            settings=self.settings,
+            listener=listener,
+            is_watched=is_watched,
+        )
+        return Run(reasoner, meter, calls, meter.budget, self._counted(meter.budget))
+
+    def _local(self, budget: Budget) -> Reasoner:
+        from qrmem.answering.local import LocalReasoner
+
+        return LocalReasoner(
+            self.counter,
+            questions_per_600=self.settings.questions,
+            reserve=self.settings.reserve,
+            check=budget.check,
+        )
+
+    def _counted(self, budget: Budget) -> Embedder | None:
+        """Return the embedder in the budget of a run."""
+        if self.embedder is None:
+            return None
+        return counted_embedder(self.embedder, budget, self.counter)
+
+    def _cache(self, aside: Aside | None) -> "ReplyCache":
+        """Return where the replies of a chat model are kept: in the store."""
+        from qrmem.llm.cache import ReplyCache
+
+        ns = self.info.name
+
+        async def put(
+            key: str,
+            value: Mapping[str, Any],
+            segments: Sequence[str],
+            calls: Sequence[CallRecord],
+        ) -> None:
+            work = partial(self._store.put_cached, ns, key, value, segments=segments, calls=calls)
+            await (aside.write(work) if aside is not None else work())
+
+        return ReplyCache(partial(self._store.cached, ns), put)
+
+
+async def reembed(
+    store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener, caps: Caps
+) -> int:
+    """Change a namespace's embedder, embed what lacks vectors; returns how many segments.
+
+    Raises:
+        CapReached: what was embedded is kept, and the same call goes on from there.
+    """
+    from qrmem.agents.embedding import embed_segments
+
+    calls: list[CallRecord] = []
+    budget = Budget(
+        run=uuid.uuid4().hex[:12],
+        phase="construction",
+        caps=caps,
+        price_of=prices_of(settings).of,
+        sink=calls.append,
+        listener=listener,
+    )
+    embedder = open_embedder(name, settings)
+    if embedder is not None:
+        embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
+    try:
+        info = await store.namespace(ns)
+        if info is not None and info.embedder != name:
+            await store.set_embedder(ns, name, await measured(embedder))
+        if embedder is None:
+            return 0
+        ids = [
+            segment.id
+            for document in await store.documents(ns)
+            for segment in await store.segments_of(ns, document.id)
+        ]
+        return await embed_segments(store, ns, embedder, ids, listener=listener)
+    finally:
+        if calls:
+            await store.put_calls(ns, calls)
