@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from qrmem.agents.executor import each
 from qrmem.agents.state import BuildDeps
 from qrmem.graph.folding import fold
-from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.protocol import GraphStore, kept_value
 from qrmem.types import Event, Fact, Relation, Segment
 
 Told = tuple[Fact, ...]
@@ -86,7 +86,7 @@ async def folded_by_reasoner(
     said: list[Fact] = []
     for facts in apart.values():
         told = by_segment(facts)
-        kept = await store.cached(ns, fold_key(told)) if len(told) > 1 else None
+        kept = await kept_value(store, ns, fold_key(told)) if len(told) > 1 else None
         said += [replace(told[0][0], description=str(kept["description"]))] if kept else facts
     return replace(edge, description=fold(said)[0].description)
 
@@ -122,7 +122,7 @@ async def _fold_chain(
     merged = chain.told[0]
     for n, stated in enumerate(chain.told[1:], 2):
         key = fold_key(chain.told[:n])
-        kept = await deps.store.cached(deps.ns, key)
+        kept = await kept_value(deps.store, deps.ns, key)
         if kept is None:
             made = await deps.reasoner.fold(
                 (_lines(merged, names), _lines(stated, names)),

@@ -120,7 +120,7 @@ class Reader:
         paid: list[CallRecord] = []
         for row, _ in rows:
             paid += self.deps.take_calls(row.segment_id)
-        await self.deps.store.record_all(self.deps.ns, rows, paid)
+        await self.deps.store.record(self.deps.ns, rows, paid)
         self.rows.update({row.segment_id: row for _, row, _ in outcomes})
         if fresh := {row.segment_id for row, _ in rows} - self._told:
             self._told |= fresh

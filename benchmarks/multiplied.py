@@ -63,7 +63,7 @@ async def _copy(
     for (title, page), surfaces in zip(pages, mentioned, strict=True):
         name, text = f"{turn}:{page.id}", renamed(page.text, turn)
         segment = Segment(name, name, 0, 0, len(text), text, page.tokens)
-        await store.put_document(ns, Document(text, renamed(title, turn), id=name), [segment])
+        await store.put_documents(ns, [(Document(text, renamed(title, turn), id=name), [segment])])
         counts = Counter(terms(text))
         index.append(IndexRow(segment.id, counts.total(), counts))
         here = {name_key(other, ""): other for one in surfaces if (other := renamed(one, turn))}

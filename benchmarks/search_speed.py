@@ -136,7 +136,7 @@ async def _after_an_add(store: GraphStore, searcher: Searcher, questions: Sequen
     for n, question in enumerate(questions):
         id_, text = f"added {n}", f"{question} Nobody knew it."
         segment = Segment(id_, id_, 0, 0, len(text), text, len(text.split()))
-        await store.put_document(NAMESPACE, Document(text, id=id_), [segment])
+        await store.put_documents(NAMESPACE, [(Document(text, id=id_), [segment])])
         info = await store.namespace(NAMESPACE)
         assert info is not None
         counts = Counter(terms(text))

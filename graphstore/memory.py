@@ -124,17 +124,7 @@ class MemoryStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(
-        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
-    ) -> None:
-        await self._put(ns, [(document, segments)], anew=anew)
-
     async def put_documents(
-        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
-    ) -> None:
-        await self._put(ns, written)
-
-    async def _put(
         self,
         ns: str,
         written: Sequence[tuple[Document, Sequence[Segment]]],
@@ -210,15 +200,6 @@ class MemoryStore:
         return [space.ledger.get(id_, LedgerRow(id_, "pending")) for id_ in segments]
 
     async def record(
-        self,
-        ns: str,
-        row: LedgerRow,
-        contribution: Contribution | None = None,
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        await self.record_all(ns, [(row, contribution)], calls)
-
-    async def record_all(
         self,
         ns: str,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
@@ -463,12 +444,8 @@ class MemoryStore:
         others = [kept for kept in space.trails if kept.id != trail.id]
         space.trails = [*others, from_plain(to_plain(trail), Trail)]
 
-    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
-        found = await self.trails(ns, limit=len(self._space(ns).trails))
-        return next((t for t in found if trail_id in (None, t.id)), None)
-
-    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
-        newest_first = reversed(self._space(ns).trails)
+    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+        newest_first = reversed([t for t in self._space(ns).trails if id in (None, t.id)])
         return sorted(newest_first, key=lambda t: t.created, reverse=True)[: max(limit, 0)]
 
     async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
@@ -476,10 +453,6 @@ class MemoryStore:
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return list(self._space(ns).calls)
-
-    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
-        kept = self._space(ns).cached.get(key)
-        return kept and to_plain(kept[0])
 
     async def put_cached(
         self,

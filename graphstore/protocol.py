@@ -78,6 +78,7 @@ __all__ = [
     "VectorKind",
     "Vectors",
     "Vocabulary",
+    "kept_value",
     "relation_key",
 ]
 
@@ -121,10 +122,14 @@ class FactStore(Protocol):
         """
         ...
 
-    async def put_document(
-        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    async def put_documents(
+        self,
+        ns: str,
+        written: Sequence[tuple[Document, Sequence[Segment]]],
+        *,
+        anew: bool = False,
     ) -> None:
-        """Write a document and its segments; replaces a document of the same id.
+        """Write documents and their segments, all or none; replaces documents of the same id.
 
         Segments whose id was there keep contributions and ledger row; others of the old text
         lose everything (contributions, ledger, view rows, postings, vectors, cached replies that
@@ -132,20 +137,11 @@ class FactStore(Protocol):
         the summary too. The words of lost segments are blanked in trails.
 
         Args:
-            anew: keep nothing, as if the document were deleted first, in the same transaction.
+            written: documents of different ids, with their segments.
+            anew: keep nothing, as if the documents were deleted first, in the same transaction.
 
         Raises:
-            UsageError: the document has no id, or a segment's id is another's already.
-        """
-        ...
-
-    async def put_documents(
-        self, ns: str, written: "Sequence[tuple[Document, Sequence[Segment]]]"
-    ) -> None:
-        """Write several documents as `put_document` does one: all of them or none.
-
-        Args:
-            written: documents of different ids, with their segments.
+            UsageError: a document has no id, or a segment's id is another's already.
         """
         ...
 
@@ -202,26 +198,16 @@ class FactStore(Protocol):
     async def record(
         self,
         ns: str,
-        row: LedgerRow,
-        contribution: Contribution | None = None,
+        rows: Sequence[tuple[LedgerRow, Contribution | None]],
         calls: Sequence[CallRecord] = (),
     ) -> None:
-        """Commit a phase of one segment in one transaction: ledger row, what it added and cost.
+        """Commit segments' phases in one transaction: ledger rows, what was read, and its cost.
 
         A contribution replaces that of the same segment, kind and `asked`.
 
         Raises:
-            NotFound: the segment is not there (any more).
+            NotFound: a segment is not there (any more).
         """
-        ...
-
-    async def record_all(
-        self,
-        ns: str,
-        rows: Sequence[tuple[LedgerRow, Contribution | None]],
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        """Commit several segments' phases in one transaction, with what they cost."""
         ...
 
     async def contributions(
@@ -449,12 +435,12 @@ class RunLog(Protocol):
         """Write a trail; replaces one of the same id."""
         ...
 
-    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
-        """Return a trail, or the newest (by `created`, then by arrival)."""
-        ...
+    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+        """Return trails, newest first (by `created`, then by arrival).
 
-    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
-        """Return trails, newest first."""
+        Args:
+            id: only the trail of this id.
+        """
         ...
 
     async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
@@ -468,10 +454,6 @@ class RunLog(Protocol):
 
 class Artefacts(Protocol):
     """JSON values that are costly to make again: replies, folded descriptions, outlines."""
-
-    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
-        """Return what was kept under a key (a reply, a folded description), or `None`."""
-        ...
 
     async def put_cached(
         self,
@@ -528,3 +510,8 @@ class GraphStore(FactStore, GraphView, SearchIndex, RunLog, Artefacts, Protocol)
     async def close(self) -> None:
         """Release everything; twice is harmless."""
         ...
+
+
+async def kept_value(store: Artefacts, ns: str, key: str) -> Mapping[str, Any] | None:
+    """Return the value that is kept under one key, or `None`."""
+    return next((found.value for found in await store.kept(ns, [key])), None)

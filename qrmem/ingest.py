@@ -274,7 +274,7 @@ class Adder:
         if self._state.info(name) is not None and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
             await self._store.set_summary(self._ns, name, "")
-        await self._store.put_document(self._ns, document, segments, anew=anew)
+        await self._store.put_documents(self._ns, [(document, segments)], anew=anew)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 
@@ -313,7 +313,7 @@ class Adder:
         """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
         found = read_code(self._outline(document), await self._unread(document))
         read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
-        await self._store.record_all(self._ns, read)
+        await self._store.record(self._ns, read)
         self._tally.read += len(read)
 
     async def _read_turn(self, document: Document) -> None:
@@ -324,7 +324,7 @@ class Adder:
         for segment in await self._unread(document):
             found = await reasoner.extract(segment, Reading(document.title))
             row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
-            await self._store.record(self._ns, row, found)
+            await self._store.record(self._ns, [(row, found)])
             self._tally.read += 1
 
     async def _unread(self, document: Document) -> list[Segment]:

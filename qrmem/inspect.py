@@ -134,7 +134,7 @@ async def merges(session: "Session") -> Sequence[Merge]:
 async def trail(session: "Session", trail_id: str | None) -> Trail:
     """Return a recorded run, or the last; see `Memory.trail`."""
     await session.known()
-    found = await session.store.trail(session.ns, trail_id)
+    found = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
     if found is None:
         what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
         raise NotFound(f"{what} in {session.where}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
-from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, kept_value
 from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
 from qrmem.llm.embedders import counted_embedder, default_embedder, open_embedder
 from qrmem.llm.tokenizers import open_tokenizer
@@ -268,7 +268,7 @@ class Models:
             work = partial(self._store.put_cached, ns, key, value, segments=segments, calls=calls)
             await (aside.write(work) if aside is not None else work())
 
-        return ReplyCache(partial(self._store.cached, ns), put)
+        return ReplyCache(partial(kept_value, self._store, ns), put)
 
 
 async def reembed(

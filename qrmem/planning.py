@@ -242,16 +242,16 @@ def silent(event: Event) -> None:
 
 _WRITES = """
 apply clear_view close create_namespace decide delete_document delete_namespace drop_cached
-drop_kept finish_import put_cached put_calls put_document put_documents put_index put_trail
-put_vectors record record_all set_embedder set_summary
+drop_kept finish_import put_cached put_calls put_documents put_index put_trail
+put_vectors record set_embedder set_summary
 """
 _READS = """
-around cached calls catalog contributions counts decisions document document_texts documents
+around calls catalog contributions counts decisions document document_texts documents
 entities entities_in entries fact_counts facts index indexed is_read_only keeps_index kept
 kept_keys last_document ledger list_entities location matching mean_length merged_segments
 name_columns named_in names namespace namespaces nearest
 numbered_vectors owners postings questions segments segments_of segments_with shared_entities
-states titled trail trails unmerged vectors vocabulary
+states titled trails unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""
@@ -314,13 +314,13 @@ async def _copy(
     document = await stored.document(ns, document_id)
     assert document is not None
     await shadow.create_namespace(ns, info)
-    await shadow.put_document(ns, document, await stored.segments_of(ns, document_id))
+    await shadow.put_documents(ns, [(document, await stored.segments_of(ns, document_id))])
     for known in await stored.documents(ns, [document_id]):
         if known.summary:
             await shadow.set_summary(ns, document_id, known.summary)
     rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
     made = await stored.contributions(ns, document_id)
-    await shadow.record_all(ns, [(rows[found.segment_id], found) for found in made])
+    await shadow.record(ns, [(rows[found.segment_id], found) for found in made])
 
 
 def _sampled(

@@ -44,16 +44,16 @@ async def fill(store: GraphStore, ns: str, *, order: int = 1) -> None:
         if order < 0:
             metadata = dict(reversed(metadata.items()))
         document = Document(TEXTS[id_], f"Title of {id_}", id_, metadata, (Part(0, "§ 1"),))
-        await store.put_document(ns, document, cut(id_, document, BuiltinTokenizer(), 16))
+        await store.put_documents(ns, [(document, cut(id_, document, BuiltinTokenizer(), 16))])
         await build_documents(_deps(store, ns), [id_])
     await store.decide(ns, MergeDecision("Dot", "Cid", same=True))
     await refresh_names(store, ns)
     first = (await store.segments_of(ns, "b"))[0]
     await store.record(
-        ns, LedgerRow(first.id, "partial", "half of it", "scripted"), _oriented(first.id)
+        ns, [(LedgerRow(first.id, "partial", "half of it", "scripted"), _oriented(first.id))]
     )
     document = Document("Nobody has read this.", id="unread")
-    await store.put_document(ns, document, cut("unread", document, BuiltinTokenizer(), 16))
+    await store.put_documents(ns, [(document, cut("unread", document, BuiltinTokenizer(), 16))])
 
 
 async def fill_runs(store: GraphStore, ns: str) -> None:

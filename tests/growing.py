@@ -56,11 +56,11 @@ def _type(name: str) -> str:
 async def put(store: GraphStore, id_: str, pieces: Sequence[str]) -> None:
     """Put a document and read what was not read, as a build does."""
     document, segments = text(id_, *pieces)
-    await store.put_document("n", document, segments)
+    await store.put_documents("n", [(document, segments)])
     states = {row.segment_id: row.state for row in await store.ledger("n", id_)}
     for segment in segments:
         if states[segment.id] == "pending":
-            await store.record("n", LedgerRow(segment.id, "extracted"), extraction(segment))
+            await store.record("n", [(LedgerRow(segment.id, "extracted"), extraction(segment))])
     made = await store.contributions("n", id_)
     firsts = [c for c in made if c.kind == "extraction"]
     asked = {(c.segment_id, c.asked) for c in made if c.kind == "supplement"}
@@ -68,9 +68,9 @@ async def put(store: GraphStore, id_: str, pieces: Sequence[str]) -> None:
     for first, questions in zip(firsts, decided(firsts), strict=True):
         row = LedgerRow(first.segment_id, "ok")
         if questions and (first.segment_id, questions) not in asked:
-            await store.record("n", row, supplement(by_id[first.segment_id], questions))
+            await store.record("n", [(row, supplement(by_id[first.segment_id], questions))])
         else:
-            await store.record("n", row)
+            await store.record("n", [(row, None)])
 
 
 IDS = st.sampled_from("abc")

@@ -71,7 +71,7 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
             return
         made = await _read(run, segment, readings[segment.document_id])
         if made is not None:
-            await aside.write(lambda: run.store.record(run.ns, rows[segment.id], made))
+            await aside.write(lambda: run.store.record(run.ns, [(rows[segment.id], made)]))
             read.append(made)
 
     await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)

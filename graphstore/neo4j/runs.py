@@ -84,17 +84,12 @@ def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterato
                     yield {"step": key, "entity": entities[end], "properties": properties}
 
 
-async def trail(work: Work, trail_id: str | None) -> Trail | None:
-    """Return a trail, or the newest."""
-    if trail_id is None:
-        return next(iter(await trails(work, 1)), None)
-    row = await work.row("runs.trail", key=short(trail_id))
-    return loads(row[0], Trail) if row else None
-
-
-async def trails(work: Work, limit: int) -> list[Trail]:
-    """Return trails, newest first."""
-    rows = await work.rows("runs.trails", limit=max(limit, 0))
+async def trails(work: Work, limit: int, id: str | None = None) -> list[Trail]:
+    """Return trails, newest first, or the one of an id."""
+    if id is None:
+        rows = await work.rows("runs.trails", limit=max(limit, 0))
+    else:
+        rows = (await work.rows("runs.trail", key=short(id)))[: max(limit, 0)]
     return [loads(body, Trail) for (body,) in rows]
 
 
@@ -136,12 +131,6 @@ async def _arrivals(work: Work, count: int) -> int:
 async def calls(work: Work) -> list[CallRecord]:
     """Return all calls in the order in which they were written."""
     return [loads(body, CallRecord) for (body,) in await work.rows("runs.calls")]
-
-
-async def cached(work: Work, key: str) -> Mapping[str, Any] | None:
-    """Return what was kept under a key."""
-    row = await work.row("runs.cached", key=short(key))
-    return json.loads(row[0]) if row else None
 
 
 async def put_cached(

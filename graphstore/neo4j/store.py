@@ -85,15 +85,14 @@ class Neo4jStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(
-        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
-    ) -> None:
-        await self._db.write(documents.put_documents, ns, [(document, segments)], anew=anew)
-
     async def put_documents(
-        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
+        self,
+        ns: str,
+        written: Sequence[tuple[Document, Sequence[Segment]]],
+        *,
+        anew: bool = False,
     ) -> None:
-        await self._db.write(documents.put_documents, ns, written)
+        await self._db.write(documents.put_documents, ns, written, anew=anew)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return await self._db.read(documents.document, ns, document_id)
@@ -126,15 +125,6 @@ class Neo4jStore:
         return await self._db.read(facts.ledger, ns, document_ids)
 
     async def record(
-        self,
-        ns: str,
-        row: LedgerRow,
-        contribution: Contribution | None = None,
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        await self._db.write(facts.record, ns, [(row, contribution)], calls)
-
-    async def record_all(
         self,
         ns: str,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
@@ -267,20 +257,14 @@ class Neo4jStore:
     async def put_trail(self, ns: str, trail: Trail) -> None:
         await self._db.write(runs.put_trail, ns, trail)
 
-    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
-        return await self._db.read(runs.trail, ns, trail_id)
-
-    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
-        return await self._db.read(runs.trails, ns, limit)
+    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+        return await self._db.read(runs.trails, ns, limit, id)
 
     async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
         await self._db.write(runs.put_calls, ns, calls)
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return await self._db.read(runs.calls, ns)
-
-    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
-        return await self._db.read(runs.cached, ns, key)
 
     async def put_cached(
         self,

@@ -26,21 +26,13 @@ def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:
     )
 
 
-def trail(db: sqlite3.Connection, ns: str, trail_id: str | None) -> Trail | None:
-    """Return a trail, or the newest."""
-    if trail_id is None:
-        return next(iter(trails(db, ns, 1)), None)
-    row = db.execute(
-        "SELECT body FROM trail WHERE ns = ? AND id = ?", (namespace_number(db, ns), trail_id)
-    ).fetchone()
-    return loads(row[0], Trail) if row else None
-
-
-def trails(db: sqlite3.Connection, ns: str, limit: int) -> list[Trail]:
-    """Return trails, newest first."""
+def trails(db: sqlite3.Connection, ns: str, limit: int, id: str | None = None) -> list[Trail]:
+    """Return trails, newest first, or the one of an id."""
+    number = namespace_number(db, ns)
+    where, values = ("ns = ?", [number]) if id is None else ("ns = ? AND id = ?", [number, id])
     rows = db.execute(
-        "SELECT body FROM trail WHERE ns = ? ORDER BY created DESC, num DESC LIMIT ?",
-        (namespace_number(db, ns), max(limit, 0)),
+        f"SELECT body FROM trail WHERE {where} ORDER BY created DESC, num DESC LIMIT ?",
+        (*values, max(limit, 0)),
     )
     return [loads(body, Trail) for (body,) in rows]
 
@@ -75,14 +67,6 @@ def calls(db: sqlite3.Connection, ns: str) -> list[CallRecord]:
         "SELECT body FROM call WHERE ns = ? ORDER BY num", (namespace_number(db, ns),)
     )
     return [loads(body, CallRecord) for (body,) in rows]
-
-
-def cached(db: sqlite3.Connection, ns: str, key: str) -> Mapping[str, Any] | None:
-    """Return what was kept under a key."""
-    row = db.execute(
-        "SELECT value FROM cached WHERE ns = ? AND key = ?", (namespace_number(db, ns), key)
-    ).fetchone()
-    return json.loads(row[0]) if row else None
 
 
 def put_cached(

@@ -127,16 +127,14 @@ class SqliteStore:
 
     # --- facts --------------------------------------------------------------------------------
 
-    async def put_document(
-        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
-    ) -> None:
-        await self._write(documents.put_documents, ns, [(document, segments)], anew=anew)
-        await self._worker.read(self._copies.forget)
-
     async def put_documents(
-        self, ns: str, written: Sequence[tuple[Document, Sequence[Segment]]]
+        self,
+        ns: str,
+        written: Sequence[tuple[Document, Sequence[Segment]]],
+        *,
+        anew: bool = False,
     ) -> None:
-        await self._write(documents.put_documents, ns, written)
+        await self._write(documents.put_documents, ns, written, anew=anew)
         await self._worker.read(self._copies.forget)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
@@ -171,15 +169,6 @@ class SqliteStore:
         return await self._worker.read(facts.ledger, ns, document_ids)
 
     async def record(
-        self,
-        ns: str,
-        row: LedgerRow,
-        contribution: Contribution | None = None,
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        await self._write(facts.record, ns, [(row, contribution)], calls)
-
-    async def record_all(
         self,
         ns: str,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
@@ -313,20 +302,14 @@ class SqliteStore:
     async def put_trail(self, ns: str, trail: Trail) -> None:
         await self._write(runs.put_trail, ns, trail)
 
-    async def trail(self, ns: str, trail_id: str | None = None) -> Trail | None:
-        return await self._worker.read(runs.trail, ns, trail_id)
-
-    async def trails(self, ns: str, limit: int = 20) -> Sequence[Trail]:
-        return await self._worker.read(runs.trails, ns, limit)
+    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+        return await self._worker.read(runs.trails, ns, limit, id)
 
     async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
         await self._write(runs.put_calls, ns, calls)
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return await self._worker.read(runs.calls, ns)
-
-    async def cached(self, ns: str, key: str) -> Mapping[str, Any] | None:
-        return await self._worker.read(runs.cached, ns, key)
 
     async def put_cached(
         self,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
-from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.protocol import Change, GraphStore, kept_value
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
 from qrmem.types import (
@@ -49,7 +49,7 @@ class FactsContract(Contract):
         await store.create_namespace("n", INFO)
         with pytest.raises(StoreConflict):
             await store.delete_namespace("n", importing="mine")
-        await store.put_document("n", *text("d", "One. "))
+        await store.put_documents("n", [text("d", "One. ")])
         with pytest.raises(StoreConflict):
             await store.delete_namespace("n", importing="")
         await store.delete_document("n", "d")
@@ -63,7 +63,7 @@ class FactsContract(Contract):
         empty = await contents(store, "n")
         assert not any(empty["counts"].values())
         with pytest.raises(NotFound):
-            await store.put_document("n", document, segments)
+            await store.put_documents("n", [(document, segments)])
         with pytest.raises(NotFound):
             await store.decide("n", MergeDecision("a", "b", True))
         with pytest.raises(NotFound):
@@ -78,7 +78,7 @@ class FactsContract(Contract):
             "d", "Ein Wort. ", "日本語。", "🦉\n", title="T", metadata={"a": 1, "b": 0.5, "c": True}
         )
         document = replace(document, parts=(Part(0, "i"), Part(10, "ii")))
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         assert await store.document("n", "d") == document
         assert list(await store.segments_of("n", "d")) == segments
         assert await store.document("n", "e") is None
@@ -90,9 +90,9 @@ class FactsContract(Contract):
     async def test_segments_need_not_cover_the_text(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         document = Document("one two three", id="d")
-        await store.put_document("n", document, [Segment("s", "d", 0, 4, 7, "two", 1)])
+        await store.put_documents("n", [(document, [Segment("s", "d", 0, 4, 7, "two", 1)])])
         assert await store.document("n", "d") == document
-        await store.put_document("n", document, [])
+        await store.put_documents("n", [(document, [])])
         assert await store.document("n", "d") == document
 
     async def test_segments_come_in_the_order_asked_for(self, store: GraphStore) -> None:
@@ -108,17 +108,17 @@ class FactsContract(Contract):
         await add(store, "n", (document, segments))
         before = await contents(store, "n")
         with pytest.raises(UsageError):
-            await store.put_document("n", Document("x"), [])
+            await store.put_documents("n", [(Document("x"), [])])
         with pytest.raises(UsageError):
-            await store.put_document("n", replace(document, id="e"), segments)
+            await store.put_documents("n", [(replace(document, id="e"), segments)])
         with pytest.raises(UsageError):
-            await store.put_document("n", document, [*segments, *segments])
+            await store.put_documents("n", [(document, [*segments, *segments])])
         assert await contents(store, "n") == before
 
     async def test_half_a_surrogate_pair_is_refused(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         with pytest.raises(UsageError):
-            await store.put_document("n", Document("a\ud800b", id="d"), [])
+            await store.put_documents("n", [(Document("a\ud800b", id="d"), [])])
         assert list(await store.documents("n")) == []
 
     async def test_documents_put_together_are_as_those_put_one_by_one(
@@ -127,10 +127,10 @@ class FactsContract(Contract):
         given = [text("b", "Ann ran. ", "Bob ran. "), text("a", "Cy ran. "), text("c", "")]
         for ns in ("n", "m"):
             await store.create_namespace(ns, INFO)
-            await store.put_document(ns, *text("a", "Cy sat. ", "Cy ran. "))
+            await store.put_documents(ns, [text("a", "Cy sat. ", "Cy ran. ")])
         await store.put_documents("n", given)
         for document, segments in given:
-            await store.put_document("m", document, segments)
+            await store.put_documents("m", [(document, segments)])
         assert await contents(store, "n") == await contents(store, "m")
 
     async def test_of_documents_put_together_all_are_kept_or_none(self, store: GraphStore) -> None:
@@ -159,7 +159,7 @@ class FactsContract(Contract):
             for segment in segments
         }
         ids = [segment.id for id_ in ("c", "a") for segment in given[id_][1]]
-        await store.record_all("n", [(LedgerRow(id_, "ok"), made[id_]) for id_ in sorted(made)])
+        await store.record("n", [(LedgerRow(id_, "ok"), made[id_]) for id_ in sorted(made)])
         await store.apply("n", 0, Change(merged={id_: f"of {id_}" for id_ in made}))
         asked = ("c", "missing", "a")
         assert [s.id for s in await store.segments_of("n", *asked)] == ids
@@ -176,9 +176,9 @@ class FactsContract(Contract):
     async def test_segments_are_pending_until_recorded(self, store: GraphStore) -> None:
         document, segments = text("d", "A. ", "B. ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         row = LedgerRow(segments[1].id, "failed", "no reply", "local")
-        await store.record("n", row)
+        await store.record("n", [(row, None)])
         pending = LedgerRow(segments[0].id, "pending")
         assert list(await store.ledger("n", "d")) == [pending, row]
         assert list(await store.ledger("n", "other")) == []
@@ -197,7 +197,7 @@ class FactsContract(Contract):
     async def test_a_contribution_replaces_that_of_the_same_pass(self, store: GraphStore) -> None:
         document, (first, second) = text("d", "A. ", "B. ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, [first, second])
+        await store.put_documents("n", [(document, [first, second])])
         old = Contribution(
             second.id,
             "extraction",
@@ -212,7 +212,7 @@ class FactsContract(Contract):
         own = Contribution(first.id, "oriented", asked=("mine?",))
         for contribution in (old, later, own, new, earlier):
             row = LedgerRow(contribution.segment_id, "extracted")
-            await store.record("n", row, contribution, [CALL])
+            await store.record("n", [(row, contribution)], [CALL])
         assert list(await store.contributions("n", "d")) == [earlier, later, new]
         assert list(await store.contributions("n", "d", kinds=["oriented"])) == [own]
         assert list(await store.contributions("n", "other")) == []
@@ -222,13 +222,13 @@ class FactsContract(Contract):
         document, segments = text("d", "A. ", "B. ")
         for ns in ("n", "m"):
             await store.create_namespace(ns, INFO)
-            await store.put_document(ns, document, segments)
+            await store.put_documents(ns, [(document, segments)])
         rows = [(LedgerRow(s.id, "ok"), Contribution(s.id, "extraction")) for s in segments]
         last = LedgerRow(segments[0].id, "partial", "why")
-        await store.record_all("n", [*rows, (last, None)], [CALL, CALL])
+        await store.record("n", [*rows, (last, None)], [CALL, CALL])
         for row, contribution in rows:
-            await store.record("m", row, contribution, [CALL])
-        await store.record("m", last)
+            await store.record("m", [(row, contribution)], [CALL])
+        await store.record("m", [(last, None)])
         assert await contents(store, "n") == await contents(store, "m")
 
     async def test_nothing_is_recorded_of_a_segment_that_is_gone(self, store: GraphStore) -> None:
@@ -236,10 +236,10 @@ class FactsContract(Contract):
         await add(store, "n", (document, segments))
         before = await contents(store, "n")
         with pytest.raises(NotFound):
-            await store.record("n", LedgerRow("gone", "ok"), None, [CALL])
+            await store.record("n", [(LedgerRow("gone", "ok"), None)], [CALL])
         rows = [(LedgerRow(segments[0].id, "ok"), None), (LedgerRow("gone", "ok"), None)]
         with pytest.raises(NotFound):
-            await store.record_all("n", rows, [CALL])
+            await store.record("n", rows, [CALL])
         assert await contents(store, "n") == before
 
     async def test_decisions_on_a_pair_replace_each_other_in_any_order(
@@ -256,10 +256,10 @@ class FactsContract(Contract):
         given = text("d", "Ann met Bob. ", "Bob left. ")
         await add(store, "n", given)
         await store.record(
-            "n", LedgerRow(given[1][0].id, "ok"), Contribution(given[1][0].id, "extraction")
+            "n", [(LedgerRow(given[1][0].id, "ok"), Contribution(given[1][0].id, "extraction"))]
         )
         before = await contents(store, "n")
-        await store.put_document("n", *given)
+        await store.put_documents("n", [given])
         assert await contents(store, "n") == before
 
     async def test_a_replaced_text_keeps_what_is_known_of_the_segments_that_stay(
@@ -269,9 +269,9 @@ class FactsContract(Contract):
         await add(store, "n", given)
         for segment in old:
             kept = Contribution(segment.id, "extraction")
-            await store.record("n", LedgerRow(segment.id, "ok"), kept)
+            await store.record("n", [(LedgerRow(segment.id, "ok"), kept)])
         document, new = text("d", "Dee came ", "Cy slept ", "Ann met Bob ")
-        await store.put_document("n", document, new)
+        await store.put_documents("n", [(document, new)])
         assert await store.document("n", "d") == document
         assert [row.state for row in await store.ledger("n")] == ["pending", "ok", "ok"]
         assert [c.segment_id for c in await store.contributions("n", "d")] == [old[2].id, old[0].id]
@@ -287,14 +287,14 @@ class FactsContract(Contract):
         for ns in ("n", "m"):
             await add(store, ns, kept, given)
             row = LedgerRow(given[1][0].id, "ok")
-            await store.record(ns, row, Contribution(row.segment_id, "extraction"))
+            await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))])
             await store.put_cached(ns, "reply", {"text": "x"}, segment_id=row.segment_id)
             await store.set_summary(ns, "d", "Bob met Cy.")
-        await store.put_document("n", *given, anew=True)
+        await store.put_documents("n", [given], anew=True)
         await store.delete_document("m", "d")
-        await store.put_document("m", *given)
+        await store.put_documents("m", [given])
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
-        assert await store.cached("n", "reply") is None
+        assert await kept_value(store, "n", "reply") is None
         assert [row.state for row in await store.ledger("n", "d")] == ["pending", "pending"]
 
     async def test_a_document_that_is_refused_leaves_the_one_that_it_was_to_replace(
@@ -305,14 +305,14 @@ class FactsContract(Contract):
         before = await contents(store, "n")
         for wrong in (kept[1], (*given[1], *given[1])):
             with pytest.raises(UsageError):
-                await store.put_document("n", given[0], wrong, anew=True)
+                await store.put_documents("n", [(given[0], wrong)], anew=True)
         assert await contents(store, "n") == before
 
     async def test_a_segment_that_moved_counts_at_its_new_place(self, store: GraphStore) -> None:
         _, (first, second) = given = text("d", "Ann met Bob ", "Ann saw Cy ")
         await add(store, "n", given)
         document, (moved_second, moved_first) = text("d", "Ann saw Cy ", "Ann met Bob ")
-        await store.put_document("n", document, [moved_second, moved_first])
+        await store.put_documents("n", [(document, [moved_second, moved_first])])
         assert (await store.segments_with("n", ["Ann"]))["Ann"] == (second.id, first.id)
         assert [f.segment_id for f in await store.facts("n", ["Ann"])] == [second.id, first.id]
         assert list(await store.segments("n", [first.id])) == [moved_first]
@@ -329,15 +329,15 @@ class FactsContract(Contract):
         await add(store, "n", kept, gone)
         await add(store, "m", kept)
         row = LedgerRow(gone[1][0].id, "ok")
-        await store.record("n", row, Contribution(row.segment_id, "extraction"))
+        await store.record("n", [(row, Contribution(row.segment_id, "extraction"))])
         await store.put_cached("n", "reply", {"text": "x"}, segment_id=row.segment_id)
         await store.put_cached("n", "answer", {"text": "whatever was read"})
         await store.put_cached("n", "other", {"text": "y"}, segment_id=kept[1][0].id)
         await store.delete_document("n", "d")
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
-        assert await store.cached("n", "reply") is None
-        assert await store.cached("n", "answer") is None
-        assert await store.cached("n", "other") == {"text": "y"}
+        assert await kept_value(store, "n", "reply") is None
+        assert await kept_value(store, "n", "answer") is None
+        assert await kept_value(store, "n", "other") == {"text": "y"}
         await store.delete_document("n", "d")
         assert await contents(store, "n") == await contents(store, "m")
 
@@ -346,9 +346,9 @@ class FactsContract(Contract):
     ) -> None:
         await store.create_namespace("n", INFO)
         document, segments = text("d", "Ann ran. ")
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         assert await apply(store, "n", change(segments)) == 1
-        await store.put_document("n", replace(document, title="new"), segments)
+        await store.put_documents("n", [(replace(document, title="new"), segments)])
         await store.delete_document("n", "d")
         await store.delete_document("n", "d")
         info = await store.namespace("n")

@@ -99,7 +99,7 @@ class NamingContract(Contract):
     async def _segments(self, store: GraphStore) -> tuple[str, str]:
         document, segments = text("d", "one ", "two ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         first, second = (segment.id for segment in segments)
         return first, second
 

@@ -8,7 +8,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    GraphStore,
+    VectorKind,
+    kept_value,
+    relation_key,
+)
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, change, contents, text
 from qrmem.types import (
@@ -58,7 +65,7 @@ class PutDocument:
     title: str
 
     async def run(self, store: GraphStore, ns: str) -> None:
-        await store.put_document(ns, *text(self.id, *self.pieces, title=self.title))
+        await store.put_documents(ns, [text(self.id, *self.pieces, title=self.title)])
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ class Record:
         call = CallRecord(self.kind, "extract", "construction", "p", "m")
         for id_ in await _picked(store, ns, self.picks):
             given = Contribution(id_, self.kind, questions=(self.state,), asked=self.asked)
-            await store.record(ns, LedgerRow(id_, self.state), given, [call])
+            await store.record(ns, [(LedgerRow(id_, self.state), given)], [call])
 
 
 @dataclass(frozen=True)
@@ -248,7 +255,7 @@ async def play(stores: Sequence[GraphStore], script: Sequence[tuple[str, Operati
             _same([kept[part] for kept in found], part)
         _same([await store.namespace(ns) for store in stores], ns)
         for key in ("t", "u"):
-            _same([await store.cached(ns, key) for store in stores], key)
+            _same([await kept_value(store, ns, key) for store in stores], key)
 
 
 def _same(found: Sequence[Any], what: object) -> None:

@@ -93,7 +93,7 @@ async def add(store: GraphStore, ns: str, *texts: Text) -> None:
     """Put texts and apply what the plain reader makes of them, one after the other."""
     await store.create_namespace(ns, INFO)
     for document, segments in texts:
-        await store.put_document(ns, document, segments)
+        await store.put_documents(ns, [(document, segments)])
         await apply(store, ns, change(segments, [row.key for row in await store.names(ns)]))
 
 

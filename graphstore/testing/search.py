@@ -66,13 +66,13 @@ class SearchContract(Contract):
         document, segments = text("d", *pieces)
         for ns in ("n", "m"):
             await store.create_namespace(ns, INFO)
-            await store.put_document(ns, document, segments)
+            await store.put_documents(ns, [(document, segments)])
         for segment in segments:
             await apply(store, "n", change([segment]))
         await apply(store, "m", change(segments))
         assert await contents(store, "n") == await contents(store, "m")
         for ns in ("n", "m"):
-            await store.put_document(ns, *text("d", *pieces[::2]))
+            await store.put_documents(ns, [text("d", *pieces[::2])])
         assert await contents(store, "n") == await contents(store, "m")
         assert (await store.vocabulary("n", ["all"])).frequencies == {"all": 30}
 
@@ -100,7 +100,7 @@ class SearchContract(Contract):
         ]
         assert list(found["moby dick"][1].segments) == [segments[0].id]
         assert set(found) == {"moby dick", "moby dick novel"}
-        await store.put_document("n", replace(document, title="The Whale"), segments)
+        await store.put_documents("n", [(replace(document, title="The Whale"), segments)])
         assert [
             one.document_id for one in (await store.titled("n", ["moby dick"]))["moby dick"]
         ] == ["e"]
@@ -192,7 +192,7 @@ class SearchContract(Contract):
         pieces = [f"w{n} " for n in range(700)]
         document, segments = text("d", *pieces)
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         ids = [s.id for s in segments for _ in range(2)]
         rows = np.arange(1400 * 3, dtype=np.float32).reshape(1400, 3)
         for start in [*range(0, 40, 2), 40]:
@@ -202,7 +202,7 @@ class SearchContract(Contract):
         assert (list(found.owners), found.matrix.tolist()) == (ids, rows.tolist())
         some = await store.vectors("n", "segment", ids[2:1400:100])
         assert some.matrix[:2].tolist() == rows[2:4].tolist()
-        await store.put_document("n", *text("d", *pieces[::2]))
+        await store.put_documents("n", [text("d", *pieces[::2])])
         found = await store.vectors("n", "segment")
         kept = [row for n, row in enumerate(rows.tolist()) if n // 2 % 2 == 0]
         assert found.matrix.tolist() == kept

@@ -26,7 +26,7 @@ class ViewContract(Contract):
     async def test_a_change_needs_the_present_revision(self, store: GraphStore) -> None:
         document, segments = text("d", "Ann met Bob ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         assert await store.apply("n", 0, change(segments)) == 1
         before = await contents(store, "n")
         for stale in (0, 2):
@@ -263,7 +263,7 @@ class ViewContract(Contract):
     async def _two_segments(self, store: GraphStore) -> Text:
         document, segments = text("d", "one ", "two ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         return document, segments
 
 

@@ -14,6 +14,7 @@ from qrmem.graphstore.protocol import (
     GraphStore,
     IndexRow,
     MentionRow,
+    kept_value,
 )
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
@@ -84,7 +85,7 @@ class WallsContract(Contract):
             document, segments = text(word, f"A{word} met B{word}")
             pair = document, [replace(s, id=f"{word}{s.id}") for s in segments]
             given.append(pair)
-            await store.put_document("n", *pair)
+            await store.put_documents("n", [pair])
         rows = [IndexRow(s.id, 1, {f"word{n}": 1}) for n, (_, ids) in enumerate(given) for s in ids]
         await apply(store, "n", Change(index=rows))
         assert sorted(await store.indexed("n")) == sorted(r.segment_id for r in rows)
@@ -103,7 +104,7 @@ class WallsContract(Contract):
     async def test_odd_names_of_entities_come_back_whole(self, store: GraphStore) -> None:
         _, (segment, other) = given = text("d", "one ", "two ")
         await store.create_namespace("n", INFO)
-        await store.put_document("n", *given)
+        await store.put_documents("n", [given])
         mentions = [MentionRow(segment.id, name, ((name, 1),), name) for name in ODD_NAMES]
         facts = [
             FactRow(segment.id, n, head, tail, f"{head} met {tail}", tail)
@@ -138,7 +139,7 @@ class WallsContract(Contract):
             await self._fill(store, ns)
         before = await contents(store, "m")
         assert await contents(store, "n") == before
-        await store.put_document("n", *text("d", "Ann met Bob "))
+        await store.put_documents("n", [text("d", "Ann met Bob ")])
         await store.decide("n", MergeDecision("a", "b", False))
         await store.set_summary("n", "d", "other")
         await store.put_trail("n", replace(TRAIL, answer="other"))
@@ -146,7 +147,7 @@ class WallsContract(Contract):
         await apply(store, "n", Change(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
         await store.set_embedder("n", "other", 1)
         assert await contents(store, "m") == before
-        assert await store.cached("m", "k") == {"x": 1}
+        assert await kept_value(store, "m", "k") == {"x": 1}
         await store.delete_document("n", "d")
         assert await contents(store, "m") == before
         await store.delete_namespace("n")
@@ -162,7 +163,7 @@ class WallsContract(Contract):
         await store.delete_namespace("n")
         await store.create_namespace("n", INFO)
         assert await contents(store, "n", ["ann", "met"]) == empty
-        assert await store.cached("n", "k") is None
+        assert await kept_value(store, "n", "k") is None
 
     async def test_ids_of_another_namespace_lead_nowhere(self, store: GraphStore) -> None:
         _, segments = given = text("d", "Ann met Bob ")
@@ -187,7 +188,7 @@ class WallsContract(Contract):
         with pytest.raises(ValueError, match="not there"):
             await apply(store, "m", Change(merged={id_: "digest"}))
         with pytest.raises(NotFound):
-            await store.record("m", LedgerRow(id_, "ok"))
+            await store.record("m", [(LedgerRow(id_, "ok"), None)])
         assert (await store.counts("n"))["entities"] == 2
 
     async def _fill(self, store: GraphStore, ns: str) -> None:
@@ -195,7 +196,7 @@ class WallsContract(Contract):
         await add(store, ns, given)
         row = LedgerRow(segments[0].id, "ok")
         call = CallRecord("r", "extract", "construction", "p", "m")
-        await store.record(ns, row, Contribution(row.segment_id, "extraction"), [call])
+        await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))], [call])
         await store.decide(ns, MergeDecision("a", "b", True))
         await store.set_summary(ns, "d", "T")
         vectors = np.ones((2, 3), dtype=np.float32)

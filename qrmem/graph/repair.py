@@ -98,10 +98,10 @@ async def _rebuilt(
         document = await store.document(ns, id_)
         if document is None:
             continue
-        await made.put_document(ns, document, await store.segments_of(ns, id_))
+        await made.put_documents(ns, [(document, await store.segments_of(ns, id_))])
         rows = {row.segment_id: row for row in await store.ledger(ns, id_)}
         given = await store.contributions(ns, id_, kinds=_PASSES)
-        await made.record_all(ns, [(rows[each.segment_id], each) for each in given])
+        await made.record(ns, [(rows[each.segment_id], each) for each in given])
     for decision in await store.decisions(ns):
         await made.decide(ns, decision)
     await merge_documents(made, ns, documents, similar=similar)

@@ -16,9 +16,9 @@ async def add(store: GraphStore, writer: str) -> None:
     """Add documents, and compute a change again whenever another writer was first."""
     await store.create_namespace("n", INFO)
     for document, segments in series(writer):
-        await store.put_document("n", document, segments)
+        await store.put_documents("n", [(document, segments)])
         rows = [(LedgerRow(s.id, "ok"), Contribution(s.id, "extraction")) for s in segments]
-        await store.record_all("n", rows)
+        await store.record("n", rows)
         while True:
             info = await store.namespace("n")
             assert info is not None
@@ -34,9 +34,11 @@ async def record_for_ever(store: GraphStore, _: str) -> None:
     """Record segment after segment, and say so after each commit."""
     document, segments = text("d", *[f"piece {n} " for n in range(2_000)])
     await store.create_namespace("n", INFO)
-    await store.put_document("n", document, segments)
+    await store.put_documents("n", [(document, segments)])
     for segment in segments:
-        await store.record("n", LedgerRow(segment.id, "ok"), Contribution(segment.id, "extraction"))
+        await store.record(
+            "n", [(LedgerRow(segment.id, "ok"), Contribution(segment.id, "extraction"))]
+        )
         print(segment.id, flush=True)
 
 

@@ -324,12 +324,12 @@ async def test_a_full_disk_stops_a_write_and_loses_nothing(tmp_path: Path) -> No
     before = await contents(small, "n")
     big = text("big", *[f"piece {n} " * 500 for n in range(100)])
     with pytest.raises(StoreUnavailable, match="no space left"):
-        await small.put_document("n", *big)
+        await small.put_documents("n", [big])
     assert await contents(small, "n") == before
-    await small.record("n", LedgerRow((await small.ledger("n"))[0].segment_id, "ok"))
+    await small.record("n", [(LedgerRow((await small.ledger("n"))[0].segment_id, "ok"), None)])
     await small.close()
     store = await _open(path)
-    await store.put_document("n", *big)
+    await store.put_documents("n", [big])
     assert [row.state for row in await store.ledger("n", "d")] == ["ok"]
     await store.close()
 

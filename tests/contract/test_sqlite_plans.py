@@ -89,6 +89,6 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     runs.trails(db, "n", 1)
     runs.calls(db, "n")
     runs.put_cached(db, "n", "k", {}, {ids[0]})
-    runs.cached(db, "n", "k")
+    runs.kept(db, "n", ["k"])
     changes.apply(db, "n", 1, Change(clear=few, names={"Ann1": "Ann2"}))
     documents.put_documents(db, "n", [text("d", "Ann1 met Bob1 why? ")])

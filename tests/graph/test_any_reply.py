@@ -79,7 +79,7 @@ async def build(
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 40))
     for name, text in TEXTS.items():
         document = Document(text, f"Title {name}", name)
-        await store.put_document("ns", document, cut(name, document, TOKENIZER, 40))
+        await store.put_documents("ns", [(document, cut(name, document, TOKENIZER, 40))])
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=Settings(mode=mode))
     deps = BuildDeps(
         store=store, ns="ns", reasoner=reasoner, concurrency=1, fold_by_reasoner=mode == "paper"

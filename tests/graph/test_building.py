@@ -18,7 +18,7 @@ from qrmem.errors import (
 )
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.graphstore.protocol import NamespaceInfo, kept_value
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
@@ -42,7 +42,7 @@ async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> Memor
         for n, part in enumerate(parts):
             segments.append(Segment(f"d{d}s{n}", f"d{d}", n, at, at + len(part), part, 20))
             at += len(part)
-        await store.put_document("ns", document, segments)
+        await store.put_documents("ns", [(document, segments)])
     return store
 
 
@@ -175,7 +175,7 @@ async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_g
     outcome = await build_document(deps(store, ScriptedReasoner(fail=fail)), "d0")
     assert outcome.states == {"ok": 4, "failed": 1, "partial": 1}
     assert outcome.problems == (("d0", 2, "no JSON"), ("d0", 4, "cut off"))
-    assert await store.cached("ns", "raw:d0s2:failed") == {"raw": "gibberish"}
+    assert await kept_value(store, "ns", "raw:d0s2:failed") == {"raw": "gibberish"}
 
     # The next run tries what failed again, and ends where an undisturbed one does.
     reasoner = ScriptedReasoner()
@@ -469,7 +469,7 @@ async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
         embedder = Spelling()
         store = await store_with(0, embedder=embedder)
         found = [Segment(f"s{n}", "d0", n, 26 * n, 26 * n + 26, t, 9) for n, t in enumerate(parts)]
-        await store.put_document("ns", Document("".join(parts), id="d0"), found)
+        await store.put_documents("ns", [(Document("".join(parts), id="d0"), found)])
         names = [Mention(f"{c} Harbour", "PLACE", (f"{c} Harbour",)) for c in ("Gray", "Grey")]
         tagger, reasoner = Tagger(*names), ScriptedReasoner()
         chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}

@@ -195,7 +195,7 @@ async def store_of(count: int) -> MemoryStore:
     for n in range(count):
         a, b, c = (PEOPLE[(n * k + k) % len(PEOPLE)] for k in (1, 2, 3))
         document = Document(f"{a} saw {b} near bridge {n}. Later {c} came.", f"T{n}", f"d{n:02}")
-        await store.put_document("ns", document, cut(f"d{n:02}", document, TOKENIZER, 600))
+        await store.put_documents("ns", [(document, cut(f"d{n:02}", document, TOKENIZER, 600))])
     return store
 
 

@@ -85,7 +85,7 @@ async def build(
     store = MemoryStore()
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 120))
     document = Document(text, "A Title", "d")
-    await store.put_document("ns", document, cut("d", document, TOKENIZER, 120))
+    await store.put_documents("ns", [(document, cut("d", document, TOKENIZER, 120))])
     made = Settings(window=window, mode=mode)
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=made)
     await build_document(

@@ -46,8 +46,8 @@ async def memory(*parts: Part) -> MemoryStore:
         of.append(Segment(f"s{n}", part.document, len(of), start, end, part.text, 10))
     for document, of in segments.items():
         text = "".join(segment.text for segment in of)
-        await store.put_document("ns", Document(text, f"Title of {document}", document), of)
-        await store.record_all("ns", [(LedgerRow(segment.id, "ok"), None) for segment in of])
+        await store.put_documents("ns", [(Document(text, f"Title of {document}", document), of)])
+        await store.record("ns", [(LedgerRow(segment.id, "ok"), None) for segment in of])
     await store.apply("ns", 0, _change(parts))
     return store
 

@@ -115,12 +115,16 @@ class _FullWhileWriting(MemoryStore):
 
     is_full = False
 
-    async def put_document(
-        self, ns: str, document: Document, segments: Sequence[Segment], *, anew: bool = False
+    async def put_documents(
+        self,
+        ns: str,
+        written: Sequence[tuple[Document, Sequence[Segment]]],
+        *,
+        anew: bool = False,
     ) -> None:
         if self.is_full:
             raise StoreUnavailable("no space left")
-        await super().put_document(ns, document, segments, anew=anew)
+        await super().put_documents(ns, written, anew=anew)
 
 
 async def test_a_rebuild_that_cannot_write_loses_nothing() -> None:

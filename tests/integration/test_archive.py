@@ -166,7 +166,7 @@ async def test_segments_that_were_read_and_not_merged_arrive_so(
     await fill(oracle, "n")
     segment = (await oracle.segments_of("n", "unread"))[0]
     made = Contribution(segment.id, "extraction", questions=("Who?",))
-    await oracle.record("n", LedgerRow(segment.id, "ok", "", "scripted"), made)
+    await oracle.record("n", [(LedgerRow(segment.id, "ok", "", "scripted"), made)])
     await export_archive(oracle, "n", tmp_path / "one")
     await load(sqlite, "n", tmp_path / "one")
     assert await contents(sqlite, "n") == await contents(oracle, "n")
@@ -233,7 +233,7 @@ async def test_a_memory_that_changes_meanwhile_is_not_exported(
     decide = oracle.document
 
     async def change(ns: str, document_id: str) -> Document | None:
-        await oracle.put_document(ns, Document(f"{document_id}.", id="new"), [])
+        await oracle.put_documents(ns, [(Document(f"{document_id}.", id="new"), [])])
         return await decide(ns, document_id)
 
     oracle.document = change  # type: ignore[method-assign]
@@ -245,9 +245,7 @@ async def test_a_memory_that_changes_meanwhile_is_not_exported(
 # --- stopped half-way ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["put_document", "record_all", "apply", "put_trail", "put_vectors"]
-)
+@pytest.mark.parametrize("name", ["put_documents", "record", "apply", "put_trail", "put_vectors"])
 @pytest.mark.parametrize("error", [QrmemError("gone"), asyncio.CancelledError()])
 async def test_an_import_that_fails_leaves_nothing(
     archive: Path, oracle: GraphStore, name: str, error: BaseException
@@ -268,7 +266,7 @@ async def test_what_a_killed_import_left_is_begun_anew(
 ) -> None:
     await load(oracle, "n", archive)
     await sqlite.create_namespace("m", NamespaceInfo("m", "t", 9, importing="killed"))
-    await sqlite.put_document("m", *text("half", "Ann ran "))
+    await sqlite.put_documents("m", [text("half", "Ann ran ")])
     await load(sqlite, "m", archive)
     assert await contents(sqlite, "m") == await contents(oracle, "n")
 
@@ -291,7 +289,7 @@ async def test_half_an_archive_is_neither_read_nor_changed(tmp_path: Path) -> No
         await store.create_namespace(
             "half", NamespaceInfo("half", "builtin-v1", 600, importing="x")
         )
-        await store.put_document("half", *text("d", "Ann ran "))
+        await store.put_documents("half", [text("d", "Ann ran ")])
         for call in (
             memory.status,
             memory.documents,

@@ -68,7 +68,7 @@ async def _fill(store: GraphStore, ns: str, vectors: Matrix) -> list[str]:
     count = len(vectors) // WINDOWS
     segments = [Segment(f"{ns}{n:05d}", "d", n, n, n + 1, ".", 1) for n in range(count)]
     await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600, "given", DIMENSION))
-    await store.put_document(ns, Document("." * len(segments), id="d"), segments)
+    await store.put_documents(ns, [(Document("." * len(segments), id="d"), segments)])
     await store.apply(ns, 0, Change(index=[IndexRow(s.id, 1, {"word": 1}) for s in segments]))
     ids = [segment.id for segment in segments]
     await store.put_vectors(ns, "segment", [id_ for id_ in ids for _ in range(WINDOWS)], vectors)

@@ -23,7 +23,7 @@ async def _add_beside_others(store: GraphStore, ns: str, texts: Sequence[Text]) 
     """Add texts while others do; a conflict means: read and compute again."""
     await store.create_namespace(ns, INFO)
     for document, segments in texts:
-        await store.put_document(ns, document, segments)
+        await store.put_documents(ns, [(document, segments)])
         while True:
             info = await store.namespace(ns)
             assert info is not None

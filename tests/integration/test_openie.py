@@ -246,10 +246,10 @@ async def test_an_import_that_was_stopped_goes_on(memory: Memory) -> None:
     async def fail(*args: Any) -> None:
         raise QrmemError("gone")
 
-    store.record_all = fail
+    store.record = fail
     with pytest.raises(QrmemError, match="gone"):
         await _load(memory, "a.json", {"docs": DOCS})
-    del store.record_all
+    del store.record
     report = await _load(memory, "a.json", {"docs": DOCS})
     assert (report.attached, report.segments, report.triples) == (2, 2, 3)
     assert (await memory.status()).problems == ()

@@ -78,7 +78,7 @@ async def fill(
     for name, (title, text, names) in pages.items():
         document = Document(text, title, id=name, metadata=metadata.get(name, {}))
         segment = Segment(f"{name}#0", name, 0, 0, len(text), text, len(text.split()))
-        await store.put_document(ns, document, [segment])
+        await store.put_documents(ns, [(document, [segment])])
         segments.append(segment)
         mentions += [MentionRow(segment.id, f"{one.lower()}|", ((one, 1),)) for one in names]
         counts = Counter(terms(text))
@@ -226,7 +226,7 @@ async def test_ten_thousand_identical_segments_come_in_order(tmp_path: Path) -> 
     counts = Counter(terms(text))
     store = await open_store(str(tmp_path / "a.db"), Settings())
     await store.create_namespace("test", NamespaceInfo("test", "builtin-v1", 600))
-    await store.put_document("test", Document(text * count, id="d"), segments)
+    await store.put_documents("test", [(Document(text * count, id="d"), segments)])
     index = [IndexRow(segment.id, counts.total(), counts) for segment in reversed(segments)]
     await store.apply("test", 0, Change(index=index))
     for searcher in (Searcher(store, "test"), Searcher(store, "test")):

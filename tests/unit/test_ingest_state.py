@@ -16,8 +16,8 @@ async def store_of(*ids: str, store: S) -> S:
     await store.create_namespace("n", NamespaceInfo("n", "t", 600, "e", 2))
     for id_ in ids:
         segment = Segment(f"s{id_}", id_, 0, 0, 4, "text", 1)
-        await store.put_document("n", Document("text", id=id_), [segment])
-        await store.record("n", LedgerRow(segment.id, "ok"))
+        await store.put_documents("n", [(Document("text", id=id_), [segment])])
+        await store.record("n", [(LedgerRow(segment.id, "ok"), None)])
     await store.apply("n", 0, Change(merged={f"s{id_}": "digest" for id_ in ids}))
     vectors = np.ones((len(ids), 2), dtype=np.float32)
     await store.put_vectors("n", "segment", [f"s{id_}" for id_ in ids], vectors)
@@ -34,7 +34,7 @@ async def done(store: GraphStore, *, is_embedded: bool = True) -> list[str]:
 async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
     store = await store_of("a", "b", "c", store=MemoryStore())
     assert await done(store) == ["a", "b", "c"]
-    await store.record("n", LedgerRow("sa", "partial"))
+    await store.record("n", [(LedgerRow("sa", "partial"), None)])
     assert await done(store) == ["b", "c"]
     info = await store.namespace("n")
     assert info is not None

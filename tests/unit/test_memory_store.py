@@ -21,7 +21,7 @@ async def filled(size: int) -> MemoryStore:
     ids = [f"s{n}" for n in range(size)]
     for id_ in ids:
         segment = Segment(id_, f"d{id_}", 0, 0, 1, "x", 1)
-        await store.put_document("a", Document("x", id=f"d{id_}"), [segment])
+        await store.put_documents("a", [(Document("x", id=f"d{id_}"), [segment])])
     change = Change(
         mentions=[MentionRow(id_, f"n{id_}|", (("x", 1),)) for id_ in ids],
         names={f"n{id_}|": f"e{id_}" for id_ in ids},
@@ -41,7 +41,7 @@ async def entities(store: MemoryStore, size: int) -> object:
 
 async def contributions(store: MemoryStore, size: int) -> object:
     rows = [(LedgerRow(f"s{n}", "ok"), Contribution(f"s{n}", "extraction")) for n in range(size)]
-    await store.record_all("a", rows)
+    await store.record("a", rows)
     return [await store.contributions("a", f"ds{n}") for n in range(size)]
 
 

@@ -156,11 +156,11 @@ async def test_a_refused_merge_stays_refused_when_more_is_added() -> None:
 async def test_an_entity_is_called_by_the_best_spelling_of_its_name() -> None:
     store = await fresh()
     document, segments = text("a", "Mary, Mary and Mary McBride. ", "MARY MCBRIDE. ")
-    await store.put_document("n", document, segments)
+    await store.put_documents("n", [(document, segments)])
     for segment in segments:
         mention = Mention("Mary McBride", "PERSON", ("Mary", "MARY MCBRIDE"))
         made = Contribution(segment.id, "extraction", (mention,))
-        await store.record("n", LedgerRow(segment.id, "ok"), made)
+        await store.record("n", [(LedgerRow(segment.id, "ok"), made)])
     await merge_document(store, "n", "a")
     (found,) = await store.entities("n", ["mary mcbride|PERSON"])
     assert found.forms[0][0] == "Mary"

@@ -79,10 +79,6 @@ MATCH (c:Call)
 WHERE c.ns = $ns AND c.key IS NOT NULL
 RETURN c.body ORDER BY c.key
 
-// :: cached
-MATCH (r:Reply {ns: $ns, key: $key})
-RETURN r.value
-
 // :: put_cached
 MERGE (r:Reply {ns: $ns, key: $key})
 SET r += $properties

@@ -207,7 +207,7 @@ class _Filling:
             return
         document = Document(line.text, line.title, line.id, line.metadata, line.parts)
         segments = [self._segment(line, index, each) for index, each in enumerate(self._lines)]
-        await self._store.put_document(self._ns, document, segments)
+        await self._store.put_documents(self._ns, [(document, segments)])
         if line.summary:
             await self._store.set_summary(self._ns, line.id, line.summary)
         self._rows += [(row, None) for row in self._states.values() if row.state != "pending"]
@@ -241,7 +241,7 @@ class _Filling:
         rows, vectors, calls = self._rows, self._vectors, self._calls
         self._rows, self._vectors, self._calls = [], {}, []
         if rows:
-            await self._store.record_all(self._ns, rows)
+            await self._store.record(self._ns, rows)
         for kind, found in vectors.items():
             owners = [owner for owner, matrix in found for _ in matrix]
             matrix = np.concatenate([matrix for _, matrix in found])

@@ -105,7 +105,7 @@ class _Work:
     async def take(self, job: Job) -> None:
         """Write a document if it is new, and what was extracted from it."""
         if job.document is not None:
-            await self._store.put_document(self._ns, job.document, job.segments)
+            await self._store.put_documents(self._ns, [(job.document, job.segments)])
         segments = job.segments or await self._store.segments_of(self._ns, job.document_id)
         rows = {r.segment_id: r for r in await self._store.ledger(self._ns, job.document_id)}
         found = await self._store.contributions(self._ns, job.document_id, kinds=("extraction",))
@@ -152,7 +152,7 @@ class _Work:
     async def _commit(self, rows: int, documents: int) -> None:
         """Write and merge what waits, if there is as much of it."""
         if len(self._rows) >= rows:
-            await self._store.record_all(self._ns, self._rows)
+            await self._store.record(self._ns, self._rows)
             self._rows = []
         if len(self._unmerged) >= documents and not self._rows:
             self._deps.listener(Event("phase", {"phase": "merging"}))
