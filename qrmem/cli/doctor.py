@@ -19,6 +19,7 @@ EXTRAS = {
     "code": ("scipy", "tree-sitter"),
     "eval": ("matplotlib",),
     "llmlingua": ("llmlingua",),
+    "docs": ("mkdocs-material",),
     "mcp": ("mcp",),
     "serve": ("fastapi", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
