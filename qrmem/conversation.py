@@ -1,15 +1,19 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Literal
 
 from qrmem.errors import UsageError
 from qrmem.graph import dialog
+from qrmem.graphstore import GraphStore
 from qrmem.ingest import Adder
-from qrmem.retrieval.fragments import CHAT, FragmentSettings
+from qrmem.retrieval import Searcher
+from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.session import Session
+from qrmem.text.times import periods
 from qrmem.types import DocumentInfo, Listener, Recalled, Turn
 
 How = Literal["turns", "fragrel"]
@@ -18,13 +22,15 @@ _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
 _FAR = 512
 """Turns back from the end that are looked through for the last ones of a session."""
-_CANDIDATES = 100
+_CANDIDATES = 300
 """Turns that each of the two rankings gives."""
-_NEIGHBOUR, _SPEAKER, _SESSION = 0.5, 0.25, 0.2
-"""What the mean of both neighbours, a name in the prompt, and the session's best turn count for.
-
-A turn's own score is at most 1 for its words and 1 for its vector.
-"""
+_NEIGHBOURS = (0.25, 0.1)
+"""What turns one and two places away count for; a turn's own score is at most 1 for its words and
+1 for its vector."""
+_SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
+"""What is added where the prompt names who spoke, and when, and of the session's best turn."""
+_RECENT_SHARE = 4
+"""The last turns take at most one part of so many of the budget."""
 _CHECKED = 4
 """Best turns that are looked up for corrections."""
 
@@ -56,6 +62,7 @@ async def _keep(
     memory: Session, said: Sequence[dialog.Message], when: str, session: str, listener: Listener
 ) -> list[str]:
     async with memory.turns:
+        await memory.known()
         last = await _last(memory)
         documents = [
             dialog.as_document(Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker))
@@ -69,6 +76,7 @@ async def _keep(
 
 async def turns(memory: Session, session: str | None) -> list[Turn]:
     """Return the turns of a session, or of all, in the order in which they came."""
+    await memory.known()
     infos = await _infos(memory, range(1, await _last(memory) + 1))
     return await _read(memory, [info for info in infos if _is_of(info, session)])
 
@@ -89,31 +97,72 @@ async def recall(
         raise UsageError(f"tokens must be at least 1, not {tokens}")
     if how not in ("turns", "fragrel"):
         raise UsageError(f"how is {how!r}; choose turns or fragrel")
-    last = await _last(memory)
+    if not await memory.known():
+        return Recalled((), (), {}, 0)
+    chat = Chat(
+        memory.store,
+        memory.ns,
+        await memory.searcher(),
+        await memory.fragment_scorer(),
+        (await memory.models()).counter.count,
+    )
+    return await recalled(chat, prompt, session=session, tokens=tokens, how=how, given=fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A namespace with turns, and what finds them.
+
+    Attributes:
+        count: tokens of a text.
+    """
+
+    store: GraphStore
+    ns: str
+    searcher: Searcher
+    scorer: FragmentScorer
+    count: Callable[[str], int]
+
+
+async def recalled(
+    chat: Chat,
+    prompt: str,
+    *,
+    session: str,
+    tokens: int,
+    how: How,
+    given: FragmentSettings | None = None,
+) -> Recalled:
+    """Return what a model is to know of a conversation; see `Memory.recall`."""
+    last = await _last(chat)
     if not last:
         return Recalled((), (), {}, 0)
-    count = (await memory.models()).counter.count
-    recent = await _recent(memory, last, session, min(tokens, dialog.RECENT_TOKENS), count)
+    is_paper = how == "fragrel" or given is not None
+    share = tokens if is_paper else tokens // _RECENT_SHARE
+    count = chat.count
+    recent = await _recent(chat, last, session, min(share, dialog.RECENT_TOKENS), count)
     shown, latest = recent
     left = tokens - sum(count(turn.text) for turn in shown)
     known = {turn.id for turn in shown}
-    if how == "fragrel" or fragments is not None:
+    if is_paper:
         # The query is the last turn of the dialog and the prompt.
         query = f"{latest}\n{prompt}" if latest else prompt
-        found = await _by_fragments(memory, query, last, known, fragments or CHAT)
+        found = await _by_fragments(chat, query, last, known, given or CHAT)
     else:
-        found = await _best(memory, prompt, known, left, count)
-    checked, by_id = await _corrected(memory, found[:_CHECKED])
+        found = await _best(chat, prompt, last, known, left)
+    checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
     kept = dialog.fitting(found, checked, by_id, left, count)
     told = {turn.id for turn in kept} | known
     corrections = {
         turn.id: tuple(id for id in checked.get(turn.id, ()) if id in told) for turn in kept
     }
+    related = sorted((turn for turn in kept if turn.id not in known), key=lambda t: t.number)
     return Recalled(
         recent=tuple(shown),
-        related=tuple(sorted((t for t in kept if t.id not in known), key=lambda t: t.number)),
+        related=tuple(related),
         corrections={id: ids for id, ids in corrections.items() if ids},
         tokens=sum(count(turn.text) for turn in (*shown, *kept)),
+        times={turn.id: times for turn in related if (times := _times(turn))},
     )
 
 
@@ -121,50 +170,49 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
     """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
     infos = await memory.store.documents(memory.ns, list(ids))
     asked = await _read(memory, [info for info in infos if _number(info)])
-    found, by_id = await _corrected(memory, asked) if asked else ({}, {})
+    found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})
     return {id: [by_id[later] for later in ids] for id, ids in found.items()}
 
 
 # --- what belongs to a prompt -------------------------------------------------------------------
 
 
-async def _best(
-    memory: Session, prompt: str, known: set[str], tokens: int, count: Callable[[str], int]
-) -> list[Turn]:
+async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int) -> list[Turn]:
     """Return turns for a prompt, best first, somewhat more than fit.
 
     A turn counts by its words and its vector, by its neighbours, by whether the prompt names who
-    spoke, and by the best turn of its session.
+    spoke and when, and by the best turn of its session.
     """
-    own = await _scored(memory, prompt)
-    numbers = {int(id.rpartition("-")[2]): score for id, score in own.items()}
-    around = {m for n in numbers for m in (n - 1, n, n + 1) if m > 0}
-    infos = {_number(info): info for info in await _infos(memory, around)}
-    scores = _in_context(infos, numbers, f" {prompt.casefold()} ")
+    numbers = await _scored(chat, prompt)
+    reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
+    around = {n + step for n in numbers for step in reach if n + step > 0}
+    infos = {_number(info): info for info in await _infos(chat, around | {last})}
+    now = _day(infos[last].metadata.get("at")) if last in infos else None
+    times = [(one.first, one.last) for one in periods(prompt, now)] if now else []
+    scores = _in_context(infos, numbers, prompt, times)
     ranked = sorted(infos, key=lambda n: (-scores[n], n))
-    wanted = [infos[n] for n in ranked if infos[n].id not in known]
+    wanted = [infos[n] for n in ranked if infos[n].id not in known and scores[n] > 0]
     found: list[Turn] = []
     for at in range(0, len(wanted), _BATCH):
-        batch = await _read(memory, wanted[at : at + _BATCH])
+        batch = await _read(chat, wanted[at : at + _BATCH])
         found += batch
-        tokens -= sum(count(turn.text) for turn in batch)
+        tokens -= sum(chat.count(turn.text) for turn in batch)
         if tokens < 0:
             break
     return found
 
 
-async def _scored(memory: Session, prompt: str) -> dict[str, float]:
-    """Return turns by id with what their words and vectors say: up to 1 each."""
-    searcher = await memory.searcher()
-    rankings = [await searcher.ranking(prompt, by, _CANDIDATES) for by in ("bm25", "cosine")]
+async def _scored(chat: Chat, prompt: str) -> dict[int, float]:
+    """Return turns by number with what their words and vectors say: up to 1 each."""
+    rankings = [await chat.searcher.ranking(prompt, by, _CANDIDATES) for by in ("bm25", "cosine")]
     ids = list(dict.fromkeys(id for ranking in rankings for id in ranking))
-    of = {entry.id: entry.document_id for entry in await memory.store.entries(memory.ns, ids)}
-    total: dict[str, float] = {}
+    of = {entry.id: entry.document_id for entry in await chat.store.entries(chat.ns, ids)}
+    total: dict[int, float] = {}
     for ranking in rankings:
         top = max(ranking.values(), default=0.0)
-        best: dict[str, float] = {}
+        best: dict[int, float] = {}
         for id, score in ranking.items():
-            if top > 0 and (turn := of.get(id, "")).startswith(dialog.TURN):
+            if score > 0 and (turn := dialog.turn_number(of.get(id, ""))):
                 best[turn] = max(best.get(turn, 0.0), score / top)
         for turn, score in best.items():
             total[turn] = total.get(turn, 0.0) + score
@@ -172,49 +220,73 @@ async def _scored(memory: Session, prompt: str) -> dict[str, float]:
 
 
 def _in_context(
-    infos: Mapping[int, DocumentInfo], own: Mapping[int, float], prompt: str
+    infos: Mapping[int, DocumentInfo],
+    own: Mapping[int, float],
+    prompt: str,
+    times: Sequence[tuple[date, date]],
 ) -> dict[int, float]:
-    """Return turns by number with their scores, those of what stands around them included."""
+    """Return turns by number with their scores, those of what stands around them included.
 
-    def session(number: int) -> object:
-        return infos[number].metadata.get(CHAT_KEY) if number in infos else None
-
+    Args:
+        times: first and last days of what the prompt names.
+    """
+    session = {number: info.metadata.get(CHAT_KEY) for number, info in infos.items()}
     best: dict[object, float] = {}
     for number, score in own.items():
-        best[session(number)] = max(best.get(session(number), 0.0), score)
+        best[session.get(number)] = max(best.get(session.get(number), 0.0), score)
+    speakers = {number: str(info.metadata.get("speaker", "")) for number, info in infos.items()}
+    asked = prompt.casefold()
+    named = {speaker for speaker in set(speakers.values()) if speaker.casefold() in asked} - {""}
     scores = {}
     for number, info in infos.items():
-        near = [n for n in (number - 1, number + 1) if session(n) == session(number)]
-        speaker = str(info.metadata.get("speaker", "")).casefold()
-        scores[number] = (
-            own.get(number, 0.0)
-            + _NEIGHBOUR * sum(own.get(n, 0.0) for n in near) / 2
-            + _SPEAKER * (speaker != "" and speaker in prompt)
-            + _SESSION * best.get(session(number), 0.0)
-        )
+        score = own.get(number, 0.0) + _SESSION * best.get(session[number], 0.0)
+        for away, worth in enumerate(_NEIGHBOURS, 1):
+            for n in (number - away, number + away):
+                if n in own and session.get(n) == session[number]:
+                    score += worth * own[n]
+        if speakers[number] in named:
+            score += _SPEAKER
+        day = _day(info.metadata.get("at")) if times else None
+        if day is not None and any(first <= day <= last for first, last in times):
+            score += _TIME
+        scores[number] = score
     return scores
 
 
+def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
+    """Return the time words of a turn that depend on its day, with their first and last days."""
+    day = _day(turn.at)
+    found = periods(turn.text, day) if day else ()
+    return tuple((p.text, str(p.first), str(p.last)) for p in found if p.is_relative)
+
+
+def _day(at: object) -> date | None:
+    """Return the day of a time in ISO form."""
+    try:
+        return date.fromisoformat(str(at)[:10])
+    except ValueError:
+        return None
+
+
 async def _by_fragments(
-    memory: Session, query: str, last: int, known: set[str], settings: FragmentSettings
+    chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
-    infos = {i.id: i for i in await _infos(memory, range(1, last + 1)) if i.id not in known}
-    scorer = await memory.fragment_scorer()
-    found = await scorer.assess(query, settings=settings, documents=infos) if infos else None
+    infos = {i.id: i for i in await _infos(chat, range(1, last + 1)) if i.id not in known}
+    found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:
         return []
-    return await _read(memory, [infos[id] for id in found.documents(settings.top or None)])
+    return await _read(chat, [infos[id] for id in found.documents(settings.top or None)])
 
 
 async def _recent(
-    memory: Session, last: int, session: str, tokens: int, count: Callable[[str], int]
+    chat: Chat, last: int, session: str, tokens: int, count: Callable[[str], int]
 ) -> tuple[list[Turn], str]:
     """Return the last turns that go to the model as they are, and the text of the very last."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
-        infos = await _infos(memory, range(max(1, end - _BATCH + 1), end + 1))
-        tail = [*await _read(memory, [i for i in infos if _is_of(i, session)]), *tail]
+        infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1))
+        tail = [*await _read(chat, [i for i in infos if _is_of(i, session)]), *tail]
         fit = dialog.recent(tail, tokens, count)
         if fit < len(tail):
             return tail[len(tail) - fit :], tail[-1].text
@@ -222,30 +294,29 @@ async def _recent(
 
 
 async def _corrected(
-    memory: Session, turns: Sequence[Turn]
+    searcher: Searcher, turns: Sequence[Turn]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
     """Return which of some turns others seem to correct, and these and those by their ids."""
-    return await dialog.corrected(await memory.searcher(), turns) if turns else ({}, {})
+    return await dialog.corrected(searcher, turns) if turns else ({}, {})
 
 
 # --- what is kept -------------------------------------------------------------------------------
 
 
-async def _last(memory: Session) -> int:
+async def _last(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 where there is none."""
-    await memory.known()
     id = await memory.store.last_document(memory.ns, dialog.TURN)
     return int(id.removeprefix(dialog.TURN)) if id else 0
 
 
-async def _infos(memory: Session, numbers: Iterable[int]) -> list[DocumentInfo]:
+async def _infos(memory: "Session | Chat", numbers: Iterable[int]) -> list[DocumentInfo]:
     """Return the documents of turns by their numbers, in order; deleted ones are left out."""
     ids = [dialog.turn_id(number) for number in numbers]
     found = await memory.store.documents(memory.ns, ids) if ids else ()
     return sorted((i for i in found if CHAT_KEY in i.metadata and _number(i)), key=_number)
 
 
-async def _read(memory: Session, infos: Sequence[DocumentInfo]) -> list[Turn]:
+async def _read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:
     return await dialog.read_turns(memory.store, memory.ns, infos)
 
 

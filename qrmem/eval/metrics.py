@@ -201,6 +201,14 @@ _add_text_metrics()
 _add_recall()
 
 
+@metric("evidence")
+def _evidence(item: Item, row: Row, rule: Rule) -> float | None:
+    """Return the share of the gold turns among all that a system recalls within its budget."""
+    if not item.gold or not row.system.startswith("recall"):
+        return None
+    return len(set(row.prediction.ranked) & set(item.gold)) / len(set(item.gold))
+
+
 @metric("support_f1")
 def _support(item: Item, row: Row, rule: Rule) -> float | None:
     if not item.facts or not row.prediction.memory or not row.prediction.steps:

@@ -111,7 +111,8 @@ class Task:
 
     Attributes:
         load: makes it of its file or folder.
-        files: names that are looked for in a data folder, the first that is there is taken.
+        files: names that are looked for in a data folder, the first that is there is taken; the
+            whole folder where a name with a `*` fits.
         inside: what a folder has to hold that is read as a whole; "" where one file is.
         where: where to get the data; nothing is ever downloaded.
         metrics: the main ones, in the order of the report.

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from qrmem.text.words import terms
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
 
 _MOST = 100
 """Segments that are compared with a text: those that the index finds nearest."""
+
+
+@lru_cache(maxsize=4096)
+def _title_terms(title: str) -> tuple[str, ...]:
+    return tuple(terms(title))
 
 
 async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) -> set[str]:
@@ -29,7 +35,7 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
         bags: dict[str, Counter[str]] = {}
         for entry in await store.entries(ns, ids):
             own = Counter(entry.terms)
-            own.subtract(terms(entry.title))
+            own.subtract(_title_terms(entry.title))
             bags.setdefault(entry.document_id, Counter()).update(+own)
         near |= {
             document

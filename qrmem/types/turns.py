@@ -1,7 +1,7 @@
 """Turns of a conversation, and what is recalled of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _ROLES = ("user", "assistant", "system", "developer")
 
@@ -36,12 +36,15 @@ class Recalled:
         related: earlier turns that belong to the prompt, in order of time.
         corrections: a related turn's id to those of later turns that seem to correct it.
         tokens: of recent and related turns together.
+        times: a related turn's id to the time words in it that depend on when it was said, each
+            with its first and last day in ISO form.
     """
 
     recent: tuple[Turn, ...]
     related: tuple[Turn, ...]
     corrections: Mapping[str, tuple[str, ...]]
     tokens: int
+    times: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -49,7 +52,11 @@ class Recalled:
         by_id = {turn.id: turn for turn in (*self.related, *self.recent)}
         lines = []
         for turn in self.related:
-            lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}")
+            times = "".join(
+                f" ({words}: {first})" if first == last else f" ({words}: {first} to {last})"
+                for words, first, last in self.times.get(turn.id, ())
+            )
+            lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}{times}")
             for later in (by_id[id] for id in self.corrections.get(turn.id, ()) if id in by_id):
                 lines.append(f"  (said at {turn.at}; corrected at {later.at}, see below)")
         return "\n".join(lines)

@@ -143,6 +143,39 @@ def test_mtbenchplus_gold_turns_are_those_of_the_topics_asked_for() -> None:
     assert item.question == "How long does the casting we spoke of take?"
 
 
+def test_locomo_keeps_turns_with_speaker_time_and_photo_and_their_evidence() -> None:
+    dataset = loaded("locomo", "locomo.json")
+    (context,) = dataset.contexts.values()
+    first, second, third = context.documents
+    assert (first.title, first.text) == (
+        "Nell, 2023-05-08T13:56:00",
+        "I went sailing yesterday.",
+    )
+    assert second.text == "Look! [shares a photo of a red kite]"
+    assert third.metadata["chat"] == "session-2"
+    assert [item.gold for item in dataset.items] == [
+        ("turn-00000001",),
+        ("turn-00000002", "turn-00000003"),
+        (),
+    ]
+    assert [item.labels["category"] for item in dataset.items] == [
+        "temporal",
+        "multi-hop",
+        "unanswerable",
+    ]
+    assert dataset.items[1].answers == ("2",)
+    assert not dataset.items[2].is_answerable
+
+
+def test_a_folder_of_locomo_conversations_is_one_data_set(tmp_path: Path) -> None:
+    text = (DATA / "locomo.json").read_text(encoding="utf-8")
+    for name in ("1", "2"):
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    dataset = load("locomo", tmp_path, Corpus())
+    assert list(dataset.contexts) == ["1", "2"]
+    assert len(dataset.items) == 6
+
+
 def test_a_users_own_folder() -> None:
     dataset = loaded("plain", "plain")
     first, second, third = dataset.items

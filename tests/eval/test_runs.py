@@ -248,3 +248,25 @@ def test_where_only_rankings_are_wanted_nothing_is_answered() -> None:
     assert run("--system", "bm25,search,fragment", "--retrieve", "--out", "r") == 0
     found = read_results(Path("r")).rows.values()
     assert all(row.prediction.ranked and row.prediction.is_ranking for row in found)
+
+
+def test_evidence_turns_within_a_budget_are_measured_without_a_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = str(DATA / "locomo.json")
+    systems = "recall:tokens=14,recall-bm25:tokens=14,recall-search,recall-fragrel"
+    words = ("--system", systems, "--retrieve", "--out", "r")
+    assert run(*words, task="locomo", data=data) == 0
+    told = capsys.readouterr().out
+    assert "evidence" in told
+    found = rows("r")
+    assert found["locomo-1", "recall:tokens=14"][1][0] == "turn-00000001"
+    assert len(found["locomo-1", "recall:tokens=14"][1]) < 3
+    assert set(found["locomo-2", "recall-search"][1]) >= {"turn-00000002", "turn-00000003"}
+
+
+def test_a_recalling_system_refuses_what_is_no_conversation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run("--system", "recall", "--retrieve", "--out", "r")
+    assert all("LoCoMo" in error for _, _, error in rows("r").values())

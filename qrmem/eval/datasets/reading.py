@@ -59,6 +59,8 @@ def data_file(name: str, task: Task, data: Path) -> Path:
         for wanted in task.files:
             if (folder / wanted).is_file():
                 return folder / wanted
+            if "*" in wanted and any(folder.glob(wanted)):
+                return folder
     raise UsageError(
         f"{data} holds none of {', '.join(task.files)}; name the file with --data, or {advice}"
     )
@@ -92,6 +94,8 @@ def read_json(path: Path) -> Any:
 def records(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield records with a name for each: of a JSON list, of JSON lines, of an object's values.
 
+    An object whose values are not all objects is one record.
+
     Raises:
         UsageError: a line, or the file, is not JSON.
     """
@@ -101,6 +105,9 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
             yield f"{path}: record {n}", record
         return
     whole = _whole_object(text)
+    if whole is not None and not all(isinstance(value, dict) for value in whole.values()):
+        yield f"{path}: record 1", whole
+        return
     if whole is not None:
         for key, record in whole.items():
             yield f"{path}: record {key!r}", record
@@ -166,11 +173,9 @@ def _text(path: Path) -> str:
 
 
 def _whole_object(text: str) -> dict[str, Any] | None:
-    """Return a file that is one object of objects; JSON lines fail at their second line."""
+    """Return a file that is one object; JSON lines fail at their second line."""
     try:
         found = json.loads(text)
     except ValueError:
         return None
-    if isinstance(found, dict) and found and all(isinstance(v, dict) for v in found.values()):
-        return found
-    return None
+    return found if isinstance(found, dict) and found else None
