@@ -105,12 +105,12 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
             yield f"{path}: record {n}", record
         return
     whole = _whole_object(text)
-    if whole is not None and not all(isinstance(value, dict) for value in whole.values()):
-        yield f"{path}: record 1", whole
-        return
-    if whole is not None:
+    if whole is not None and all(isinstance(value, dict) for value in whole.values()):
         for key, record in whole.items():
             yield f"{path}: record {key!r}", record
+        return
+    if whole is not None and "\n" in text.strip():
+        yield f"{path}: record 1", whole
         return
     # Not `splitlines`: JSON may hold other ends of lines inside of its texts.
     for n, line in enumerate(text.split("\n"), 1):
