@@ -47,6 +47,8 @@ SETTINGS = {
 """A model of 50 tokens a second is to be done within the hour."""
 WINDOW = 1024
 MOST_CALLS = 2000
+NOT_SERVED = ("ada-leval-perplexity",)
+"""Presets that need what the model's server does not give: log-probabilities of a prompt."""
 ENDED = (0, 1)
 """Exit codes of a run that came to its end: all of it, or with what failed or was left out told."""
 
@@ -188,7 +190,7 @@ def main(names: list[str], kept: Path, items: int, words: int, *, write: bool) -
     write_data(data, multihop.folder(), items=items, words=words)
     made: Json = {}
     with relaying(os.environ["QRMEM_REAL_MODEL_URL"], kept / "replies") as relay:
-        for name in names or preset_names():
+        for name in names or [name for name in preset_names() if name not in NOT_SERVED]:
             done = kept / f"{name}.json"
             if not done.exists():
                 before = relay.fetched

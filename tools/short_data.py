@@ -6,6 +6,7 @@ RepoEval's repository is a part of this checkout.
 """
 
 import json
+import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from qrmem.eval import Corpus, load
 from qrmem.eval.datasets.quality import leval
+from qrmem.eval.registry import build
 
 Json = Any
 
@@ -36,7 +38,7 @@ def write_data(folder: Path, data: Path, *, items: int, words: int) -> None:
     """
     (folder / "longbench").mkdir(parents=True, exist_ok=True)
     lengths = {"hotpotqa": words // 2, "2wikimqa": words // 2, "musique": words // 2}
-    for name, length in {**lengths, "narrativeqa": words}.items():
+    for name, length in {**lengths, "narrativeqa": words, "gov_report": words}.items():
         lines = _longbench(name, data / "longbench" / f"{name}.json", items, length)
         _write_lines(folder / "longbench" / f"{name}.jsonl", lines)
     quality = _quality(data / "quality" / "leval_quality15docs.jsonl", items, words)
@@ -45,6 +47,24 @@ def write_data(folder: Path, data: Path, *, items: int, words: int) -> None:
     _write(folder / "mtbenchplus.json", [_shorter_session(session, words) for session in sessions])
     _arranged(folder, data)
     _repoeval(folder, items)
+    _adaleval(folder, data, items, words)
+
+
+def _adaleval(folder: Path, data: Path, items: int, words: int) -> None:
+    """Write the same short cases under the name of each length."""
+    with tempfile.TemporaryDirectory() as out:
+        build("tsort", data / "gutenberg", Path(out) / "set", ("length=2k", f"count={items}"))
+        lines = (Path(out) / "set" / "tsort_2k.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [json.loads(line) for line in lines]
+    for case in cases:
+        case["segments"] = [_beginning(text, words // 2) for text in case["segments"]]
+        case |= {side: _beginning(case[side], words // 2) for side in ("before", "after")}
+    asked = _json(data / "adaleval" / "bestanswer_1k_first500.json")[:items]
+    for item in asked:
+        item["all_answers"] = [_beginning(text, words // 2) for text in item["all_answers"]]
+    for length in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128):
+        _write_lines(folder / f"tsort_{length}k.jsonl", cases)
+        _write_lines(folder / f"bestanswer_{length}k.jsonl", asked)
 
 
 def _longbench(name: str, path: Path, items: int, words: int) -> Iterable[Json]:

@@ -148,6 +148,17 @@ def test_an_edition_s_marks_are_taken_out() -> None:
     assert [t for t, _ in cleaned(text)] == ["He came in and sat.", "She left."]
 
 
+def test_lines_without_blank_ones_between_are_joined_to_whole_sentences() -> None:
+    lines = [f"Line {n} goes on\nand on, until it\nends in {n}." for n in range(60)]
+    found = [text for text, _ in cleaned("\n".join(lines))]
+    assert found[:2] == [
+        "Line 0 goes on and on, until it ends in 0.",
+        "Line 1 goes on and on, until it ends in 1.",
+    ]
+    whole = "\n".join(f"Paragraph {n} is a line." for n in range(60))
+    assert len(list(cleaned(whole))) == 60
+
+
 VERSE = "\n\n".join(
     f"The moon {n} is low,\nThe tide {n} is slow,\nAnd far away\nAll {n} men pray."
     for n in range(400)

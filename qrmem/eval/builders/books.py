@@ -39,6 +39,7 @@ _SALUTATION = re.compile(
 )
 _VERSE_SHARE, _LETTER_SHARE = 0.5, 0.05
 """Of the paragraphs: a book with more of them is verse, or told in letters."""
+_SENTENCE_END = re.compile(r"[.!?:][\"'”’»)\]]*\s*$")
 _NUMBERED = re.compile(r"\D*(\d+)\D*")
 
 
@@ -106,13 +107,23 @@ def cleaned(text: str) -> Iterator[tuple[str, bool]]:
     while (without := _NOTE.sub("", text)) != text:
         text = without
     blocks = re.split(r"\n[ \t]*\n+", text)
-    if len(blocks) * 40 < text.count("\n"):  # no blank lines: each line is a paragraph
-        blocks = text.split("\n")
+    if len(blocks) * 40 < text.count("\n"):  # no blank lines between paragraphs
+        blocks = _sentences_whole(text.split("\n"))
     for block in blocks:
         lines = [line.strip() for line in block.split("\n") if line.strip()]
         joined = " ".join(" ".join(lines).replace("_", "").split())
         if any(c.isalpha() for c in joined) and not _is_heading(joined):
             yield joined, _is_verse(lines)
+
+
+def _sentences_whole(lines: Sequence[str]) -> list[str]:
+    """Return lines as paragraphs; one that ends within a sentence is joined with the next."""
+    made: list[list[str]] = [[]]
+    for line in lines:
+        made[-1].append(line)
+        if _SENTENCE_END.search(line) or is_heading(line):
+            made.append([])
+    return ["\n".join(found) for found in made]
 
 
 def _is_heading(text: str) -> bool:
