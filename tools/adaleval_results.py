@@ -138,11 +138,11 @@ def _page(
             _table(["", *LENGTHS.split(",")], rows),
             "The weights were fitted on these two novels, fifteen short stories of QuALITY and six "
             "of NarrativeQA's texts. With each text left out of the fit in turn "
-            "(`python -m tools.fit_adaleval`), the novels had 32.1 % and 26.1 % right at 2k, 56.7 % "
-            "and 60.7 % at 8k, 75.0 % and 92.9 % at 32k; all texts together 41.1 % of 528 cases at "
-            "2k, 76.3 % of 426 at 8k, 83.7 % of 257 at 32k. A longer part begins and ends with more "
-            "to go by; novels are harder than stories and scripts. The essays have no blank lines, "
-            "so that sentences stand for their paragraphs.\n",
+            "(`python -m tools.fit_adaleval`), the novels had 32.1 and 26.1 % right at 2k, 56.7 "
+            "and 60.7 % at 8k, 75.0 and 92.9 % at 32k; all texts together 41.1 % of 528 cases at "
+            "2k, 76.3 % of 426 at 8k, 83.7 % of 257 at 32k. A longer part begins and ends with "
+            "more to go by; novels are harder than stories and scripts. The essays have no blank "
+            "lines: sentences stand for their paragraphs.\n",
             "## BestAnswer\n",
             _table(["", *answers], best),
             "1k is the released file; 2k and 4k are built out of its threads by `qrmem eval build "
