@@ -92,7 +92,7 @@ async def test_what_a_reply_lost_is_told_with_the_reply(mode: BuildMode) -> None
     made = await reasoner(model, mode).extract(segment(), Reading(attempt=6))
     assert [mention.name for mention in made.mentions][:1] == ["Ann Lee"]
     assert [(loss.reason, loss.raw) for loss in made.losses] == [
-        ("entities[1]: a text is needed, not None", broken)
+        ("entities[1]: Input should be a valid string", broken)
     ]
     # Tries that were made before are not made again, and would come out of the cache.
     assert min(request.attempt for request in model.requests) == 6
