@@ -18,6 +18,10 @@ _FIELD = 4_000
 """Characters of a drawn step's or trail's text; `body` has all of it."""
 
 
+TREE = "tree:"
+"""What the keys of trees and of their nodes start with (`qrmem.retrieval.trees.nodes`)."""
+
+
 async def put_trail(work: Work, trail: Trail) -> None:
     """Write a trail; one of the same id is replaced."""
     await work.lock()
@@ -148,7 +152,23 @@ async def put_cached(
         await work.each("runs.tie_cached", sorted(map(short, segments)), key=short(key))
     else:
         await work.run("runs.tie_to_all", key=short(key))
+    if key.startswith(TREE) and "summary" in value:
+        await _draw_node(work, key, value)
     await add_calls(work, calls)
+
+
+async def _draw_node(work: Work, key: str, value: Mapping[str, Any]) -> None:
+    """Show a node of a tree of summaries as one, with what it covers, for people."""
+    shown = {
+        "level": value["level"],
+        "summary": value["summary"],
+        "surprise": "\n".join(value["surprises"]),
+    }
+    await work.run("runs.draw_node", key=short(key), shown=shown)
+    covers = list(map(short, value["covers"]))
+    is_over_nodes = any(below.startswith(TREE) for below in value["covers"])
+    name = "runs.cover_nodes" if is_over_nodes else "runs.cover_segments"
+    await work.each(name, covers, key=short(key))
 
 
 async def kept_keys(work: Work) -> list[str]:

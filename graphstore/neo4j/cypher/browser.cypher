@@ -72,6 +72,15 @@ OPTIONAL MATCH (q)-[added:ADDED]->(x)
 OPTIONAL MATCH (x)-[end:FROM|TO]->(e:Entity)
 RETURN q, asked, s, added, x, end, e LIMIT 60
 
+// :: The tree of summaries as a picture: from its roots down to some segments
+MATCH (root:TreeNode) WHERE root.ns = $ns AND root.key IS NOT NULL
+  AND NOT (root)<-[:COVERS]-(:TreeNode)
+WITH root ORDER BY root.level DESC, root.key LIMIT 3
+OPTIONAL MATCH (root)-[a:COVERS]->(below)
+WITH root, a, below ORDER BY below.key LIMIT 24
+OPTIONAL MATCH (below)-[b:COVERS]->(lowest)
+RETURN root, a, below, b, lowest LIMIT 60
+
 // :: Trails, newest first
 MATCH (t:Trail) WHERE t.ns = $ns AND t.key IS NOT NULL
 RETURN t.key AS trail, t.question AS question, t.strategy AS strategy, t.status AS status,

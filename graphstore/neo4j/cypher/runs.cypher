@@ -97,6 +97,25 @@ MATCH (r:Reply {ns: $ns, key: $key})
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
 CREATE (r)-[:ABOUT]->(n)
 
+// :: draw_node
+MATCH (r:Reply {ns: $ns, key: $key})
+SET r:TreeNode, r += $shown
+WITH r
+OPTIONAL MATCH (r)-[old:COVERS]->()
+DELETE old
+
+// :: cover_nodes
+UNWIND $rows AS below
+MATCH (r:Reply {ns: $ns, key: $key})
+MATCH (c:Reply {ns: $ns, key: below})
+CREATE (r)-[:COVERS]->(c)
+
+// :: cover_segments
+UNWIND $rows AS below
+MATCH (r:Reply {ns: $ns, key: $key})
+MATCH (c:Segment {ns: $ns, key: below})
+CREATE (r)-[:COVERS]->(c)
+
 // :: kept_keys
 MATCH (r:Reply)
 WHERE r.ns = $ns AND r.key IS NOT NULL
