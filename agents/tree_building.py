@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from qrmem.agents.executor import each
 from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
-from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.protocol import GraphStore, kept_value
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, reduction_of
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     load,
     node_key,
     parts,
+    prefix_of,
     save,
     save_tree,
 )
@@ -123,6 +124,7 @@ async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
         "clusters": "within parts" if deps.settings.within_parts else "whole levels",
     }
     await save_tree(deps.store, deps.ns, tree, ids, how)
+    await building.drop_others()
     return tree
 
 
@@ -135,7 +137,17 @@ class _Building:
         self._segments = segments
         self._place = {segment.id: n for n, segment in enumerate(segments)}
         self._method = _method(deps)
+        self._prefix = prefix_of(deps.settings.kind, document_id)
+        self._groupings: set[str] = set()
         self._nodes: dict[str, StoredNode] = {}
+
+    async def drop_others(self) -> None:
+        """Forget nodes of the document that are no longer part of its tree."""
+        keys = await self._deps.store.kept_keys(self._deps.ns)
+        current = self._nodes.keys() | self._groupings
+        old = [key for key in keys if key.startswith(self._prefix) and key not in current]
+        if old:
+            await self._deps.store.drop_kept(self._deps.ns, old)
 
     def tree(self) -> Tree:
         """Return what was built."""
@@ -177,7 +189,7 @@ class _Building:
         ids = (segment.id,)
         beside = hashlib.sha256(" ".join(s.id for s in around).encode()).hexdigest()[:8]
         method = f"{self._method}:{beside}" if around else self._method
-        key = node_key(method, self._document_id, 1, ids)
+        key = node_key(self._prefix, method, 1, ids)
         text = NodeText((segment.text,), tuple(s.text for s in around), ids)
         return _Plan(key, 1, ids, ids, text)
 
@@ -195,7 +207,7 @@ class _Building:
 
     def _over(self, segments: Sequence[Segment]) -> _Plan:
         ids = tuple(segment.id for segment in segments)
-        key = node_key(self._method, self._document_id, 1, ids)
+        key = node_key(self._prefix, self._method, 1, ids)
         return _Plan(key, 1, ids, ids, NodeText(tuple(s.text for s in segments), (), ids))
 
     async def _above(
@@ -216,6 +228,20 @@ class _Building:
         return [above or list(below) for above, below in zip(made, levels, strict=True)]
 
     async def _groups(self, below: Sequence[StoredNode]) -> list[list[int]]:
+        """Return the clusters of some nodes; those of the same nodes are not made again."""
+        deps = self._deps
+        below_keys = [stored.node.key for stored in below]
+        key = node_key(f"{self._prefix}groups:", self._method, 0, below_keys)
+        self._groupings.add(key)
+        known = await kept_value(deps.store, deps.ns, key)
+        if known is not None:
+            return [list(group) for group in known["groups"]]
+        groups = await self._clustered(below)
+        segments = list(dict.fromkeys(id for stored in below for id in stored.node.segments))
+        await deps.store.put_cached(deps.ns, key, {"groups": groups}, segments=segments)
+        return groups
+
+    async def _clustered(self, below: Sequence[StoredNode]) -> list[list[int]]:
         summaries = [stored.node.summary for stored in below]
         if all(stored.vectors is not None for stored in below):
             import numpy as np
@@ -230,7 +256,7 @@ class _Building:
         covers = tuple(stored.node.key for stored in children)
         below = {id for stored in children for id in stored.node.segments}
         segments = tuple(s.id for s in self._segments if s.id in below)
-        key = node_key(self._method, self._document_id, level, covers)
+        key = node_key(self._prefix, self._method, level, covers)
         text = NodeText(tuple(stored.node.summary for stored in children), (), segments)
         return _Plan(key, level, covers, segments, text)
 

@@ -35,10 +35,15 @@ class StoredNode:
     vectors: "Vectors | None" = None
 
 
-def node_key(method: str, document_id: str, level: int, covers: Sequence[str]) -> str:
+def prefix_of(kind: TreeKind, document_id: str) -> str:
+    """Return what the keys of a document's nodes start with."""
+    return f"{TREE}{hashlib.sha256(f'{kind}:{document_id}'.encode()).hexdigest()[:12]}:"
+
+
+def node_key(prefix: str, method: str, level: int, covers: Sequence[str]) -> str:
     """Return the key of the node that covers these segments or nodes, made in this way."""
-    words = json.dumps([method, document_id, level, list(covers)])
-    return TREE + hashlib.sha256(words.encode()).hexdigest()[:24]
+    words = json.dumps([method, level, list(covers)])
+    return prefix + hashlib.sha256(words.encode()).hexdigest()[:24]
 
 
 def tree_key(kind: TreeKind, document_id: str) -> str:
