@@ -14,7 +14,7 @@ from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.session import Session
 from qrmem.text.times import periods
-from qrmem.types import DocumentInfo, Listener, Recalled, Turn
+from qrmem.types import AddReport, DocumentInfo, Listener, Recalled, Turn
 
 How = Literal["turns", "fragrel"]
 
@@ -43,8 +43,12 @@ async def add_messages(
     at: datetime | str | None,
     session: str,
     only_new: bool,
-) -> list[str]:
-    """Keep several turns; return their ids. See `Memory.add_messages`."""
+    user: str = "",
+) -> tuple[list[str], AddReport | None]:
+    """Keep several turns; return their ids and what was done, if anything was.
+
+    See `Memory.add_messages`.
+    """
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
     memory.require_writable()
@@ -54,30 +58,39 @@ async def add_messages(
         raise UsageError("the turn is empty")
     said = [message for message in read if message.text.strip()]
     if only_new:
-        said = list(dialog.news(await turns(memory, session), said))
-    return await _keep(memory, said, when, session, listener) if said else []
+        said = list(dialog.news(await turns(memory, session, user or None), said))
+    if not said:
+        return [], None
+    return await _keep(memory, said, when, session, listener, user)
 
 
 async def _keep(
-    memory: Session, said: Sequence[dialog.Message], when: str, session: str, listener: Listener
-) -> list[str]:
+    memory: Session,
+    said: Sequence[dialog.Message],
+    when: str,
+    session: str,
+    listener: Listener,
+    user: str,
+) -> tuple[list[str], AddReport]:
     async with memory.turns:
         await memory.known()
         last = await _last(memory)
         documents = [
-            dialog.as_document(Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker))
+            dialog.as_document(
+                Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
+            )
             for n, (role, text, speaker, at) in enumerate(said, last + 1)
         ]
         models = await memory.models(create=True)
         with memory.adding():
-            await Adder(memory.store, memory.ns, models, listener=listener).add(documents)
-    return [document.id or "" for document in documents]
+            report = await Adder(memory.store, memory.ns, models, listener=listener).add(documents)
+    return [document.id or "" for document in documents], report
 
 
-async def turns(memory: Session, session: str | None) -> list[Turn]:
-    """Return the turns of a session, or of all, in the order in which they came."""
+async def turns(memory: Session, session: str | None, user: str | None = None) -> list[Turn]:
+    """Return the turns of a session and a user, or of all, in the order in which they came."""
     await memory.known()
-    infos = await _infos(memory, range(1, await _last(memory) + 1))
+    infos = await _infos(memory, range(1, await _last(memory) + 1), user)
     return await _read(memory, [info for info in infos if _is_of(info, session)])
 
 
@@ -89,6 +102,7 @@ async def recall(
     tokens: int,
     how: How,
     fragments: FragmentSettings | None,
+    user: str | None = None,
 ) -> Recalled:
     """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
     if not prompt.strip():
@@ -105,6 +119,7 @@ async def recall(
         await memory.searcher(),
         await memory.fragment_scorer(),
         (await memory.models()).counter.count,
+        user,
     )
     return await recalled(chat, prompt, session=session, tokens=tokens, how=how, given=fragments)
 
@@ -115,6 +130,7 @@ class Chat:
 
     Attributes:
         count: tokens of a text.
+        user: whose turns are looked at; `None`: all users'.
     """
 
     store: GraphStore
@@ -122,6 +138,7 @@ class Chat:
     searcher: Searcher
     scorer: FragmentScorer
     count: Callable[[str], int]
+    user: str | None = None
 
 
 async def recalled(
@@ -186,7 +203,7 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     numbers = await _scored(chat, prompt)
     reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
     around = {n + step for n in numbers for step in reach if n + step > 0}
-    infos = {_number(info): info for info in await _infos(chat, around | {last})}
+    infos = {_number(info): info for info in await _infos(chat, around | {last}, chat.user)}
     now = _day(infos[last].metadata.get("at")) if last in infos else None
     times = [(one.first, one.last) for one in periods(prompt, now)] if now else []
     scores = _in_context(infos, numbers, prompt, times)
@@ -204,7 +221,9 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
 
 async def _scored(chat: Chat, prompt: str) -> dict[int, float]:
     """Return turns by number with what their words and vectors say: up to 1 each."""
-    rankings = [await chat.searcher.ranking(prompt, by, _CANDIDATES) for by in ("bm25", "cosine")]
+    only = None if chat.user is None else await ids_of(chat, chat.user)
+    rank = chat.searcher.ranking
+    rankings = [await rank(prompt, by, _CANDIDATES, only) for by in ("bm25", "cosine")]
     ids = list(dict.fromkeys(id for ranking in rankings for id in ranking))
     of = {entry.id: entry.document_id for entry in await chat.store.entries(chat.ns, ids)}
     total: dict[int, float] = {}
@@ -272,7 +291,7 @@ async def _by_fragments(
     chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
-    infos = {i.id: i for i in await _infos(chat, range(1, last + 1)) if i.id not in known}
+    infos = {i.id: i for i in await _infos(chat, range(1, last + 1), chat.user) if i.id not in known}
     found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:
         return []
@@ -285,7 +304,7 @@ async def _recent(
     """Return the last turns that go to the model as they are, and the text of the very last."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
-        infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1))
+        infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
         tail = [*await _read(chat, [i for i in infos if _is_of(i, session)]), *tail]
         fit = dialog.recent(tail, tokens, count)
         if fit < len(tail):
@@ -309,11 +328,26 @@ async def _last(memory: "Session | Chat") -> int:
     return int(id.removeprefix(dialog.TURN)) if id else 0
 
 
-async def _infos(memory: "Session | Chat", numbers: Iterable[int]) -> list[DocumentInfo]:
-    """Return the documents of turns by their numbers, in order; deleted ones are left out."""
+async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
+    """Return the ids of all documents of a user: turns, and others with that metadata."""
+    found = await memory.store.documents(memory.ns)
+    return frozenset(info.id for info in found if info.metadata.get(dialog.USER_KEY) == user)
+
+
+async def _infos(
+    memory: "Session | Chat", numbers: Iterable[int], user: str | None = None
+) -> list[DocumentInfo]:
+    """Return the documents of turns by their numbers, in order; deleted ones are left out.
+
+    Args:
+        user: whose; `None`: all users'.
+    """
     ids = [dialog.turn_id(number) for number in numbers]
     found = await memory.store.documents(memory.ns, ids) if ids else ()
-    return sorted((i for i in found if CHAT_KEY in i.metadata and _number(i)), key=_number)
+    turns = [i for i in found if CHAT_KEY in i.metadata and _number(i)]
+    if user is not None:
+        turns = [info for info in turns if info.metadata.get(dialog.USER_KEY) == user]
+    return sorted(turns, key=_number)
 
 
 async def _read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:

@@ -8,7 +8,7 @@ from inspect import signature
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from qrmem import inspect, observability
 from qrmem.config import Settings, revealed
@@ -186,13 +186,16 @@ class Memory:
         glob: str | None = None,
         follow_links: bool = False,
         question: str = "",
+        user: str = "",
+        session: str = "",
         **caps: Unpack[CapOptions],
     ) -> AddReport:
         """Read documents into the memory; what is there already, complete, costs nothing.
 
         Args:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
-                iterable of them.
+                iterable of them; or a list of messages (`{"role", "content"}`, or LangChain's),
+                which are kept as turns: see `add_messages`.
             update: replace documents of the same id whose text, title or metadata differ; only
                 segments that changed are read again. Threads of checkpointers used since the memory
                 was opened that read an old segment are dropped.
@@ -201,6 +204,8 @@ class Memory:
             follow_links: whether links in a folder are followed wherever they lead; else those that
                 lead out of it are passed over and counted.
             question: shapes the graph (orientation `full`).
+            user: of messages: whose conversation it is.
+            session: of messages: the conversation that they are part of.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
@@ -213,15 +218,20 @@ class Memory:
             AccessRefused: key or model name refused.
             ModelUnavailable: the model does not answer; what was read is kept.
         """
+        from qrmem.graph.dialog import are_messages
         from qrmem.ingest import Adder
 
-        session = self._session
-        session.require_writable()
-        with session.adding(), observability.run("add", namespace=session.ns):
+        if are_messages(source):
+            return await self._keep(cast(Iterable[Any], source), session=session, user=user)
+        if user or session:
+            raise UsageError("user and session are for messages; a document takes metadata")
+        own = self._session
+        own.require_writable()
+        with own.adding(), observability.run("add", namespace=own.ns):
             adder = Adder(
-                session.store,
-                session.ns,
-                await session.models(create=True),
+                own.store,
+                own.ns,
+                await own.models(create=True),
                 listener=self._emit,
                 update=update,
                 rebuild=rebuild,
@@ -232,7 +242,7 @@ class Memory:
                 return await adder.add(source, glob, follow_links=follow_links)
             finally:
                 if adder.replaced:
-                    await session.forget_threads(adder.replaced, None)
+                    await own.forget_threads(adder.replaced, None)
 
     async def add_text(
         self,
@@ -307,6 +317,24 @@ class Memory:
             await session.store.delete_document(session.ns, document_id)
         await session.forget_threads(segments, checkpointer)
         await self._refresh_names()
+
+    async def forget_user(self, user: str) -> int:
+        """Delete all turns of a user, and all documents with `user` in their metadata.
+
+        Afterwards the memory equals one that never held them.
+
+        Returns:
+            How many documents were deleted.
+        """
+        from qrmem import conversation
+
+        if not user:
+            raise UsageError("no user is named")
+        await self._session.known()
+        ids = sorted(await conversation.ids_of(self._session, user))
+        if ids:
+            await self.delete(*ids)
+        return len(ids)
 
     async def delete_all(self, *, checkpointer: "BaseCheckpointSaver[Any] | None" = None) -> None:
         """Forget the whole namespace.
@@ -630,6 +658,7 @@ class Memory:
         at: datetime | str | None = None,
         session: str = "",
         speaker: str = "",
+        user: str = "",
     ) -> str:
         """Keep what somebody said; return the id of the document that it became.
 
@@ -640,12 +669,16 @@ class Memory:
             at: when; now, if it is not said. Turns are kept in the order in which they come.
             session: the conversation that it is part of.
             speaker: a name, where several people share a role.
+            user: whose conversation it is; see `recall` and `forget_user`.
 
         Raises:
             UsageError: the role or the text is empty, or `at` is no time.
         """
         (added,) = await self.add_messages(
-            [{"role": role, "content": text, "name": speaker}], at=at, session=session
+            [{"role": role, "content": text, "name": speaker}],
+            at=at,
+            session=session,
+            user=user,
         )
         return added
 
@@ -656,6 +689,7 @@ class Memory:
         at: datetime | str | None = None,
         session: str = "",
         only_new: bool = False,
+        user: str = "",
     ) -> list[str]:
         """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
 
@@ -664,21 +698,39 @@ class Memory:
                 like), or `(role, text)`.
             at: when those without a time of their own were said; now, if it is not said.
             only_new: leave out those with which the session ends already: for a log that grows.
+            user: whose conversation it is.
 
         Raises:
             UsageError: one of them is no message, or `at` is no time.
         """
         from qrmem import conversation
 
-        return await conversation.add_messages(
-            self._session, messages, self._emit, at=at, session=session, only_new=only_new
+        ids, _ = await conversation.add_messages(
+            self._session,
+            messages,
+            self._emit,
+            at=at,
+            session=session,
+            only_new=only_new,
+            user=user,
         )
+        return ids
 
-    async def turns(self, session: str | None = None) -> list[Turn]:
-        """Return the turns of a session, or of all, in the order in which they came."""
+    async def _keep(self, messages: Iterable[Any], *, session: str, user: str) -> AddReport:
         from qrmem import conversation
 
-        return await conversation.turns(self._session, session)
+        _, report = await conversation.add_messages(
+            self._session, messages, self._emit, at=None, session=session, only_new=False, user=user
+        )
+        if report is None:
+            raise UsageError("none of the messages has a text")
+        return report
+
+    async def turns(self, session: str | None = None, *, user: str | None = None) -> list[Turn]:
+        """Return the turns of a session and a user, or of all, in the order in which they came."""
+        from qrmem import conversation
+
+        return await conversation.turns(self._session, session, user)
 
     async def recall(
         self,
@@ -688,6 +740,7 @@ class Memory:
         tokens: int = 2000,
         how: Literal["turns", "fragrel"] = "turns",
         fragments: "FragmentSettings | None" = None,
+        user: str | None = None,
     ) -> Recalled:
         """Return what a model is to know before it answers a prompt.
 
@@ -701,6 +754,8 @@ class Memory:
             how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
                 FragRel finds them (its appendix B.3).
             fragments: settings of `fragrel` instead of the paper's for conversations.
+            user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
+                `where={"user": …}` for the same.
 
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
@@ -708,7 +763,13 @@ class Memory:
         from qrmem import conversation
 
         return await conversation.recall(
-            self._session, prompt, session=session, tokens=tokens, how=how, fragments=fragments
+            self._session,
+            prompt,
+            session=session,
+            tokens=tokens,
+            how=how,
+            fragments=fragments,
+            user=user,
         )
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:

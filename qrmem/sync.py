@@ -75,6 +75,7 @@ class Memory:
     add_text = _blocking(facade.Memory.add_text)
     add_messages = _blocking(facade.Memory.add_messages)
     add_turn = _blocking(facade.Memory.add_turn)
+    forget_user = _blocking(facade.Memory.forget_user)
     ask = _blocking(facade.Memory.ask)
     corrections = _blocking(facade.Memory.corrections)
     delete = _blocking(facade.Memory.delete)

@@ -16,6 +16,8 @@ from qrmem.types import Document, DocumentInfo, Turn
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
+USER_KEY = "user"
+"""Metadata of a turn: whose conversation it is."""
 RECENT_TOKENS = 1_000
 """Tokens of a history that goes to the model as it is (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -107,6 +109,8 @@ def as_document(turn: Turn) -> Document:
     }
     if turn.speaker:
         metadata["speaker"] = turn.speaker
+    if turn.user:
+        metadata[USER_KEY] = turn.user
     title = f"{named}, {turn.at}" if turn.at else named
     return Document(turn.text, title, turn.id, metadata)
 
@@ -122,6 +126,7 @@ def as_turn(info: DocumentInfo, text: str) -> Turn:
         at=str(given.get("at", "")),
         session=str(given[CHAT_KEY]),
         speaker=str(given.get("speaker", "")),
+        user=str(given.get(USER_KEY, "")),
     )
 
 
@@ -152,6 +157,17 @@ def moment(at: datetime | str | None) -> str:
         except ValueError:
             raise UsageError(f"{at!r} is no time: give a datetime, or ISO form") from None
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
+
+
+def are_messages(source: Any) -> bool:
+    """Whether a list holds messages and no documents: each has a role, and none has an id."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    return all(
+        (isinstance(one, Mapping) and "role" in one and "content" in one)
+        or (hasattr(one, "content") and isinstance(getattr(one, "type", None), str))
+        for one in source
+    )
 
 
 class Message(NamedTuple):
@@ -312,11 +328,7 @@ def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
-    return (first.role, first.speaker, first.session) == (
-        second.role,
-        second.speaker,
-        second.session,
-    )
+    return (first.role, first.speaker, first.user) == (second.role, second.speaker, second.user)
 
 
 def _corrects(later: str, earlier: str) -> str:

@@ -15,6 +15,7 @@ class Turn:
         number: of the turn in the namespace, from 1, in the order in which they were added.
         role: `user`, `assistant`, or what else the model's messages know.
         speaker: a name, "" where only the role is known.
+        user: whose conversation it is; "" where nobody was named.
         at: when, in ISO form.
     """
 
@@ -25,6 +26,7 @@ class Turn:
     at: str = ""
     session: str = ""
     speaker: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

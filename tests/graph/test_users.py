@@ -1,0 +1,61 @@
+"""Turns of several users in one memory: kept apart, recalled apart, forgotten apart."""
+
+import pytest
+
+import qrmem
+from qrmem.errors import UsageError
+
+ANN = [
+    {"role": "user", "content": "My boat is called Nell."},
+    {"role": "assistant", "content": "A fine name."},
+]
+BEN = [{"role": "user", "content": "My boat is called Brig."}]
+
+
+async def test_a_list_of_messages_is_kept_as_turns_of_a_user_and_a_session() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        report = await memory.add(ANN, user="ann", session="a")
+        await memory.add(BEN, user="ben")
+        assert report.is_complete
+        turns = await memory.turns(user="ann")
+        assert [(t.text, t.user, t.session) for t in turns] == [
+            ("My boat is called Nell.", "ann", "a"),
+            ("A fine name.", "ann", "a"),
+        ]
+        assert [t.text for t in await memory.turns()] == [m["content"] for m in (*ANN, *BEN)]
+
+
+@pytest.mark.parametrize("how", ["turns", "fragrel"])
+async def test_recall_search_and_ask_are_narrowed_to_a_user(how: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        await memory.add(BEN, user="ben")
+        found = await memory.recall("What is my boat called?", user="ann", session="new", how=how)  # type: ignore[arg-type]
+        assert {turn.user for turn in (*found.recent, *found.related)} == {"ann"}
+        answer = await memory.ask("What is my boat called?", where={"user": "ben"})
+        assert answer.text == "My boat is called Brig."
+
+
+async def test_what_one_user_says_corrects_nothing_of_another() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add([{"role": "user", "content": "The code of the gate is 1234."}], user="ann")
+        await memory.add([{"role": "user", "content": "The code of the gate is 9876."}], user="ben")
+        assert await memory.corrections(["turn-00000001"]) == {}
+
+
+async def test_a_forgotten_user_leaves_nothing() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        await memory.add(BEN, user="ben")
+        assert await memory.forget_user("ann") == 2
+        assert [turn.user for turn in await memory.turns()] == ["ben"]
+        assert [hit.text for hit in await memory.search("boat Nell name")] == [BEN[0]["content"]]
+        assert await memory.forget_user("ann") == 0
+        with pytest.raises(UsageError, match="no user"):
+            await memory.forget_user("")
+
+
+async def test_a_user_is_for_messages_only() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match="metadata"):
+            await memory.add(qrmem.Document("A text."), user="ann")
