@@ -291,7 +291,9 @@ async def _by_fragments(
     chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
-    infos = {i.id: i for i in await _infos(chat, range(1, last + 1), chat.user) if i.id not in known}
+    infos = {
+        i.id: i for i in await _infos(chat, range(1, last + 1), chat.user) if i.id not in known
+    }
     found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:
         return []
