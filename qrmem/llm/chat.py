@@ -127,6 +127,7 @@ class Chat:
                 async for attempt in self._retries.tries(may_retry=call.may_retry, tell=tell):
                     with attempt:
                         reply = await self._once(call)
+                self._retries.answers += 1
                 break
             except Rejected as exc:
                 refusal = exc

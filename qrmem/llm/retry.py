@@ -24,7 +24,7 @@ PATIENCE: Mapping[Cause, int] = {"busy": 3, "server": 2, "body": 2, "connection"
 """How many times the retries that were set are allowed for a cause.
 
 A server in a storm refuses quickly and means it. A time-out costs the user the whole of it: it is
-tried once more, for one request may go astray.
+tried once more, for one request may go astray, and further only while others are answered.
 """
 BURST = 5.0
 """Seconds' worth of the allowance that may be used at once."""
@@ -38,6 +38,8 @@ class Retries:
     Attributes:
         was_answered: whether the server has ever taken a connection; one that never has is not
             tried again.
+        answers: what it has answered, refusals included; a server that is silent is tried once
+            more, and further only while it answers others.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Retries:
     ) -> None:
         """Make one for a server; `most` of 0 tries nothing again."""
         self.was_answered = False
+        self.answers = 0
         self._most = most
         self._sleep = sleep
         self._jitter = jitter or random.Random()
@@ -68,16 +71,21 @@ class Retries:
             tell: hears reason, number of the try and wait.
         """
         failures: Counter[Cause] = Counter()
+        heard = self.answers
 
         def is_last(state: RetryCallState) -> bool:
+            nonlocal heard
             exc = _failure(state)
+            is_silent = heard == self.answers
+            self.answers += exc.cause not in {"connection", "timeout"}
+            heard = self.answers
             failures[exc.cause] += 1
             self.was_answered |= exc.cause != "connection"
             if exc.cause == "connection" and not self.was_answered:
                 return True
             if exc.retry_after is not None and exc.retry_after > LONGEST_ASKED:
                 return True
-            most = min(self._most, 1) if exc.cause == "timeout" else self._most
+            most = min(self._most, 1) if exc.cause == "timeout" and is_silent else self._most
             return failures[exc.cause] > most * PATIENCE.get(exc.cause, 1) or not may_retry()
 
         def told(state: RetryCallState) -> None:
