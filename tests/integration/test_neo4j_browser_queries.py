@@ -166,3 +166,17 @@ def test_values_are_quoted_so_that_no_name_can_end_the_line() -> None:
     script = browser_script(browser_queries('a"b\\', name='x"}; MATCH (n)\nDETACH DELETE n //'))
     line = script.splitlines()[1]
     assert line.startswith(r':params {ns: "a\"b\\", name: "x\"}; MATCH (n)\nDETACH DELETE n //", ')
+
+
+async def test_a_tree_is_drawn_from_its_roots_to_segments_and_goes_with_its_document(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    drawn = await rows(memory, neo4j, "The tree of summaries")
+    roots = {row["root"]["key"]: row["root"] for row in drawn}
+    (before, after) = await memory.trees()
+    assert {root["summary"] for root in roots.values()} <= {
+        node.summary for tree in (before, after) for node in tree.nodes
+    }
+    assert any("text" in (row["lowest"] or row["below"] or {}) for row in drawn)
+    await memory.delete("a", "b")
+    assert not await rows(memory, neo4j, "The tree of summaries")
