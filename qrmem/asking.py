@@ -222,7 +222,7 @@ class Asker:
     async def _put(self, trail: Trail) -> None:
         """Write a trail, dated no earlier than the last one: a clock may have been set back."""
         last = await self._store.trails(self._ns, 1)
-        created = max(trail.created, *(kept.created for kept in last))
+        created = max([trail.created, *(kept.created for kept in last)])
         await self._store.put_trail(self._ns, replace(trail, created=created))
 
 
