@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.graph.merging import Similar
-from qrmem.graph.resolution import NUMERIC
+from qrmem.graph.name_parents import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow
 from qrmem.retrieval import scoring
 from qrmem.retrieval.similarity import vector_owner

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
-from qrmem.graph.resolution import MOST, Judge, NameUse
+from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
 from qrmem.llm.usage import By, usage, usage_by
 from qrmem.text.blocks import own_block

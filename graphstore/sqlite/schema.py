@@ -13,7 +13,7 @@ import sqlite3
 from qrmem.errors import MissingError, NotFound, UsageError
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 4
+VERSION = 5
 
 SCHEMA = """
     CREATE TABLE namespace (

@@ -15,7 +15,8 @@ from functools import partial
 from typing import TypeVar
 
 from qrmem.errors import StoreConflict
-from qrmem.graph.resolution import MOST, Judge, NameUse, Resolution, resolution_of, resolve
+from qrmem.graph.name_parents import MOST, Judge, NameUse
+from qrmem.graph.resolution import Resolution, resolution_of, resolve
 from qrmem.graph.view import Decide, Rows, change_of, decided, forms_of, readings, rows_of, uses_of
 from qrmem.graphstore.protocol import (
     Change,

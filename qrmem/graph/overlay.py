@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qrmem.graph.resolution import NameUse, resolve
+from qrmem.graph.name_parents import NameUse
+from qrmem.graph.resolution import resolve
 from qrmem.graph.view import Read, Rows, rows_of, uses_of
 from qrmem.graphstore.protocol import EntityRow, NameRow
 from qrmem.types import Contribution, Fact, MergeDecision, Segment

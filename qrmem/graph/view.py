@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import attrgetter
 
+from qrmem.graph.name_parents import NameUse
 from qrmem.graph.occurrences import Occurrences
 from qrmem.graph.questions import accept_in_order
-from qrmem.graph.resolution import NameUse
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,

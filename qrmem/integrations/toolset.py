@@ -187,10 +187,10 @@ def _count(k: int) -> int:
 
 
 def hits_text(hits: Sequence[Hit]) -> str:
-    """Return passages with their ids, each between marks."""
+    """Return passages with their ids, each between marks; of a long one the part that matches."""
     shown = [
         f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n"
-        f"<<<\n{hit.text[:EXCERPT]}\n>>>"
+        f"<<<\n{hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT]}\n>>>"
         for hit in hits
     ]
     return "\n\n".join(shown) or "Nothing in the memory fits."
