@@ -57,9 +57,11 @@ class Preset:
         size: items of each part; all, where nothing is said.
         first: items of the beginning of each part's file, of which those are drawn; 0: all.
         labels: item labels by which the results are split, such as `difficulty`.
-        plot: `axis` (`parts`, or a parameter of the systems), `label`, `metric` (several with a
-            comma) and `scale` (`log`, or nothing); empty for none. With
+        plot: `axis` (`parts`, or a parameter of the systems; of several with a comma, the first
+            that a system has), `label`, `metric` (several with a comma) and `scale` (`log`, or
+            nothing); empty for none. With
             `curves = "labels"` each label without its last word is a curve, else each part.
+        figures: further figures with the axes of `plot`: the name of each to its `metric`.
         cases: `ours`, `theirs` and `compressed`, labels, where single cases are shown.
         costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
             `tokens_out`, and `built_calls`, of everything that is built.
@@ -84,6 +86,7 @@ class Preset:
     force: bool = True
     labels: tuple[str, ...] = ()
     plot: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, str] = field(default_factory=dict)
     cases: Mapping[str, str] = field(default_factory=dict)
     costs: tuple[str, ...] = ("calls", "all_calls")
     quoted: tuple[str, ...] = ()

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.eval import Arrangement, Corpus, arranged, load, read_results
+from qrmem.eval import Arrangement, Corpus, arranged, load, preset_named, read_results
 from qrmem.eval.datasets.adaleval import right_order
 from qrmem.eval.datasets.arranging import Place
+from qrmem.eval.preset import folder_of
 from qrmem.eval.registry import build
+from qrmem.eval.report.plots import Panel, panels
 from qrmem.eval.report.results import Results
 from qrmem.eval.systems.adaleval import without_middle
 from qrmem.eval.systems.choosing_answers import best_answer
@@ -190,6 +194,96 @@ def test_perplexity_keeps_caps_and_needs_log_probabilities(
         assert len(read_results(Path("a")).systems["ada-perplexity"].rows) == 1
         words = ["--system", "ada-perplexity", "--model", "m", "--base-url", f"{server.url}/x"]
         assert main([*command, *words, "--out", "b"]) in (3, 4)
+
+
+def test_a_run_goes_on_where_it_stopped_and_is_replayed_with_no_server(data: Path) -> None:
+    file = str(data / "tsort" / "tsort_1k.jsonl")
+    command = ["eval", "run", "tsort", "--data", file, "--embedder", "none", "--quiet"]
+    said = [f"Answer: {order}" for order in ([4, 1, 3, 2], [1, 2, 3, 4], [2, 1], [1, 3, 2, 4])]
+    with in_thread(replies(*said, "none", "[3, 1, 2, 4]")) as server:
+        capped = ["--record", "tape.jsonl", "--max-calls", "2", "--out", "live"]
+        assert main([*command, *model(server), *capped]) == 1
+        assert len(read_results(Path("live")).systems["ada-leval"].rows) == 2
+        assert main([*command, *model(server), "--record", "tape.jsonl", "--out", "live"]) == 0
+        assert server.stats.requests == 6
+        assert main([*command, *model(server), "--replay", "tape.jsonl", "--out", "again"]) == 0
+        assert server.stats.requests == 6
+    live, again = (read_results(Path(name)).systems["ada-leval"] for name in ("live", "again"))
+    assert live.scores == again.scores
+    texts = [{id: row.prediction.text for id, row in one.rows.items()} for one in (live, again)]
+    assert texts[0] == texts[1]
+    assert set(texts[0].values()) == {*said, "none", "[3, 1, 2, 4]"}
+    assert live.mean("follows").n == 6  # type: ignore[union-attr]
+
+
+# --- figures of the presets ----------------------------------------------------------------------
+
+
+def preset_run(preset: str, folder: Path, *words: str) -> None:
+    with in_thread(OpenAIServer(answer=lambda request: "Answer: [1, 3, 2, 4] A1")) as server:
+        command = ["eval", "run", preset, "--data", str(folder), "--embedder", "none", "--quiet"]
+        using = ["--model", "m", "--base-url", server.url, "--out", "r"]
+        # Only some of its parts have data here, which the command tells by 1.
+        assert main([*command, *using, *words]) == 1
+    assert "items failed" not in Path("r/report/report.md").read_text(encoding="utf-8")
+
+
+def figure(preset: str, metric: str = "") -> list[Panel]:
+    """Return the panels of a figure of the run in `r`."""
+    found = preset_named(preset)
+    parts = [
+        (part, read_results(Path("r") / folder_of(part)))
+        for part in found.parts
+        if (Path("r") / folder_of(part)).exists()
+    ]
+    plot = {**found.plot, "metric": metric or found.plot["metric"]}
+    return panels(replace(found, plot=plot), parts)[0]
+
+
+def test_rates_of_following_and_copying_have_figures_beside_the_paper_s(data: Path) -> None:
+    shutil.copy(data / "tsort" / "tsort_1k.jsonl", "tsort_2k.jsonl")
+    preset_run("ada-leval-tsort", Path.cwd(), "--system", "Prompt,Rules")
+    names = ("", "-figure-2-instruction-following", "-table-4-copied-examples")
+    report = Path("r/report/report.md").read_text(encoding="utf-8")
+    for name in names:
+        assert Path(f"r/report/ada-leval-tsort{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"(ada-leval-tsort{name}.png)" in report
+    (follows, *none) = figure("ada-leval-tsort", "follows")
+    assert not any(panel.curves for panel in none), "the paper prints no numbers of Figure 2"
+    points = {curve.name: curve.points for curve in follows.curves}
+    assert [(p.x, p.value) for p in points["Prompt, TSort"]] == [(2000.0, 1.0)]
+    _, paper = figure("ada-leval-tsort", "copies_valid")
+    curves = {curve.name: curve.points for curve in paper.curves}
+    assert [(p.x, p.value) for p in curves["Claude-2, TSort"]][:2] == [(2e3, 0.995), (4e3, 0.95)]
+
+
+def test_position_bias_has_a_curve_for_each_place(data: Path) -> None:
+    shutil.copy(data / "best" / "bestanswer_1k.jsonl", "bestanswer_1k.jsonl")
+    preset_run("ada-leval-positions", Path.cwd(), "--system", "Prompt")
+    here, gpt, *others = figure("ada-leval-positions")
+    # The scripted model always says A1: right where the accepted answer is at the front.
+    values = {curve.name: curve.points[0].value for curve in here.curves}
+    assert values == {"Prompt, front": 1.0, "Prompt, mid": 0.0, "Prompt, rear": 0.0}
+    assert gpt.title == "paper: GPT-4-Turbo-1106"
+    assert [point.value for point in gpt.curves[0].points] == [0.765, 0.825, 0.865, 0.9, 0.82]
+    assert len(others) == 7
+
+
+def test_a_cut_text_has_a_curve_over_the_tokens_that_are_kept(data: Path) -> None:
+    shutil.copy(data / "best" / "bestanswer_1k.jsonl", "bestanswer_16k.jsonl")
+    preset_run("ada-leval-truncation", Path.cwd())
+    assert Path("r/report/ada-leval-truncation.png").read_bytes().startswith(b"\x89PNG")
+    (here, paper, *_) = figure("ada-leval-truncation")
+    kept = [2000.0, 4000.0, 8000.0, 128_000.0]
+    assert [point.x for curve in here.curves for point in curve.points] == kept
+    assert [(p.x, p.value) for c in paper.curves for p in c.points] == list(
+        zip(kept, [0.11, 0.2, 0.315, 0.44], strict=True)
+    )
+    assert [panel.curves[0].name for panel in figure("ada-leval-truncation")[1::2]] == [
+        "BestAnswer",
+        "NarrativeQA",
+        "GovReport",
+    ]
 
 
 # --- our systems as models -----------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import epub_file
 
 from qrmem.errors import QrmemError, UsageError
 from qrmem.eval.builders.books import cleaned
@@ -30,6 +31,12 @@ def story(paragraphs: int, words: int = 40) -> str:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def in_order(case: dict[str, Any]) -> str:
+    """Return a case's text as its answer says."""
+    parts = [case["segments"][n - 1] for n in case["answer"]]
+    return "\n\n".join([case["before"], *parts, case["after"]])
 
 
 def thread(n: int, answers: int = 4, **changes: Any) -> dict[str, Any]:
@@ -85,8 +92,7 @@ def test_a_case_is_consecutive_text_and_its_answer_puts_it_right(tmp_path: Path)
     assert len(cases) >= 3
     assert len({tuple(case["answer"]) for case in cases}) > 1
     for case in cases:
-        ordered = [case["segments"][n - 1] for n in case["answer"]]
-        assert "\n\n".join([case["before"], *ordered, case["after"]]) in whole
+        assert in_order(case) in whole
         assert all(COUNT(segment) <= 350 for segment in case["segments"])
         assert max(COUNT(case["before"]), COUNT(case["after"])) <= 200
         assert 1500 < case["tokens"] <= 2000
@@ -137,6 +143,31 @@ def test_chapters_in_numbered_files_and_in_booksums_rows_are_one_book(tmp_path: 
     assert [case["book_id"] for case in cases[0]] == ["Some Novel"] * len(cases[0])
     assert [case["before"] for case in cases[0]] == [case["before"] for case in cases[1]]
     assert any("chapter11word" in case["after"] + case["before"] for case in cases[0])
+
+
+def test_a_book_is_the_same_as_text_and_as_epub(tmp_path: Path) -> None:
+    whole = story(300)
+    halves = [whole[: whole.index("CHAPTER 8")], whole[whole.index("CHAPTER 8") :]]
+    pages = [
+        "<html><body>"
+        + "".join(
+            f"<h2>{text}</h2>" if text.startswith("CHAPTER") else f"<p>{escape(text)}</p>"
+            for text in half.strip().split("\n\n")
+        )
+        + "</body></html>"
+        for half in halves
+    ]
+    (tmp_path / "book.txt").write_text(whole)
+    (tmp_path / "book.epub").write_bytes(epub_file(**{"c 0": pages[0], "c1": pages[1]}))
+    for kind in ("txt", "epub"):
+        build("tsort", tmp_path / f"book.{kind}", tmp_path / kind, ("length=2k", "seed=7"))
+    ours, theirs = (lines(tmp_path / kind / "tsort_2k.jsonl") for kind in ("txt", "epub"))
+    assert len(ours) >= 3
+    assert [in_order(case) for case in ours] == [in_order(case) for case in theirs]
+    (tmp_path / "cut.epub").write_bytes((tmp_path / "book.epub").read_bytes()[:-200])
+    with pytest.raises(QrmemError, match=r"cut\.epub"):
+        build("tsort", tmp_path / "cut.epub", tmp_path / "none", ())
+    assert not (tmp_path / "none").exists()
 
 
 def test_an_edition_s_marks_are_taken_out() -> None:

@@ -298,11 +298,13 @@ def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     axis, word = preset.plot["axis"], preset.systems[label]
     if axis == "parts":
         return f"{label}, {part.name.rsplit(' ', 1)[0]}", part.x or 0.0
-    if axis not in parameters(word):
+    given = parameters(word)
+    own = next((name for name in axis.split(",") if name in given), None)
+    if own is None:
         return label, None
     # "B C500 8K" is a point of the curve "B C500" where the labels say so.
     name = label.rpartition(" ")[0] if preset.plot.get("curves") == "labels" else part.name
-    return name, float(parameters(word)[axis])
+    return name, float(given[own])
 
 
 def _sorted(found: Mapping[str, Sequence[Point]]) -> tuple[Curve, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from qrmem.config import Settings
@@ -138,8 +139,7 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     pieces += ["What ran:", "", *conditions(config), ""]
     if left := deviations(preset.title, config):
         pieces += ["What is not as in the paper, and why:", "", *left, ""]
-    if preset.plot and draw(folder / f"{preset.name}.png", *panels(preset, found)):
-        pieces.append(f"![{preset.title}]({preset.name}.png)\n")
+    pieces += _figures(preset, found, folder)
     if cases:
         pieces.append(cases)
     for part, results in found:
@@ -198,8 +198,26 @@ def _table(
         "paper's rows are other models over other samples: they stand beside, not against.",
         *_unrated(found),
     ]
-    own = "-".join([preset.name, *re.findall("[a-z0-9]+", title.lower())])
-    return Table(own if preset.tables else preset.name, title, head, rows, notes)
+    own = _file_name(preset, title) if preset.tables else preset.name
+    return Table(own, title, head, rows, notes)
+
+
+def _figures(preset: Preset, found: Sequence[tuple[Part, Results]], folder: Path) -> list[str]:
+    """Draw a preset's figures; return them as Markdown."""
+    if not preset.plot:
+        return []
+    wanted = [(preset.title, preset.name, preset.plot["metric"])]
+    wanted += [(title, _file_name(preset, title), m) for title, m in preset.figures.items()]
+    pieces = []
+    for title, name, metric in wanted:
+        one = replace(preset, plot={**preset.plot, "metric": metric})
+        if draw(folder / f"{name}.png", *panels(one, found)):
+            pieces.append(f"![{title}]({name}.png)\n")
+    return pieces
+
+
+def _file_name(preset: Preset, title: str) -> str:
+    return "-".join([preset.name, *re.findall("[a-z0-9]+", title.lower())])
 
 
 def _rows(preset: Preset, columns: "Sequence[_Column]") -> list[list[str]]:
