@@ -181,6 +181,23 @@ def test_perplexity_takes_the_likeliest_order_of_all(data: Path) -> None:
     assert results.systems["ada-perplexity"].online.calls == 24
 
 
+def test_log_probabilities_that_fit_no_prose_are_refused_and_a_begin_token_is_sent(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(data / "tsort" / "tsort_1k.jsonl")
+    command = ["eval", "run", "tsort", "--data", file, "--embedder", "none", "--quiet"]
+    shifted = Behaviour(surprise=lambda text: 2.0 if text.startswith("<s>") else 12.0)
+    with in_thread(OpenAIServer(behaviour=shifted)) as server:
+        words = ["--sample", "1", "--model", "m", "--base-url", server.url]
+        assert main([*command, *words, "--system", "ada-perplexity", "--out", "a"]) != 0
+        told = capsys.readouterr()
+        assert "perplexity 162,755" in told.out + told.err
+        assert "ada-perplexity:begin=<s>" in told.out + told.err
+        system = "ada-perplexity:begin=<s>"
+        assert main([*command, *words, "--system", system, "--out", "b"]) == 0
+    assert read_results(Path("b")).systems[system].mean("follows").value == 1.0  # type: ignore[union-attr]
+
+
 def test_perplexity_keeps_caps_and_needs_log_probabilities(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,8 @@ from qrmem.eval.report.results import Results
 DPI = 120
 INTERVAL = "95 % interval"
 NAMES = {"f1": "F1", "em": "EM", "cover_em": "cover EM", "code_em": "EM", "accuracy": "accuracy"}
+NAMES |= {"follows": "replies that follow", "copies_valid": "copied examples of valid replies"}
+NAMES |= {"rouge_l": "ROUGE-L", "official": "official score"}
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
 MARKS = "os^Dvx"
 _DODGE = 0.012
@@ -85,11 +87,17 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
         handles.values(),
         handles.keys(),
         loc="outside upper center",
-        ncols=min(4, len(names)),
+        ncols=_legend_columns(names, figure.get_figwidth()),
         frameon=False,
     )
     _save(figure, path)
     return True
+
+
+def _legend_columns(names: Sequence[str], inches: float) -> int:
+    """Return how many names fit side by side."""
+    longest = max(len(name) for name in names)
+    return max(1, min(4, len(names), int(inches / (0.6 + 0.085 * longest))))
 
 
 def _styles() -> list[tuple[str, str]]:

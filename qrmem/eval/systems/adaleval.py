@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
-from math import inf
+from math import exp, inf
 
 from qrmem.errors import ContextExceeded, MissingError, UsageError, WindowTooSmall
 from qrmem.eval import designations
@@ -21,6 +21,9 @@ from qrmem.types import Event, Step, Usage
 
 REPLY = 1024
 """Tokens of a reply, as the released evaluation has it."""
+_MOST_SURPRISE = 9.0
+"""Nats a token: no language model is that surprised by prose; by chance it is the logarithm of the
+vocabulary's size, about 10 to 12."""
 
 
 @system("ada-leval", "Ada-LEval's own prompt, one reply", "Ada-LEval")
@@ -79,8 +82,16 @@ class ByPerplexity:
     """Reads a case's text in every order of its parts and takes the likeliest (section 4.5.1).
 
     It costs n! prompts a case. The server has to give a prompt's log-probabilities by
-    `/completions` with `echo`: vLLM does, and llama.cpp's server when started with `logits_all`.
+    `/completions` with `echo`: vLLM does, and llama-cpp-python's server with `logits_all`;
+    llama.cpp's own server does not.
+
+    Attributes:
+        begin: what every prompt begins with. llama-cpp-python needs the model's begin token here
+            where the model does not set one itself: without it, it gives every token the
+            log-probability of the place after it.
     """
+
+    begin: str = ""
 
     needs = frozenset({"model"})
 
@@ -98,23 +109,35 @@ class ByPerplexity:
         ) as to:
             for places in permutations(range(1, len(parts) + 1)):
                 text = "\n\n".join([before, *(parts[k - 1] for k in places), after])
-                best = min(best, (await _surprise(to, text, harness, calls), list(places)))
+                found = await _surprise(to, self.begin, text, harness, calls)
+                best = min(best, (found, list(places)))
         return _found(item, f"Answer: {best[1]}", calls)
 
 
-async def _surprise(client: Client, text: str, harness: Harness, calls: CallCounter) -> float:
+async def _surprise(
+    client: Client, begin: str, text: str, harness: Harness, calls: CallCounter
+) -> float:
     """Return the mean negative log-probability of a text's tokens, within the run's caps."""
     budget, model = harness.model.budget if harness.model else None, harness.settings.model
     assert budget is not None
     began = time.monotonic()
-    body = {"model": model, "prompt": text, "max_tokens": 1, "echo": True, "logprobs": 1}
-    async with budget.spending(budget.amount(model, harness.tools.counter.count(text), 1)) as spent:
+    prompt = begin + text
+    body = {"model": model, "prompt": prompt, "max_tokens": 1, "echo": True, "logprobs": 1}
+    size = harness.tools.counter.count(prompt)
+    async with budget.spending(budget.amount(model, size, 1)) as spent:
         answer = await client.post({**body, "temperature": 0})
         found = _log_probs(answer, len(text))
         spent.amount = budget.amount(model, len(found) + 1, 1)
     data = {"tokens_in": len(found) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
     calls(Event("call", {"stage": "perplexity", **data}))
-    return -sum(found) / len(found)
+    mean = -sum(found) / len(found)
+    if mean > _MOST_SURPRISE:
+        raise MissingError(
+            f"the server's log-probabilities do not fit the prompt (perplexity {exp(mean):,.0f}): "
+            "llama-cpp-python shifts them by a token where the model sets no begin token; name "
+            "that token, as in ada-perplexity:begin=<s>, or use vLLM"
+        )
+    return mean
 
 
 def _log_probs(answer: str, length: int) -> list[float]:
@@ -128,7 +151,7 @@ def _log_probs(answer: str, length: int) -> list[float]:
     if not made:
         raise MissingError(
             "the server gives no log-probabilities of a prompt, which perplexity needs: use vLLM, "
-            "or llama.cpp's server with logits_all"
+            "or llama-cpp-python's server with logits_all"
         )
     return made
 
