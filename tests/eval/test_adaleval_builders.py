@@ -158,7 +158,8 @@ def test_a_book_is_the_same_as_text_and_as_epub(tmp_path: Path) -> None:
         for half in halves
     ]
     (tmp_path / "book.txt").write_text(whole)
-    (tmp_path / "book.epub").write_bytes(epub_file(**{"c 0": pages[0], "c1": pages[1]}))
+    chapters: dict[str, Any] = {"c 0": pages[0], "c1": pages[1]}
+    (tmp_path / "book.epub").write_bytes(epub_file(**chapters))
     for kind in ("txt", "epub"):
         build("tsort", tmp_path / f"book.{kind}", tmp_path / kind, ("length=2k", "seed=7"))
     ours, theirs = (lines(tmp_path / kind / "tsort_2k.jsonl") for kind in ("txt", "epub"))
