@@ -45,11 +45,11 @@ def test_every_setting_can_be_given_in_the_environment() -> None:
         str: "1",
         int: "1000",
         float: "0.5",
-        bool: "no",
     }
     for field in fields(Settings):
         kind = type(field.default)
-        value = OTHER.get(field.name) or given.get(kind, "secret")
+        other = "no" if field.default else "yes"
+        value = OTHER.get(field.name) or (other if kind is bool else given.get(kind, "secret"))
         settings = Settings.from_env({f"QRMEM_{field.name.upper()}": value})
         assert getattr(settings, field.name) != field.default, field.name
 

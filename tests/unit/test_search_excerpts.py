@@ -36,10 +36,11 @@ async def test_a_table_of_contents_is_marked_and_comes_last() -> None:
         )
         hits = await memory.search("the whale and Ahab chapter")
     # The last line of the table is what a chapter would begin with.
-    assert [hit.boilerplate for hit in hits] == ["", "contents", "heading"]
+    assert {hit.boilerplate for hit in hits[1:]} == {"contents", "heading"}
     assert hits[0].document_id == "news"
     assert hits[0].score >= hits[1].score >= hits[2].score
-    assert "(contents)" in hit_lines(2, hits[1])[0]
+    table = next(hit for hit in hits if hit.boilerplate == "contents")
+    assert "(contents)" in hit_lines(2, table)[0]
 
 
 async def test_of_code_whole_lines_are_shown_from_the_definition_on(tmp_path: Path) -> None:
