@@ -6,7 +6,7 @@ from typing import Any
 
 from qrmem.cli import output
 from qrmem.cli.options import opened, settings_of
-from qrmem.errors import OutputFailed
+from qrmem.io.place import write_whole
 from qrmem.memory import Memory
 from qrmem.types import Trail
 
@@ -85,16 +85,10 @@ async def write_trail(memory: Memory, trail: Trail, path: str) -> int:
 
     ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}
     segments = {segment.id: segment for segment in await memory.segments(ids=sorted(ids))}
-    _write(path, trail_page(trail, segments))
+    page = trail_page(trail, segments).encode("utf-8", "backslashreplace")
+    write_whole(Path(path), page, b"<!doctype html>", "page of a trail")
     output.show(f"written to {path}")
     return 0
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as exc:
-        raise OutputFailed(f"{path} cannot be written: {exc.strerror}") from exc
 
 
 async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:

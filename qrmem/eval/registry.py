@@ -7,6 +7,7 @@ package adds its own by an entry point of the group `qrmem.eval`, which names a 
     mine = "my_package.evaluation"
 """
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -29,7 +30,7 @@ from typing import (
     get_type_hints,
 )
 
-from qrmem.errors import UsageError
+from qrmem.errors import StoreUnavailable, UsageError
 from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:
@@ -283,6 +284,7 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
 
     Raises:
         UsageError: no such builder or option, there are no such data, or the folder is not empty.
+        StoreUnavailable: the disk is full, or a file cannot be read or written.
     """
     found = BUILDERS[kind]
     hints = get_type_hints(found.build)
@@ -299,6 +301,9 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
         if out.exists():
             out.rmdir()
         partial.rename(out)
+    except (OSError, sqlite3.OperationalError) as exc:
+        reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) else exc
+        raise StoreUnavailable(f"{out} is not built, and nothing of it is left ({reason})") from exc
     finally:  # what was written by half is not left behind
         rmtree(partial, ignore_errors=True)
 

@@ -1,16 +1,22 @@
 """The graph of a memory as a GraphML file."""
 
+from io import BytesIO
 from pathlib import Path
 
-from qrmem.errors import StoreUnavailable
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.io.place import write_whole
 
 _ALL = 2**31 - 1
 
 
 async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
-    """Write entities and folded relations as GraphML; returns how many entities were written."""
+    """Write entities and folded relations as GraphML; returns how many entities were written.
+
+    Raises:
+        UsageError: at the path is something else than XML.
+        StoreUnavailable: the file cannot be written.
+    """
     import networkx
 
     graph: networkx.Graph[str] = networkx.Graph(name=ns)
@@ -28,10 +34,9 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
                 weight=len(relation.facts),
                 segments=" ".join(relation.segments),
             )
-    try:
-        networkx.write_graphml(graph, Path(path))
-    except OSError as exc:
-        raise StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}") from exc
+    written = BytesIO()
+    networkx.write_graphml(graph, written)
+    write_whole(Path(path), written.getvalue(), b"<?xml", "GraphML")
     return len(listed)
 
 

@@ -1,10 +1,20 @@
 """Where results go: a full disk, a closed pipe, an encoding that lacks a letter."""
 
+import os
+import resource
 import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Shell
+
+import qrmem as package
+from qrmem.cli.serving import write_trail
+from qrmem.errors import StoreUnavailable
+from qrmem.eval.registry import build
+from qrmem.memory import Memory
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
@@ -90,3 +100,76 @@ def test_a_word_of_the_command_line_that_is_no_text_is_shown_escaped(qrmem: Shel
     assert ran.code == 2
     assert "\x1b" not in ran.err
     assert ran.err.count("\n") == 1
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+TEXT = "Ada Lovelace met Charles Babbage in London. " * 60
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Let no file grow beyond 1 KB, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def page(memory: Memory, path: Path) -> None:
+    await write_trail(memory, await memory.trail(), str(path))
+
+
+async def graph(memory: Memory, path: Path) -> None:
+    await memory.graphml(str(path))
+
+
+async def archive(memory: Memory, path: Path) -> None:
+    await memory.export(path)
+
+
+async def data_set(_: Memory, path: Path) -> None:
+    text = path.parent.parent / "hay.txt"
+    options = ("needles=The code is 7.", "keywords=7", "length=1k", "cases=2")
+    build("niah", text, path, options)
+
+
+@pytest.mark.parametrize("write", [page, graph, archive, data_set])
+async def test_a_full_disk_leaves_the_place_of_an_output_as_it_was(
+    write: Callable[[Memory, Path], Awaitable[None]], tmp_path: Path
+) -> None:
+    place = tmp_path / "outputs"
+    place.mkdir()
+    (tmp_path / "hay.txt").write_text(TEXT * 30, encoding="utf-8")
+    async with package.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        await memory.ask("Whom did Ada Lovelace meet?")
+        with no_room(), pytest.raises(StoreUnavailable) as refused:
+            await write(memory, place / "made")
+        assert list(place.iterdir()) == []
+        assert "\n" not in str(refused.value)
+        await write(memory, place / "made")
+        assert [path.name for path in place.iterdir()] == ["made"]
+        if write is not data_set:  # a file of the same form is written over, and so replaced whole
+            before = (place / "made").read_bytes()
+            with no_room(), pytest.raises(StoreUnavailable):
+                await write(memory, place / "made")
+            assert (place / "made").read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("trail", "--html"), ("export", "--graphml"), ("export",)])
+def test_an_output_is_written_over_no_memory_and_into_no_pipe(
+    read_sample: Shell, words: tuple[str, ...]
+) -> None:
+    assert read_sample("ask", "Who is Nell?").code == 0
+    os.mkfifo(pipe := read_sample.folder / "pipe")
+    before = read_sample("list", "--json").json
+    for place in ("test.db", "pipe"):
+        ran = read_sample(*words, place)
+        assert ran.code == 2, ran.err
+        assert "choose another name" in ran.err
+        assert ran.err.count("\n") == 1
+    pipe.unlink()
+    assert read_sample("list", "--json").json == before

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from qrmem.errors import BadImport, MissingError, StoreUnavailable, UsageError
+from qrmem.errors import BadImport, MissingError, UsageError
 from qrmem.graphstore.codec import Wrong, canonical, from_plain
 from qrmem.io.archive.form import END, HEAD, KINDS, VERSION, End, Head
+from qrmem.io.place import check_place, part_of, unwritable
 
 _BEGINS = b'{"qrmem":'
 _LONGEST_HEAD = 4096
@@ -34,16 +34,16 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self._part = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex[:8]}.part")
+        self._part = part_of(self._path)
         self._digest = hashlib.sha256()
         self._lines = 0
 
     def __enter__(self) -> Self:
         try:
-            _check_place(self._path)
+            check_place(self._path, _BEGINS, "archive")
             self._file: IO[bytes] = self._part.open("xb")
         except OSError as exc:
-            raise _unwritable(self._path, exc) from exc
+            raise unwritable(self._path, exc) from exc
         return self
 
     def __exit__(
@@ -67,7 +67,7 @@ class Writer:
         try:
             self._file.write(line)
         except OSError as exc:
-            raise _unwritable(self._path, exc) from exc
+            raise unwritable(self._path, exc) from exc
 
     def finish(self) -> str:
         """Write the end, put the archive in its place and return its checksum."""
@@ -78,26 +78,8 @@ class Writer:
             os.fsync(self._file.fileno())
             self._part.replace(self._path)
         except OSError as exc:
-            raise _unwritable(self._path, exc) from exc
+            raise unwritable(self._path, exc) from exc
         return checksum
-
-
-def _check_place(path: Path) -> None:
-    """Refuse to write over anything but another archive: a memory has a path too."""
-    if not path.exists():
-        if not path.parent.is_dir():
-            raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
-        return
-    if not path.is_file():
-        raise UsageError(f"{path} is no file that can be written over; choose another name")
-    with path.open("rb") as file:
-        begins = file.read(len(_BEGINS))
-    if begins not in (b"", _BEGINS):
-        raise UsageError(f"{path} is there and is no archive; choose another name")
-
-
-def _unwritable(path: Path, exc: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+"""Where a file is written: beside its place, then put there whole; over nothing of another form."""
+
+import os
+import uuid
+from pathlib import Path
+
+from qrmem.errors import StoreUnavailable, UsageError
+
+
+def part_of(path: Path) -> Path:
+    """Return a name beside a file, for what is written until it is whole."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+
+
+def write_whole(path: Path, data: bytes, begins: bytes, what: str) -> None:
+    """Write a file whole, or leave its place as it is.
+
+    Args:
+        begins: first bytes of all files of its form.
+        what: its form, in words, for a message.
+
+    Raises:
+        UsageError: something else is there, a memory for example, or there is no such folder.
+        StoreUnavailable: it cannot be written, on a full disk for example.
+    """
+    part = part_of(path)
+    try:
+        check_place(path, begins, what)
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as exc:
+        raise unwritable(path, exc) from exc
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_place(path: Path, begins: bytes, what: str) -> None:
+    """Refuse to write over anything but a file of the same form: a memory has a path too.
+
+    Raises:
+        UsageError: something else is there, or there is no such folder.
+        OSError: what is there cannot be read.
+    """
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
+        return
+    if not path.is_file():
+        raise UsageError(f"{path} is no file that can be written over; choose another name")
+    with path.open("rb") as file:
+        found = file.read(len(begins))
+    if found not in (b"", begins):
+        raise UsageError(f"{path} is there and is no {what}; choose another name")
+
+
+def unwritable(path: Path, exc: OSError) -> StoreUnavailable:
+    """Return what is raised where a file cannot be written."""
+    return StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}")
