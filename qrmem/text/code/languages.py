@@ -83,6 +83,12 @@ _TYPESCRIPT = "tree_sitter_typescript"
 _IMPORTS = frozenset({"import_statement"})
 
 GRAMMARS: Mapping[str, Grammar] = {
+    "python": Grammar(
+        "tree_sitter_python",
+        frozenset({"function_definition", "class_definition"}),
+        {"call": "function"},
+        frozenset({"import_statement", "import_from_statement"}),
+    ),
     "javascript": Grammar("tree_sitter_javascript", _SCRIPT, _SCRIPT_CALLS, _IMPORTS),
     "typescript": Grammar(
         _TYPESCRIPT, _TYPED_SCRIPT, _SCRIPT_CALLS, _IMPORTS, "language_typescript"
@@ -132,7 +138,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         {"call_expression": "function", "new_expression": "type"},
     ),
 }
-"""Languages that the extra `code` reads; Python needs none."""
+"""Languages that the extra `code` reads; without it, Python is read by its own parser."""
 
 
 def language_of(name: str | PurePath) -> str:

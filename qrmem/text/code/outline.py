@@ -20,7 +20,7 @@ class Call(NamedTuple):
 
     Attributes:
         hops: edges of the syntax tree between `node` and the call itself.
-        base: what stands before the dot, "" for a plain name.
+        base: what stands before the dot, "" for a plain name, "?" for something worked out.
     """
 
     node: int
@@ -66,11 +66,12 @@ class Outline:
     is_broken: bool = False
 
     def depths(self) -> list[int]:
-        """Return how far below the root each node is."""
-        found: list[int] = []
-        for parent in self.parents:
-            found.append(found[parent] + 1 if parent >= 0 else 0)
-        return found
+        """Return how many definitions each node is in, itself counted."""
+        defined = {found.node for found in self.definitions}
+        depths: list[int] = []
+        for node, parent in enumerate(self.parents):
+            depths.append((depths[parent] if parent >= 0 else 0) + (node in defined))
+        return depths
 
 
 class Cover:

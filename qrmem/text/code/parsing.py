@@ -1,4 +1,8 @@
-"""Outlines of source files: Python by its own parser, other languages by tree-sitter grammars."""
+"""Outlines of source files, by tree-sitter grammars; they need the extra `code`.
+
+Without it Python is read by its own parser: definitions, calls and imports are the same, and there
+is no node for the body of a function or class.
+"""
 
 from functools import cache
 from importlib import import_module
@@ -19,9 +23,9 @@ def outline(text: str, language: str) -> Outline:
     A grammar reads what it can around a mistake; Python's own parser takes no broken file. What C
     has not all of, as a header with classes, is tried as C++.
     """
-    if language == "python":
+    if language == "python" and not _is_installed(language):
         return python_tree.outline(text)
-    if language not in GRAMMARS or not has_grammar(language):
+    if not has_grammar(language):
         return Outline(language, [-1], [0], [len(text)])
     found = syntax_tree.outline(text, language, _grammar(language), GRAMMARS[language])
     if language == "c" and found.is_broken and has_grammar("cpp"):
@@ -35,8 +39,10 @@ def _soundness(found: Outline) -> tuple[bool, int]:
 
 def has_grammar(language: str) -> bool:
     """Whether a language can be parsed here; all but Python need the extra `code`."""
-    if language == "python":
-        return True
+    return language == "python" or _is_installed(language)
+
+
+def _is_installed(language: str) -> bool:
     wanted = GRAMMARS.get(language)
     return wanted is not None and all(find_spec(name) for name in ("tree_sitter", wanted.module))
 

@@ -1,4 +1,4 @@
-"""The outline of a Python file, by the parser that Python brings."""
+"""The outline of a Python file where no grammar is installed, by the parser that Python brings."""
 
 import ast
 import warnings

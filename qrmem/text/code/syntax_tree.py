@@ -76,7 +76,9 @@ class _Reader:
                 if name:
                     self._found.calls.append(Call(node, hops, name, base))
         elif kind in self._grammar.imports:
-            self._found.imports.extend(_imports(self._text(tree)))
+            is_python = self._found.language == "python"
+            found = self._python_imports(tree) if is_python else _imports(self._text(tree))
+            self._found.imports.extend(found)
         elif kind == "impl_item":
             target = tree.child_by_field_name("type")
             return self._text(target) if target is not None else owner
@@ -91,8 +93,26 @@ class _Reader:
         is_class = tree.type.startswith(_CLASSES)
         own, _, last = (part.strip() for part in name.rpartition("::"))
         kind = "class" if is_class else "function"
+        if node and tree.parent is not None and tree.parent.type == "decorated_definition":
+            node = self._found.parents[node]  # decorators are a part of what they decorate
         self._found.definitions.append(Definition(last, node, kind, own or owner))
-        return last if is_class else owner
+        return last if is_class else ""
+
+    def _python_imports(self, tree: "Node") -> Iterator[Import]:
+        """Yield the names of `import a.b as c` or `from ..a import b as c`; `*` is one."""
+        source = tree.child_by_field_name("module_name")
+        module = self._text(source) if source is not None else ""
+        path = module.lstrip(".")
+        dots = module[: len(module) - len(path)]
+        parts = tuple(part.strip() for part in (dots, *path.split(".")) if part)
+        for name in tree.named_children[1 if source is not None else 0 :]:
+            alias = name.child_by_field_name("alias")
+            original = self._text(name.child_by_field_name("name") or name)
+            called = self._text(alias) if alias is not None else original
+            if source is None:
+                yield Import(called, tuple(original.split(".")))
+            elif name.type != "comment":
+                yield Import(called, parts, original)
 
     def _given(self, tree: "Node") -> str:
         """Return the name that a function is assigned to, "" where it is no function."""
@@ -116,11 +136,16 @@ class _Reader:
             name = called.child_by_field_name(field)
             if name is not None:
                 before = next(filter(None, map(called.child_by_field_name, _BASES)), None)
-                return self._text(name), self._text(before)[:100] if before is not None else ""
+                return self._text(name), self._base(before)
         text = self._text(called)
         if not text.replace("_", "a").isalnum():
             return "", ""
-        return text, self._text(base)[:100] if base is not None else ""
+        return text, self._base(base)
+
+    def _base(self, tree: "Node | None") -> str:
+        """Return what stands before the dot, `?` for something that is worked out."""
+        text = self._text(tree)[:100] if tree is not None else ""
+        return "?" if any(mark in text for mark in "([{\"'") else text
 
     def _text(self, tree: "Node") -> str:
         return self._data[tree.start_byte : tree.end_byte].decode("utf-8", "replace")
