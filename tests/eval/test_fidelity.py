@@ -432,6 +432,25 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list(tmp_path: Path) -> None:
     assert all(one.why for one in DEVIATIONS)
 
 
+def test_a_preset_tags_with_corenlp_where_its_home_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """2.1 of QRMeM, the schema-based tool: the tagger is chosen, and opened from its folder."""
+    assert Settings(paper_exact=True, corenlp_home="/jars").tagger == "corenlp"
+    assert Settings(paper_exact=True).tagger == "rules"
+    assert Settings(paper_exact=True, corenlp_home="/jars", tagger="stanza").tagger == "stanza"
+    (tmp_path / "longbench").mkdir()
+    text = (DATA / "longbench_hotpotqa.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "longbench" / "hotpotqa.jsonl").write_text(text, encoding="utf-8")
+    words = ("--system", "QRMeM (KN)", "--sample", "1")
+    with in_thread(OpenAIServer()) as server:
+        monkeypatch.setenv("CORENLP_HOME", str(tmp_path / "no-jars"))
+        assert run(server, "table-4", tmp_path, *words) == 3
+        told = capsys.readouterr().err  # CoreNLP's client comes with the extra `taggers`
+        assert re.search("extra taggers|CORENLP_HOME", told)
+        assert server.stats.requests == 0
+
+
 def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
     ours: dict[str, Json] = {"tagger": "rules", "embedder": "none", "window": 1000}
     ours |= {"segment_tokens": 100, "paper_exact": False, "similar_names": 0.9}

@@ -67,11 +67,11 @@ def test_dense_chat_memory_needs_an_embedder(capsys: pytest.CaptureFixture[str])
 def test_the_presets_follow_the_papers_grid() -> None:
     table = preset_named("fragrel-table-4")
     system = parse(table.systems["B C800 12K"])
-    assert system == Fragmented(size=800, words=12_000)
+    assert system == Fragmented(size=800, words=12_000, order="score")
     assert table.paper["ChatGLM3-6B-32k"]["B C500 28K"] == {"NarrativeQA": {"f1": 0.3041}}
     alpha = preset_named("fragrel-table-5-alpha")
     assert parse(alpha.systems["20K-C800 0.4"]) == Fragmented(
-        size=800, words=20_000, w_rel=0.1, alpha=0.4
+        size=800, words=20_000, w_rel=0.1, alpha=0.4, order="score"
     )
 
 
