@@ -47,6 +47,14 @@ PUBLISHED = {
 }
 """Recall at 2 and at 5, as HippoRAG's papers, and those that quote them, have it."""
 
+SEEN = {
+    "2wikimultihopqa": "Misses of the measured pool were read while rules for names were written: "
+    "our rows may be a little too good.",
+    "musique": "The measured questions were run four times while the method was made: "
+    "our rows may be a little too good.",
+}
+"""Task to what was seen of its measured questions before they were measured."""
+
 EMBEDDERS = {"none": "", "local": "MiniLM"}
 CORPORA = {
     "own": "each over its own text",
@@ -96,6 +104,8 @@ def _retrieval(task: str, runs: Sequence[Run]) -> str:
     ]
     told = f"Gold passages found (%), no chat model; {_asked(runs[0])}.\n\n"
     pieces = [told + _table(["ranking", "embedder", *METRICS], rows)]
+    if task in SEEN:
+        pieces.append(f"{SEEN[task]}\n")
     published = [
         [name, *(f"{value:.1f}" for value in numbers[task])]
         for name, numbers in PUBLISHED.items()

@@ -28,6 +28,7 @@ from qrmem.eval import (
 from qrmem.eval.datasets.reading import data_file
 from qrmem.llm.chat import Chat
 from qrmem.types import ChatRequest, Message
+from tools.evaluation_tables import PUBLISHED, RESULTS, SEEN, page
 from tools.short_data import write_data
 
 DATA = Path(__file__).parent / "data"
@@ -72,6 +73,21 @@ async def test_a_relay_that_keeps_replies_asks_for_each_once(tmp_path: Path) -> 
                 assert (len(relay.replies), relay.fetched) == (1, fetched)
         assert said[0] == said[1]
         assert server.stats.requests == 1
+
+
+@pytest.mark.parametrize("task", sorted(next(iter(PUBLISHED.values()))))
+def test_ours_come_first_then_what_was_seen_then_the_published(task: str) -> None:
+    means = {"recall@5": {"value": 0.5, "low": 0.4, "high": 0.6}}
+    config = {"corpus": "file", "seed": 0, "files": [], "items": {"n": 1, "of": 1}}
+    config |= {"settings": {"embedder": "none", "window": 4096}, "about": {"git": "abc"}}
+    systems = {"bm25": {"means": means, "differences": {}}}
+    run = {"config": config, "metrics": ["recall@5"], "systems": systems}
+    made = page(task, [run])
+    kept = (RESULTS / f"{task}.md").read_text(encoding="utf-8")
+    for text in (made, kept):
+        parts = ["| bm25 |", *([SEEN[task]] if task in SEEN else []), "Published, over other"]
+        places = [text.index(part) for part in parts]
+        assert places == sorted(places)
 
 
 @pytest.mark.data
