@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.cli import output
 from qrmem.cli.options import opened
 from qrmem.errors import BadDocument, UsageError
-from qrmem.text.budget import ByteBudget
+from qrmem.text.budget import ByteBudget, open_file
 from qrmem.types import Recalled, Turn
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _text(source: str) -> str:
         if source == "-":
             data = budget.read(sys.stdin.buffer)
         else:
-            with Path(source).open("rb") as file:
+            with open_file(Path(source)) as file:
                 data = budget.read(file)
         return data.decode("utf-8-sig")
     except OSError as exc:

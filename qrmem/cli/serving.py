@@ -92,12 +92,13 @@ async def write_trail(memory: Memory, trail: Trail, path: str) -> int:
 
 
 async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:
-    from qrmem.web.guard import Guard, check_host, listening, run
+    from qrmem.web.guard import Guard, check_host, listening, local_hosts, run
 
     token = settings_of(arguments).token.reveal()
     check_host(arguments.host, token)
     with listening(arguments.host, arguments.port) as socket:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        where = f"http://{host}:{socket.getsockname()[1]}{path}"
+        port = socket.getsockname()[1]
+        where = f"http://{host}:{port}{path}"
         output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
-        await run(Guard(app, token), socket)
+        await run(Guard(app, token, hosts=() if token else local_hosts(port)), socket)

@@ -9,6 +9,7 @@ from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import QrmemError, UsageError
+from qrmem.prompts import fenced
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Trail
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Toolset:
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
         said = [f"- [{t.at}] {t.speaker or t.role}: {t.text[:EXCERPT]}" for t in later.values()]
-        return "\n".join([hits_text(hits), *(["Corrected later by:", *said] if said else [])])
+        corrected_by = ["Corrected later by:", fenced("\n".join(said))] if said else []
+        return "\n".join([hits_text(hits), *corrected_by])
 
     async def ask_memory(self, question: str) -> str:
         """Answer a question from the documents, with quoted sources; says so if they do not.
@@ -189,11 +191,16 @@ def _count(k: int) -> int:
 def hits_text(hits: Sequence[Hit]) -> str:
     """Return passages with their ids, each between marks; of a long one the part that matches."""
     shown = [
-        f"[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}\n"
-        f"<<<\n{hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT]}\n>>>"
+        f"{_line(f'[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}')}\n"
+        f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
         for hit in hits
     ]
     return "\n\n".join(shown) or "Nothing in the memory fits."
+
+
+def _line(text: str) -> str:
+    """Keep what a document calls itself within one line."""
+    return " ".join(text.split())
 
 
 def answer_text(answer: Answer) -> str:

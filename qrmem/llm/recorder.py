@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from qrmem.errors import OutputFailed, UsageError
+from qrmem.text.budget import open_file
 from qrmem.types import ChatReply, ChatRequest, Message
 
 FORMAT = 1
@@ -219,7 +220,9 @@ def _line(entry: Entry) -> str:
 
 def _read(path: Path) -> tuple[str, list[Entry]]:
     try:
-        heading, *lines = _whole_lines(path.read_text(encoding="utf-8-sig")) or [""]
+        with open_file(path) as file:
+            text = file.read().decode("utf-8-sig")
+        heading, *lines = _whole_lines(text) or [""]
         return _model(heading), [_entry(n, line) for n, line in enumerate(lines, 2) if line.strip()]
     except (OSError, ValueError) as exc:
         said = exc.strerror if isinstance(exc, OSError) else exc

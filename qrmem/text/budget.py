@@ -1,7 +1,10 @@
 """How many bytes a document may come to, counted where they are read or unpacked."""
 
+import errno
+import stat
 import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from qrmem.errors import BadDocument
@@ -10,6 +13,17 @@ LEFT_OUT = "left_out"
 """Metadata of a document of which a part could not be read: which one."""
 MOST = 100_000_000
 """Bytes of one document, packed or unpacked: a hundred novels."""
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file; a pipe, which would be waited for, and a device are refused.
+
+    Raises:
+        OSError: it is none, not there, or cannot be read; `strerror` says which.
+    """
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
+    return path.open("rb")
 
 
 @dataclass(slots=True)

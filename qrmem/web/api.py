@@ -28,6 +28,9 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
 )
 """HTTP status of an error, the first class that fits; any other is 500."""
 
+_MOST = 2**31 - 1
+"""Tokens that can be asked for."""
+
 
 def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
@@ -39,6 +42,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         MissingError: the extra `serve` is not installed.
     """
     try:
+        from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
         from fastapi_offline import FastAPIOffline
     except ImportError as exc:
@@ -50,7 +54,13 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     @app.exception_handler(QrmemError)
     async def refuse(_: Any, exc: QrmemError) -> JSONResponse:
         status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
-        return JSONResponse({"error": str(exc), "kind": type(exc).__name__}, status)
+        return JSONResponse({"error": _whole(str(exc)), "kind": type(exc).__name__}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def correct(_: Any, exc: RequestValidationError) -> JSONResponse:
+        # What was sent is not repeated: a request can hold numbers that no reply can.
+        said = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors())
+        return JSONResponse({"error": _whole("; ".join(said)), "kind": "UsageError"}, 422)
 
     _looking(app, memory)
     _asking(app, memory)
@@ -58,6 +68,11 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         _writing(app, memory)
         deciding(app, memory)
     return app
+
+
+def _whole(text: str) -> str:
+    """Escape halves of letters, which JSON can ask for and no reply can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _looking(app: "FastAPI", memory: Memory) -> None:
@@ -111,7 +126,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
     narrowed = Annotated[dict[str, Scalar] | None, Body()]
-    amount = Annotated[int, Body(ge=1)]
+    amount = Annotated[int, Body(ge=1, le=_MOST)]
 
     @app.post("/search", summary="Rank segments; no chat model is called")
     async def search(
@@ -126,7 +141,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     async def ask(
         question: asked,
         strategy: Annotated[str | None, Body()] = None,
-        window: Annotated[int | None, Body(ge=1)] = None,
+        window: Annotated[int | None, Body(ge=1, le=_MOST)] = None,
         choices: several = None,
         documents: several = None,
         where: narrowed = None,
@@ -165,7 +180,7 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
     @app.delete("/documents/{id:path}", summary="Forget a document")
     async def delete(id: str) -> Any:
         await memory.delete(id)
-        return {"deleted": id}
+        return {"deleted": _whole(id)}
 
     @app.post("/turns", summary="Keep what somebody said")
     async def add_turn(
@@ -190,4 +205,4 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
         same: Annotated[bool, Body()] = True,
     ) -> Any:
         await (memory.merge if same else memory.separate)(first, second)
-        return {"first": first, "second": second, "same": same}
+        return {"first": _whole(first), "second": _whole(second), "same": same}

@@ -58,7 +58,8 @@ class Guard:
             refused = JSONResponse({"error": f"a body has at most {self._largest} bytes"}, 413)
             await refused(scope, receive, send)
         elif self._hosts and headers.get("host", "") not in self._hosts:
-            await JSONResponse({"error": "unknown host"}, 403)(scope, receive, send)
+            error = "unknown host; with QRMEM_TOKEN set, any is let in by the token"
+            await JSONResponse({"error": error}, 403)(scope, receive, send)
         elif not self._is_let_in(scope["path"], headers.get("authorization", "")):
             refused = JSONResponse({"error": "give the token: Authorization: Bearer TOKEN"}, 401)
             await refused(scope, receive, send)
@@ -82,6 +83,14 @@ def check_host(host: str, token: str) -> None:
     """
     if host not in LOOPBACK and not token:
         raise UsageError(f"{host} is reachable from outside: set QRMEM_TOKEN to a secret of yours")
+
+
+def local_hosts(port: int) -> tuple[str, ...]:
+    """Return the values of the header `Host` that name this machine's own address.
+
+    A page of another site can make its own name lead to this machine; its name stands in `Host`.
+    """
+    return tuple(f"{name}{end}" for name in (*LOOPBACK, "[::1]") for end in (f":{port}", ""))
 
 
 def listening(host: str, port: int) -> socket.socket:

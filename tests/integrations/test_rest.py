@@ -1,8 +1,13 @@
 """`qrmem serve` as an HTTP client meets it."""
 
+import socket
+
 import httpx
 import pytest
 from integrations.conftest import Served
+
+import qrmem
+from qrmem.web.api import api
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -81,3 +86,58 @@ def test_nobody_outside_is_let_in_without_a_token(command: tuple[str, ...]) -> N
 
     arguments = [*command, "--host", "0.0.0.0", "--memory", "memory://", "--write"]
     assert qrmem.cli.main(arguments) == 2
+
+
+def test_a_page_of_another_site_does_not_get_in_where_no_token_is_set(served: Served) -> None:
+    with served("serve", "--write", text=TEXT) as url:
+        client = httpx.Client(base_url=url, timeout=60)
+        port = url.rpartition(":")[2]
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", ""):
+            refused = client.get("/documents/note", headers={"host": host})
+            assert refused.status_code == 403, host
+            assert TEXT not in refused.text
+        assert client.get("/status", headers={"host": f"localhost:{port}"}).status_code == 200
+        turn = b'{"role": "user", "text": "forged"}'
+        for said in ({}, {"content-type": "text/plain"}):  # what a form of another site may send
+            assert client.post("/turns", content=turn, headers=said).status_code == 422
+        client.close()
+
+
+def test_a_body_without_a_length_or_with_a_false_one_is_refused(served: Served) -> None:
+    with served("serve", "--write", text=TEXT) as url:
+        chunked = httpx.post(f"{url}/search", content=iter([b"x"] * 3), timeout=60)
+        assert chunked.status_code == 413
+        port = int(url.rpartition(":")[2])
+        for length in (b"-1", b"1e3", b"\xb2", b"9" * 40, b"1, 2"):
+            head = b"POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-length: " + length
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+                connection.sendall(head + b"\r\n\r\n")
+                assert connection.recv(100).startswith((b"HTTP/1.1 400", b"HTTP/1.1 413")), length
+        assert httpx.get(f"{url}/status", timeout=60).status_code == 200
+
+
+ODD = (b"NaN", b"1e999", b'"\\ud800"', b'{"\\ud800": 1}', b"[]", b"null", b"9" * 40, b'"\\u0000"')
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_any_json_gets_a_reason_and_never_a_fault(odd: bytes) -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        app = httpx.ASGITransport(app=api(memory, write=True), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=app, base_url="http://localhost") as client:
+            for path, sound, names in (
+                ("/search", b'"query": "Ada?"', ("query", "k", "documents", "where")),
+                ("/ask", b'"question": "Who?"', ("question", "strategy", "window", "choices")),
+                ("/recall", b'"prompt": "Ada?"', ("prompt", "session", "tokens")),
+                ("/documents", b'"text": "Bob ran."', ("text", "title", "id", "metadata")),
+                ("/turns", b'"role": "user", "text": "Hi."', ("role", "text", "session", "at")),
+                ("/merges", b'"first": "Ada", "second": "Bob"', ("first", "second", "same")),
+                ("/segments", b'"ids": []', ("ids",)),
+            ):
+                for name in names:
+                    body = b"{%b, %b: %b}" % (sound, f'"{name}"'.encode(), odd)
+                    answer = await client.post(
+                        path, content=body, headers={"content-type": "application/json"}
+                    )
+                    assert answer.status_code < 500, (path, body, answer.text)
+                    answer.json()

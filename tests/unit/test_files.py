@@ -15,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PageObject
 
-from qrmem.errors import BadDocument, MissingError
+from qrmem.errors import BadDocument, BadImport, MissingError, UsageError
+from qrmem.io.openie.reading import read_openie
+from qrmem.llm.recorder import Replayer
+from qrmem.text.budget import open_file
 from qrmem.text.files import discover, from_bytes, read
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
@@ -439,6 +442,18 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(BadDocument, match="is a pipe or a device"):
         read(tmp_path / "pipe.txt")
+    with pytest.raises(BadImport, match="a pipe or a device"):
+        read_openie(tmp_path / "pipe.txt")
+    with pytest.raises(UsageError, match="a pipe or a device"):
+        Replayer(tmp_path / "pipe.txt")
+    with pytest.raises(OSError, match="a pipe or a device"):
+        open_file(tmp_path / "pipe.txt")
+
+
+def test_a_pipe_in_the_place_of_a_gitignore_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
+    os.mkfifo(tmp_path / ".gitignore")
+    assert [path.name for path in discover([tmp_path])] == ["a.py"]
 
 
 def test_a_file_given_by_itself_is_kept_whatever_its_name(tmp_path: Path) -> None:

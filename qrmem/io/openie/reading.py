@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadImport
+from qrmem.text.budget import open_file
 
 _FIELDS = ("subject", "relation", "object", "passage")
 _OF_TRIPLES = frozenset({*_FIELDS, "passage_id"})
@@ -72,7 +73,8 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
     """
     place = Path(path)
     try:
-        text = place.read_bytes().decode("utf-8-sig")
+        with open_file(place) as file:
+            text = file.read().decode("utf-8-sig")
     except OSError as exc:
         raise BadImport(f"cannot read {place}: {exc.strerror or exc}") from exc
     except UnicodeDecodeError as exc:

@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from pathspec import GitIgnoreSpec
 
+from qrmem.text.budget import open_file
+
 LARGEST = 1_000_000
 """Bytes from which a source file is data rather than code."""
 _VENDORED = {
@@ -66,7 +68,7 @@ class IgnoreRules:
         try:
             if path.stat().st_size > LARGEST:
                 return "too large"
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 head = file.read(_LONG_LINE + 1)
         except OSError:
             return ""  # reading it says why
@@ -87,7 +89,8 @@ class IgnoreRules:
 
     def _read_ignores(self, folder: PurePosixPath) -> GitIgnoreSpec | None:
         try:
-            lines = (self._root / folder / ".gitignore").read_text("utf-8", "replace").splitlines()
+            with open_file(self._root / folder / ".gitignore") as file:
+                lines = file.read(LARGEST).decode("utf-8", "replace").splitlines()
         except OSError:
             return None
         return GitIgnoreSpec.from_lines(lines)
