@@ -110,6 +110,12 @@ DEVIATIONS = (
         "it is cheaper than a new reply at temperature 0.7, which the other three have",
     ),
     Deviation(
+        "the prompt for relations also shows the summary and the question, that for entities also "
+        "the question",
+        "section 2.1 reads for the question; the printed prompts do not show it",
+        papers=_QRMEM,
+    ),
+    Deviation(
         "an entity that does not stand in its segment is left out",
         "the paper's prompt asks for it; small models do not keep to it",
         papers=_QRMEM,
