@@ -73,7 +73,7 @@ class Address(str):
 
     def __new__(cls, value: str) -> Self:
         """Take an address as it was given."""
-        made = super().__new__(cls, _shown(value))
+        made = super().__new__(cls, shown(value))
         made._secret = Secret(value)
         return made
 
@@ -98,12 +98,19 @@ def revealed(address: str) -> str:
     return address.reveal() if isinstance(address, Address) else address
 
 
-def _shown(value: str) -> str:
-    """Return an address without the parts of a URL that may be secret."""
-    if not re.search(r"[a-z][a-z0-9+]*://", value, re.IGNORECASE):
-        return value
-    value = re.sub(r"//[^/\s]*@", "//***@", value)
-    return re.sub(r"([?&][^=&]*)=[^&#]+", r"\1=***", value)
+def shown(address: str) -> str:
+    """Return an address without what may be secret: name and password, query and fragment.
+
+    A password may hold any sign, and the address may lack its scheme or a slash.
+    """
+    scheme, mark, rest = address.rpartition("://")
+    if not mark:
+        return re.sub(r"(?s)^[^@\\]*:.*@", "***@", address)
+    authority = rest.partition("/")[0]
+    if "@" in authority or ":" in authority:
+        rest = re.sub(r"(?s)^.*@", "***@", rest)
+    rest = re.sub(r"(?s)#.+", "#***", rest)
+    return scheme + mark + re.sub(r"([?&][^=&]*)=[^&#]+", r"\1=***", rest)
 
 
 _NONE = Secret("")
@@ -425,4 +432,13 @@ def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float
     return number
 
 
-__all__ = ["ENVIRONMENT", "SETTINGS_FILE", "Address", "Secret", "Settings", "revealed", "stages"]
+__all__ = [
+    "ENVIRONMENT",
+    "SETTINGS_FILE",
+    "Address",
+    "Secret",
+    "Settings",
+    "revealed",
+    "shown",
+    "stages",
+]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
+from qrmem.config import shown
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.sqlite.errors import translated
 from qrmem.graphstore.sqlite.schema import prepare
@@ -169,7 +170,9 @@ def _is_there(path: Path, opening: Opening) -> bool:
     if not opening.create or opening.read_only:
         raise NotFound(f"there is no memory at {path}; add a document first, or check the path")
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
+        raise UsageError(
+            f"there is no folder {shown(str(path.parent))}; make it first, or check the path"
+        )
     return False
 
 

@@ -123,6 +123,38 @@ def test_settings_show_neither_keys_nor_passwords() -> None:
     assert "5316" not in json.dumps(asdict(settings), default=str)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://u:pw5316@127.0.0.1:9/v1",
+        "HTTP://u:pw5316@127.0.0.1:9",
+        "http://u:p/w5316@127.0.0.1:9/v1",
+        "http://u:p w5316@127.0.0.1:9/v1",
+        "http://u:p#w5316@127.0.0.1:9/v1",
+        "http://u:p@w5316@127.0.0.1:9/v1",
+        "http://u:pw\n5316@127.0.0.1:9/v1",
+        "http://127.0.0.1:9/v1?key=sk5316",
+        "http://127.0.0.1:9/v1#sk5316",
+        "u:pw5316@127.0.0.1:9/v1",
+        "//u:pw5316@127.0.0.1:9",
+        "http:/u:pw5316@127.0.0.1/v1",
+    ],
+)
+def test_an_address_written_wrongly_shows_no_password_either(address: str) -> None:
+    for name in ("base_url", "embed_base_url", "memory", "tagger"):
+        value = f"corenlp:{address}" if name == "tagger" else address
+        settings = Settings.from_env({}, **{name: value})
+        assert "5316" not in f"{settings!r} {asdict(settings)} {getattr(settings, name)}"
+        assert getattr(settings, name).reveal() == value
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(settings)
+
+
+def test_an_address_without_a_secret_is_shown_whole() -> None:
+    for address in ("notes/a@b.db", "neo4j://localhost:7687", "https://host/v1/@cf/meta"):
+        assert str(Settings.from_env({}, memory=address).memory) == address
+
+
 # --- sizes ---------------------------------------------------------------------------------------
 
 

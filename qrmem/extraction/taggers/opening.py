@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from qrmem.config import Settings, revealed
+from qrmem.config import Settings, revealed, shown
 from qrmem.errors import MissingError, UsageError
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.extraction.taggers.corenlp import CorenlpEngine
@@ -39,7 +39,7 @@ def _corenlp(url: str, settings: Settings) -> CorenlpEngine:
     if url:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no address of a CoreNLP server: http://HOST:PORT")
+            raise UsageError(f"{shown(url)!r} is no address of a CoreNLP server: http://HOST:PORT")
         return CorenlpEngine(url=url, timeout=settings.tagger_timeout)
     if settings.corenlp_home:
         return CorenlpEngine(home=settings.corenlp_home, timeout=settings.tagger_timeout)
