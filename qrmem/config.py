@@ -103,7 +103,7 @@ def shown(address: str) -> str:
 
     A password may hold any sign, and the address may lack its scheme or a slash.
     """
-    scheme, mark, rest = address.rpartition("://")
+    scheme, mark, rest = address.partition("://")
     if not mark:
         return re.sub(r"(?s)^[^@\\]*:.*@", "***@", address)
     authority = rest.partition("/")[0]

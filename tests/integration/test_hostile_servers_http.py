@@ -132,6 +132,7 @@ def test_settings_show_neither_keys_nor_passwords() -> None:
         "http://u:p w5316@127.0.0.1:9/v1",
         "http://u:p#w5316@127.0.0.1:9/v1",
         "http://u:p@w5316@127.0.0.1:9/v1",
+        "http://u:5316://w@127.0.0.1:9/v1",
         "http://u:pw\n5316@127.0.0.1:9/v1",
         "http://127.0.0.1:9/v1?key=sk5316",
         "http://127.0.0.1:9/v1#sk5316",
@@ -143,7 +144,8 @@ def test_settings_show_neither_keys_nor_passwords() -> None:
 def test_an_address_written_wrongly_shows_no_password_either(address: str) -> None:
     for name in ("base_url", "embed_base_url", "memory", "tagger"):
         value = f"corenlp:{address}" if name == "tagger" else address
-        settings = Settings.from_env({}, **{name: value})
+        chosen: dict[str, Any] = {name: value}
+        settings = Settings.from_env({}, **chosen)
         assert "5316" not in f"{settings!r} {asdict(settings)} {getattr(settings, name)}"
         assert getattr(settings, name).reveal() == value
         with pytest.raises(TypeError, match="not pickled"):
