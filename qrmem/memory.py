@@ -595,7 +595,8 @@ class Memory:
             raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
-            del chosen["caps"]
+            for name in ("caps", "user", "session"):  # which cost nothing
+                del chosen[name]
             return await plan_add(self._session, **chosen)
         chosen = _arguments(Memory.ask, self, ask, options)
         for name in ("keep_trail", "checkpointer", "caps"):

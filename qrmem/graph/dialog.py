@@ -328,7 +328,9 @@ def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
-    return (first.role, first.speaker, first.user) == (second.role, second.speaker, second.user)
+    is_same = (first.role, first.user) == (second.role, second.user)
+    # A turn without a name may be anybody's of that role.
+    return is_same and (not first.speaker or not second.speaker or first.speaker == second.speaker)
 
 
 def _corrects(later: str, earlier: str) -> str:

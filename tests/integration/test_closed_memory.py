@@ -15,7 +15,7 @@ SETTINGS = Settings(embedder="none")
 METHODS = sorted(
     name
     for name, _ in inspect.getmembers(qrmem.sync.Memory, inspect.isfunction)
-    if not name.startswith("_") and name != "close"
+    if not name.startswith("_") and name not in ("close", "call", "acall")
 )
 
 
