@@ -260,9 +260,9 @@ def test_evidence_turns_within_a_budget_are_measured_without_a_model(
     told = capsys.readouterr().out
     assert "evidence" in told
     found = rows("r")
-    assert found["locomo-1", "recall:tokens=14"][1][0] == "turn-00000001"
-    assert len(found["locomo-1", "recall:tokens=14"][1]) < 3
-    assert set(found["locomo-2", "recall-search"][1]) >= {"turn-00000002", "turn-00000003"}
+    assert found["recall:tokens=14", "locomo-1"][1][0] == "turn-00000001"
+    assert len(found["recall:tokens=14", "locomo-1"][1]) < 3
+    assert set(found["recall-search", "locomo-2"][1]) >= {"turn-00000002", "turn-00000003"}
 
 
 def test_a_recalling_system_refuses_what_is_no_conversation(
