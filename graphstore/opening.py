@@ -1,10 +1,11 @@
 """From what the user wrote to a store that is open."""
 
 import asyncio
+import re
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from qrmem.config import Settings
+from qrmem.config import Settings, shown
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 
@@ -27,6 +28,11 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
     """
     scheme, separator, rest = uri.partition("://")
     if not separator:
+        if re.match(r"(//|[a-z+]+:)[^/\\]*:[^/\\]*@", uri):
+            raise UsageError(
+                "a memory's address has no user and password in it; write neo4j://HOST and set "
+                "NEO4J_USERNAME and NEO4J_PASSWORD"
+            )
         return await _sqlite(uri, create=create, read_only=False)
     if scheme == "sqlite":
         path, _, query = rest.partition("?")
@@ -72,5 +78,5 @@ async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:
 def _is_read_only(uri: str, query: str) -> bool:
     options = parse_qs(query, keep_blank_values=True)
     if options.keys() - {"mode"} or options.get("mode", ["rw"]) not in (["ro"], ["rw"]):
-        raise UsageError(f"{uri}: a memory's address takes ?mode=ro and nothing else")
+        raise UsageError(f"{shown(uri)}: a memory's address takes ?mode=ro and nothing else")
     return options.get("mode") == ["ro"]

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
 
-from qrmem.config import Settings
+from qrmem.config import Settings, shown
 from qrmem.errors import UsageError
 from qrmem.graphstore.neo4j import schema
 from qrmem.graphstore.neo4j.connection import MAX_WRITERS, Connection
@@ -67,9 +67,11 @@ def _location(uri: str) -> str:
             " NEO4J_PASSWORD"
         )
     if not host:
-        raise UsageError(f"{uri}: the host is missing; write {parts.scheme}://HOST:7687")
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}:{port or 7687}"
+        raise UsageError(f"{shown(uri)}: the host is missing; write {parts.scheme}://HOST:7687")
+    if parts.query and not parts.scheme.startswith("neo4j"):
+        raise UsageError(f"{shown(uri)}: only a neo4j:// address takes options after the ?")
+    named = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{named}:{port or 7687}"
 
 
 def _driver(uri: str, settings: Settings) -> AsyncDriver:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from servers.openai_server import Behaviour, OpenAIServer
 
+import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
 from qrmem.llm.chat import Chat
@@ -150,6 +151,25 @@ def test_an_address_written_wrongly_shows_no_password_either(address: str) -> No
         assert getattr(settings, name).reveal() == value
         with pytest.raises(TypeError, match="not pickled"):
             pickle.dumps(settings)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "bolt://127.0.0.1:9?key=sk5316",
+        "neo4j://?key=sk5316",
+        "neo4j://127.0.0.1:9?key=sk5316",
+        "neo4j://u:pw5316@127.0.0.1:9",
+        "sqlite://memory.db?key=sk5316",
+        "//u:pw5316@127.0.0.1",
+        "http:u:pw5316@127.0.0.1",
+        "http://u:pw5316@127.0.0.1",
+    ],
+)
+async def test_a_memory_that_cannot_be_opened_shows_no_secret_of_its_address(address: str) -> None:
+    with pytest.raises(QrmemError) as caught:
+        await qrmem.open(address, settings=Settings(embedder="none", neo4j_patience=0.1))
+    assert "5316" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_address_without_a_secret_is_shown_whole() -> None:
