@@ -28,7 +28,8 @@ DRAWN = {
     "Questions as a picture, with the entities and relations that they added": "harbour mouth",
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "1. start",
     "Two trails of one question as a picture: what both read, and what only one": "entity-trial ·",
-    "Merged names as a picture": "CLB (5)",
+    "The tree of summaries as a picture: from its roots down to some segments": "1 · ",
+    "Merged names as a picture": "Lucian (1)",
     "The same as a picture: parallel relations between two entities": "Abel Crome",
 }
 """Titles of the queries that draw a graph, with a caption that is in it."""
@@ -37,6 +38,7 @@ KEPT = {
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "neo4j-trail",
     "Two trails of one question, side by side": "neo4j-two-trails",
     "Names that were merged into one entity, and why": "neo4j-merged",
+    "The tree of summaries as a picture: from its roots down to some segments": "neo4j-tree",
     "Possible contradictions: what distant segments say of the same two entities": (
         "neo4j-contradictions"
     ),
@@ -53,6 +55,7 @@ async def memory(neo4j: Server) -> Server:
     neo4j.clear()
     async with qrmem.open(neo4j.uri, namespace=NS, settings=neo4j.settings) as opened:
         await opened.add(SAMPLE)
+        await opened.build_tree()
         for strategy in ("entity-trial", "graph-expansion"):
             await opened.ask(QUESTION, strategy=strategy)
     return neo4j
