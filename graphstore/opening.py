@@ -72,7 +72,14 @@ async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:
 
     if not path:
         raise UsageError("the path of the memory is empty")
+    if await asyncio.to_thread(_is_pipe, path):
+        raise UsageError(f"{path} is a pipe or a device, not a file")
     return await SqliteStore.open(path, Opening(create=create, read_only=read_only))
+
+
+def _is_pipe(path: str) -> bool:
+    place = Path(path).expanduser()
+    return place.exists() and not place.is_file() and not place.is_dir()
 
 
 def _is_read_only(uri: str, query: str) -> bool:

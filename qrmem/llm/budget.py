@@ -17,6 +17,7 @@ from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
 from qrmem.llm.failures import Transient
 from qrmem.llm.usage import Phase, Totals
+from qrmem.text.budget import open_file
 from qrmem.types import CallRecord, Event, Listener, Usage
 
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
@@ -358,7 +359,8 @@ def load_prices(file: Path | None = None) -> Prices:
     if file is None:
         return known
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        with open_file(file) as opened:
+            text = opened.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         raise UsageError(f"the prices in {file} cannot be read: {exc}") from exc
     given = _read(text, str(file))

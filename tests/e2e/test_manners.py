@@ -1,5 +1,7 @@
 """What a person types by mistake, or in short, and what the command makes of it."""
 
+import os
+
 from e2e.conftest import Ran, Shell
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833.\n"
@@ -38,3 +40,13 @@ def test_a_web_address_and_a_text_are_no_files(qrmem: Shell) -> None:
     assert "save the page" in refused(qrmem("add", "https://example.org/book.txt"))
     text = "This is a whole sentence that somebody gave as the name of a file."
     assert "add_text" in refused(qrmem("add", text))
+
+
+def test_a_pipe_is_no_memory_and_no_list_of_prices(qrmem: Shell) -> None:
+    os.mkfifo(qrmem.folder / "pipe")
+    qrmem.write("a.txt", TEXT)
+    assert "a pipe" in refused(qrmem("add", "a.txt", "--memory", "pipe"))
+    assert "a pipe" in refused(qrmem("search", "Babbage", "--memory", "pipe"))
+    assert "a pipe" in refused(
+        qrmem("add", "a.txt", "--model", "m", "--prices", "pipe", OPENAI_API_KEY="k")
+    )
