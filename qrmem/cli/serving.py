@@ -70,12 +70,13 @@ async def view(arguments: argparse.Namespace) -> int:
         with listening(HOST, arguments.port) as socket:
             port, token = socket.getsockname()[1], secrets.token_urlsafe(24)
             hosts = (f"{HOST}:{port}", f"localhost:{port}")
+            app = page(memory, token, hosts)
             address = f"http://{HOST}:{port}/#token={token}"
             output.show(address)
             output.note("Ctrl-C ends it", quiet=arguments.quiet)
             if not arguments.no_browser:
                 webbrowser.open(address)
-            await run(page(memory, token, hosts), socket)
+            await run(app, socket)
     return 0
 
 

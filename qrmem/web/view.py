@@ -33,10 +33,10 @@ def view(memory: Memory, token: str, hosts: tuple[str, ...]) -> "ASGIApp":
         hosts: values of the header `Host` that are let in, so that no other site's name can be
             made to lead here.
     """
+    app: Any = api(memory)  # says what is missing
     from starlette.responses import FileResponse
     from starlette.staticfiles import StaticFiles
 
-    app: Any = api(memory)
     deciding(app, memory)
 
     async def index() -> FileResponse:
