@@ -9,6 +9,7 @@ A chat model is asked about all documents at once; what is read without one is t
 that a segment's second reading comes while its first is remembered.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -157,7 +158,9 @@ class BuildRun:
             for document, ids in self.of_document.items()
         }
         others = [document_id for document_id in source if document_id not in of]
-        for segment in await self.deps.store.segments_of(self.deps.ns, *dict.fromkeys(others)):
+        for segment in await self.deps.store.segments(
+            self.deps.ns, documents=list(dict.fromkeys(others))
+        ):
             of.setdefault(segment.document_id, []).append(segment)
         given = [segment for id_ in dict.fromkeys(source) for segment in of.get(id_, ())]
         self.reader.shared = shares(given, reasoner.shared_tokens)
@@ -274,12 +277,15 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
     """Find out how far everything is."""
     run, deps = runtime.context, runtime.context.deps
     wanted = dict.fromkeys(state["documents"])
-    run.infos.update({i.id: i for i in await deps.store.documents(deps.ns, list(wanted))})
-    segments = await deps.store.segments_of(deps.ns, *wanted)
+    infos, segments, rows = await asyncio.gather(
+        deps.store.documents(deps.ns, wanted),
+        deps.store.segments(deps.ns, documents=list(wanted)),
+        deps.store.ledger(deps.ns, *wanted),
+    )
+    run.infos.update({info.id: info for info in infos})
     run.segments.update({segment.id: segment for segment in segments})
     for segment in segments:
         run.of_document.setdefault(segment.document_id, []).append(segment.id)
-    rows = await deps.store.ledger(deps.ns, *wanted)
     run.reader.rows.update({row.segment_id: row for row in rows})
     run.fresh.update(row.segment_id for row in rows if row.state == "pending")
     if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from qrmem.agents.executor import each
 from qrmem.agents.state import BuildDeps
 from qrmem.graph.folding import fold
-from qrmem.graphstore.protocol import GraphStore, kept_value
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import entities_in, facts_of, kept_value
 from qrmem.types import Event, Fact, Relation, Segment
 
 Told = tuple[Fact, ...]
@@ -41,9 +42,11 @@ async def fold_documents(
         summaries: by document id.
         question: the user's, where the memory is built for it.
     """
-    inside = await deps.store.entities_in(deps.ns, list(segments))
+    inside = await entities_in(deps.store, deps.ns, list(segments))
     keys = list(dict.fromkeys(key for found in inside.values() for key in found))
-    facts = [fact for fact in await deps.store.facts(deps.ns, keys) if fact.segment_id in segments]
+    facts = [
+        fact for fact in await facts_of(deps.store, deps.ns, keys) if fact.segment_id in segments
+    ]
     chains = []
     for document_id, summary in summaries.items():
         own = [f for f in facts if segments[f.segment_id].document_id == document_id]
@@ -63,10 +66,10 @@ async def fold_documents(
 async def current_keys(store: GraphStore, ns: str) -> set[str]:
     """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
     documents = [info.id for info in await store.documents(ns)]
-    document_of = {row.id: row.document_id for row in await store.segments_of(ns, *documents)}
+    document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
     apart: dict[str, list[Fact]] = {}
-    for fact in await store.facts(ns, keys):
+    for fact in await facts_of(store, ns, keys):
         apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
     chains = [by_segment(edge.facts) for facts in apart.values() for edge in fold(facts)]
     return {fold_key(told[:n]) for told in chains for n in range(2, len(told) + 1)}

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from qrmem.agents.executor import each
 from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
-from qrmem.graphstore.protocol import GraphStore, kept_value
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import kept_value
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, reduction_of
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
@@ -113,7 +114,7 @@ async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
         CapReached: what was made is kept, and the same call goes on from there.
         MissingError: scikit-learn is not installed.
     """
-    segments = await deps.store.segments_of(deps.ns, document_id)
+    segments = await deps.store.segments(deps.ns, documents=[document_id])
     building = _Building(deps, document_id, [s for s in segments if s.text.strip()])
     await building.run()
     ids = [segment.id for segment in segments]

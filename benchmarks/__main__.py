@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 NAMES = (
-    *("build", "chat", "everyday", "footprint", "model", "names", "novel_answers", "passages"),
-    *("recall", "search_speed"),
+    *("adaleval", "build", "chat", "everyday", "faces", "footprint", "model", "names"),
+    *("novel_answers", "passages", "recall", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 

@@ -59,7 +59,8 @@ FRESH = """
 import asyncio, sys, qrmem
 from qrmem.config import Settings
 async def main():
-    async with qrmem.open(sys.argv[1], settings=Settings(embedder="none")) as memory:
+    settings = Settings.from_env().with_(embedder="none")
+    async with qrmem.open(sys.argv[1], settings=settings) as memory:
         await memory.search(sys.argv[2], k=10)
 asyncio.run(main())
 import resource
@@ -75,11 +76,16 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 class Writer:
-    """Writes passages whose names follow Zipf's law."""
+    """Writes passages whose names follow Zipf's law.
+
+    Attributes:
+        written: characters of all passages.
+    """
 
     def __init__(self, seed: int = 1) -> None:
         self._dice = random.Random(seed)
         self._weights = list(accumulate(1 / rank for rank in range(1, PEOPLE + 1)))
+        self.written = 0
 
     def passage(self, *, common: bool = False) -> str:
         """Return a passage of about 100 words."""
@@ -88,7 +94,9 @@ class Writer:
             sentence.format(a=self.person(common), b=self.person(common), p=self._place(common))
             for sentence in named
         ]
-        return " ".join(sentence for pair in zip(told, plain, strict=False) for sentence in pair)
+        text = " ".join(sentence for pair in zip(told, plain, strict=False) for sentence in pair)
+        self.written += len(text)
+        return text
 
     def person(self, common: bool = False) -> str:
         """Return a person's name; the same rank gives the same name."""
@@ -141,7 +149,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
 
 
 async def _grow(where: str, writer: Writer, size: int, wanted: int) -> None:
-    async with qrmem.open(where, settings=Settings(embedder="none")) as memory:
+    async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
         await memory.add({"id": f"p{n:07}", "text": writer.passage()} for n in range(size, wanted))
 
 
@@ -155,7 +163,7 @@ async def _steps(where: str, writer: Writer, rounds: int) -> dict[str, float]:
         of = f"{what}, processor"
         seconds.setdefault(of, []).append((time.process_time() - used) * 1000)
 
-    async with qrmem.open(where, settings=Settings(embedder="none")) as memory:
+    async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
         stamp = time.time_ns()
         await memory.add({"id": f"warm {stamp}", "text": writer.passage()})
         await memory.search(writer.person(), k=10)
@@ -191,6 +199,5 @@ def _fresh(where: str, writer: Writer, size: int) -> Iterator[Figure]:
 
 
 def _size(where: str, writer: Writer, size: int) -> Figure:
-    text = sum(len(writer.passage()) for _ in range(200)) / 200 * size
-    ratio = Path(where).stat().st_size / text
+    ratio = Path(where).stat().st_size / writer.written
     return Figure(f"file to text, {size} passages", ratio, at_most=8)

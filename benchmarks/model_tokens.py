@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from shutil import copy
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from servers.answering import TEXT
 from servers.openai_server import OpenAIServer, in_thread
@@ -22,7 +22,7 @@ from benchmarks.replies_of_size import Found, Notes, Replies, noted
 from qrmem.agents.strategies import STRATEGIES
 from qrmem.graph.segmenting import cut
 from qrmem.text.tokens import BuiltinTokenizer
-from qrmem.types import BuildMode, Document, Segment
+from qrmem.types import BuildMode, Document, Segment, Strategy
 
 Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")
@@ -219,7 +219,7 @@ async def _measure(corpus: Corpus, modes: Sequence[BuildMode], strategies: Seque
                 asked = copy(built, Path(folder) / f"{strategy}.db")
                 async with qrmem.open(str(asked), settings=chosen) as memory:
                     for question in corpus.questions:
-                        await memory.ask(question, strategy=strategy)
+                        await memory.ask(question, strategy=cast(Strategy, strategy))
                 _print_asking(corpus, strategy, watch.take())
     return built_by[0]
 

@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks import multihop
 from benchmarks.frame import Figure, note
 from benchmarks.search_memories import NAMESPACE, Built, built, findings, passage
+from qrmem.graphstore.reads import merged_segments
 from qrmem.retrieval import Searcher, SearchSettings
 from qrmem.retrieval.searcher import Findings
 
@@ -96,7 +97,7 @@ async def tallied(memory: Built) -> tuple[dict[str, Tally], Counter[str]]:
 async def covered(memory: Built, asked: int) -> float:
     """Return the share of the exact first ten by BM25 that are among the index's candidates."""
     searcher = memory.searcher()
-    ids = await memory.store.indexed(NAMESPACE)
+    ids = await merged_segments(memory.store, NAMESPACE)
     shares = []
     for question in memory.corpus.measured[:asked]:
         scores = await Searcher(memory.store, NAMESPACE).score(question.text, ids)

@@ -15,6 +15,7 @@ import qrmem
 from benchmarks.multihop import Asked, Corpus
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import open_embedder
 from qrmem.retrieval import Searcher, SearchSettings, embed_segments
 from qrmem.retrieval.searcher import Findings
@@ -148,7 +149,7 @@ async def embed(store: GraphStore, embedder: KeptEmbedder) -> None:
         await store.set_embedder(NAMESPACE, embedder.name, embedder.dimension)
     done = set(await store.owners(NAMESPACE, "segment"))
     titles = {found.id: found.title for found in await store.documents(NAMESPACE)}
-    missing = [name for name in await store.indexed(NAMESPACE) if name not in done]
+    missing = [name for name in await merged_segments(store, NAMESPACE) if name not in done]
     for start in range(0, len(missing), 512):
         segments = await store.segments(NAMESPACE, missing[start : start + 512])
         wanted = [titles[segment.document_id] for segment in segments]

@@ -28,6 +28,7 @@ from qrmem.graphstore.protocol import (
     EntityCount,
     Entry,
     Kept,
+    Mentions,
     NameFilter,
     NameRow,
     NamespaceInfo,
@@ -45,10 +46,10 @@ from qrmem.types import (
     Document,
     DocumentInfo,
     Entity,
-    Fact,
     LedgerRow,
     MergeDecision,
     Question,
+    Scalar,
     Segment,
     Trail,
 )
@@ -143,35 +144,47 @@ class MemoryStore:
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
 
-    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
-        there = self._space(ns).documents.keys()
-        return [
-            await self._info(ns, id_) for id_ in sorted(there if ids is None else there & set(ids))
+    async def documents(
+        self,
+        ns: str,
+        ids: Collection[str] | None = None,
+        *,
+        where: Mapping[str, Scalar] | None = None,
+        prefix: str = "",
+        last: int | None = None,
+    ) -> Sequence[DocumentInfo]:
+        there = self._space(ns).documents
+        found = [
+            id_
+            for id_ in sorted(there if ids is None else there.keys() & set(ids))
+            if id_.startswith(prefix)
+            and all(
+                name in there[id_].metadata and str(there[id_].metadata[name]) == str(value)
+                for name, value in (where or {}).items()
+            )
         ]
+        start = 0 if last is None else max(len(found) - last, 0)
+        space = self._space(ns)
+        facts = Counter(space.segments[id_].document_id for id_, _ in space.rows.facts)
+        return [self._info(space, id_, facts[id_]) for id_ in found[start:]]
 
     async def states(self, ns: str) -> Mapping[str, int]:
         return dict(Counter(row.state for row in await self.ledger(ns)))
 
-    async def last_document(self, ns: str, prefix: str) -> str | None:
-        return max((i for i in self._space(ns).documents if i.startswith(prefix)), default=None)
-
-    async def _info(self, ns: str, document_id: str) -> DocumentInfo:
-        space, rows = self._space(ns), await self.ledger(ns, document_id)
-        document = space.documents[document_id]
+    def _info(self, space: Space, document_id: str, facts: int) -> DocumentInfo:
+        document, own = space.documents[document_id], space.of_document[document_id]
+        states = Counter(space.ledger.get(id_, LedgerRow(id_, "pending")).state for id_ in own)
         return DocumentInfo(
             id=document_id,
             title=document.title,
             metadata=document.metadata,
             characters=len(document.text),
-            segments=len(rows),
-            states=dict(Counter(row.state for row in rows)),
+            segments=len(own),
+            states=dict(states.items()),
             summary=space.summaries.get(document_id, ""),
+            digest=_digest(document.text),
+            facts=facts,
         )
-
-    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
-        documents = self._space(ns).documents
-        wanted = sorted(documents if ids is None else documents.keys() & set(ids))
-        return {id_: _digest(documents[id_].text) for id_ in wanted}
 
     async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
         space = self._existing(ns)
@@ -186,18 +199,23 @@ class MemoryStore:
             space.raise_revision()
         space.summaries.pop(document_id, None)
 
-    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
-        found = self._space(ns).segments
-        return [found[id_] for id_ in ids if id_ in found]
-
-    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
+    async def segments(
+        self, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+    ) -> Sequence[Segment]:
         space = self._space(ns)
-        return [space.segments[id_] for id_ in space.of_documents(document_ids)]
+        wanted = [*ids, *space.of_documents(documents)]
+        return [space.segments[id_] for id_ in wanted if id_ in space.segments]
 
     async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
         space = self._space(ns)
         segments = space.of_documents(document_ids or sorted(space.of_document))
-        return [space.ledger.get(id_, LedgerRow(id_, "pending")) for id_ in segments]
+        return [
+            replace(
+                space.ledger.get(id_, LedgerRow(id_, "pending")),
+                merged=space.rows.merged.get(id_, ""),
+            )
+            for id_ in segments
+        ]
 
     async def record(
         self,
@@ -230,9 +248,6 @@ class MemoryStore:
     async def decide(self, ns: str, decision: MergeDecision) -> None:
         self._existing(ns).decide(decision)
 
-    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
-        return [decision for _, decision in sorted(self._space(ns).decisions.items())]
-
     # --- the view -----------------------------------------------------------------------------
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:
@@ -254,20 +269,15 @@ class MemoryStore:
             ids = [row.segment_id for row in await self.ledger(ns)]
             await self.apply(ns, info.revision, Change(clear=ids))
 
-    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
-        space = self._space(ns)
-        merged = space.rows.merged
-        return {id_: merged[id_] for id_ in space.of_documents(document_ids) if id_ in merged}
-
     async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
-        space = self._space(ns)
+        space, rows = self._space(ns), await self.ledger(ns, *document_ids) if document_ids else ()
         return Unmerged(
             revision=space.info.revision,
-            segments=await self.segments_of(ns, *document_ids),
+            segments=await self.segments(ns, documents=document_ids),
             contributions=await self.contributions(ns, *document_ids),
-            merged=await self.merged_segments(ns, *document_ids),
+            merged={row.segment_id: row.merged for row in rows if row.merged},
             stale=dict(sorted(space.stale.items())),
-            decisions=await self.decisions(ns),
+            decisions=[decision for _, decision in sorted(space.decisions.items())],
         )
 
     async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
@@ -291,26 +301,22 @@ class MemoryStore:
         counts = [EntityCount(e.key, e.name, e.type, len(e.segments)) for e in found]
         return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
 
-    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    async def mentions(self, ns: str, segment_ids: Sequence[str], most: int = 0) -> Mentions:
         space = self._space(ns)
-        found: dict[str, set[str]] = {id_: set() for id_ in segment_ids if id_ in space.segments}
-        for segment_id, name in space.rows.mentions:
-            if segment_id in found:
-                found[segment_id].add(space.rows.names[name])
-        return {id_: tuple(sorted(keys)) for id_, keys in found.items()}
-
-    async def segments_with(
-        self, ns: str, keys: Sequence[str], most: int | None = None
-    ) -> Mapping[str, Sequence[str]]:
+        named: dict[str, list[tuple[str, str]]] = {
+            id_: [] for id_ in segment_ids if id_ in space.segments
+        }
+        for row in sorted(space.rows.mentions.values(), key=lambda row: (row.segment_id, row.name)):
+            if row.segment_id in named:
+                entity = space.rows.names[row.name]
+                named[row.segment_id] += [(form, entity) for form, _ in row.forms]
+        keys = sorted({key for pairs in named.values() for _, key in pairs}) if most else ()
         found = {entity.key: entity.segments for entity in await self.entities(ns, keys)}
-        return {key: ids for key, ids in found.items() if most is None or len(ids) <= most}
-
-    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
-        return self._space(ns).view().facts(keys)
+        return Mentions(named, {key: ids for key, ids in found.items() if len(ids) <= most})
 
     async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
-        facts = await self.facts(ns, keys)
-        places = await self.segments_with(ns, keys)
+        facts = self._space(ns).view().facts(keys)
+        places = {entity.key: entity.segments for entity in await self.entities(ns, keys)}
         ends = {end for fact in facts for end in (fact.head, fact.tail)}
         named = await self.entities(ns, sorted(ends | places.keys()))
         found: Sequence[Segment] = ()
@@ -339,11 +345,6 @@ class MemoryStore:
             "questions": len(space.rows.questions),
             "trails": len(space.trails),
         }
-
-    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
-        space = self._space(ns)
-        found = Counter(space.segments[id].document_id for id, _ in space.rows.facts)
-        return found if ids is None else {id_: found[id_] for id_ in ids if found[id_]}
 
     # --- search -------------------------------------------------------------------------------
 
@@ -374,30 +375,19 @@ class MemoryStore:
         known = memory_search.entries(self._space(ns))
         return [known[id_] for id_ in segment_ids if id_ in known]
 
-    async def indexed(self, ns: str) -> Sequence[str]:
-        return list(memory_search.entries(self._space(ns)))
-
     async def titled(
         self, ns: str, names: Sequence[str], first: int = 3
     ) -> Mapping[str, Sequence[Titled]]:
         return memory_search.titled(self._space(ns), names, first)
 
-    async def named_in(
-        self, ns: str, segment_ids: Sequence[str]
-    ) -> Mapping[str, Sequence[tuple[str, str]]]:
-        return memory_search.named_in(self._space(ns), segment_ids)
-
     async def shared_entities(
         self, ns: str, segment_ids: Sequence[str], most: int
     ) -> Mapping[str, tuple[Sequence[str], int]]:
-        found = await self.entities_in(ns, segment_ids)
-        places = await self.segments_with(ns, sorted({k for ks in found.values() for k in ks}))
-        among = {key: [id_ for id_ in ids if id_ in found] for key, ids in places.items()}
-        return {
-            key: (ids, len(places[key]))
-            for key, ids in among.items()
-            if len(ids) >= 2 and len(places[key]) <= most
+        found = await self.mentions(ns, segment_ids, most)
+        among = {
+            key: [id_ for id_ in ids if id_ in found.named] for key, ids in found.places.items()
         }
+        return {key: (ids, len(found.places[key])) for key, ids in among.items() if len(ids) >= 2}
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
@@ -447,9 +437,6 @@ class MemoryStore:
     async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
         newest_first = reversed([t for t in self._space(ns).trails if id in (None, t.id)])
         return sorted(newest_first, key=lambda t: t.created, reverse=True)[: max(limit, 0)]
-
-    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
-        self._existing(ns).calls.extend(calls)
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return list(self._space(ns).calls)

@@ -108,13 +108,3 @@ def titled(space: Space, names: Sequence[str], first: int) -> dict[str, list[Tit
         for form, meant in found.items()
         if len(meant) <= MOST_TITLED
     }
-
-
-def named_in(space: Space, segment_ids: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the surface forms in some segments, with their entities."""
-    forms: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in segment_ids}
-    for row in sorted(space.rows.mentions.values(), key=lambda row: (row.segment_id, row.name)):
-        if row.segment_id in forms:
-            entity = space.rows.names[row.name]
-            forms[row.segment_id] += [(form, entity) for form, _ in row.forms]
-    return {id_: found for id_, found in forms.items() if found}

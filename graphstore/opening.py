@@ -62,7 +62,7 @@ def missing_file(uri: str) -> Path | None:
 
 async def withdraw(path: Path) -> None:
     """Remove a file that was made by opening a memory, if nothing came into it."""
-    from qrmem.graphstore.sqlite.vacating import vacate
+    from qrmem.graphstore.sqlite.removal import vacate
 
     await asyncio.to_thread(vacate, path)
 

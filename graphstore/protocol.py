@@ -5,14 +5,14 @@ from them (names, entities, mentions, facts, search indexes, vectors) and what r
 (trails, calls, cached replies). It decides nothing: names are resolved and changes computed in
 `qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision.
 
-Every method takes the namespace first; nothing crosses it. Order, where nothing else is said, is by
-(document id, segment index), whatever the order of arrival. Unknown ids in a list are left out of
-the result. Reads of a namespace that is not there find nothing; writes to it raise `NotFound`, only
-what deletes is harmless.
+Every method takes the namespace first, by position; nothing crosses it. Order, where nothing else
+is said, is by (document id, segment index), whatever the order of arrival. Unknown ids in a list
+are left out of the result. Reads of a namespace that is not there find nothing; writes to it raise
+`NotFound`, only what deletes is harmless.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.graphstore.records import (
     MOST_TITLED,
@@ -25,6 +25,7 @@ from qrmem.graphstore.records import (
     IndexRow,
     Kept,
     MentionRow,
+    Mentions,
     NameFilter,
     NameRow,
     NamespaceInfo,
@@ -35,20 +36,23 @@ from qrmem.graphstore.records import (
     Vocabulary,
     relation_key,
 )
-from qrmem.graphstore.search_index import SearchIndex
 from qrmem.types import (
     CallRecord,
     Contribution,
     Document,
     DocumentInfo,
     Entity,
-    Fact,
     LedgerRow,
     MergeDecision,
     Question,
+    Scalar,
     Segment,
     Trail,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "MOST_TITLED",
@@ -65,17 +69,16 @@ __all__ = [
     "IndexRow",
     "Kept",
     "MentionRow",
+    "Mentions",
     "NameFilter",
     "NameRow",
     "NamespaceInfo",
     "RunLog",
-    "SearchIndex",
     "Titled",
     "Unmerged",
     "VectorKind",
     "Vectors",
     "Vocabulary",
-    "kept_value",
     "relation_key",
 ]
 
@@ -87,15 +90,15 @@ class FactStore(Protocol):
         """Return all names, sorted."""
         ...
 
-    async def namespace(self, ns: str) -> NamespaceInfo | None:
+    async def namespace(self, ns: str, /) -> NamespaceInfo | None:
         """Return what it was made with, or `None`."""
         ...
 
-    async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+    async def create_namespace(self, ns: str, /, info: NamespaceInfo) -> NamespaceInfo:
         """Make it unless it is there; return what is there."""
         ...
 
-    async def finish_import(self, ns: str, token: str) -> None:
+    async def finish_import(self, ns: str, /, token: str) -> None:
         """Declare a namespace whole that was made with `importing=token`.
 
         Raises:
@@ -103,11 +106,11 @@ class FactStore(Protocol):
         """
         ...
 
-    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
+    async def set_embedder(self, ns: str, /, embedder: str, dimension: int) -> None:
         """Record another embedder and drop all vectors."""
         ...
 
-    async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
+    async def delete_namespace(self, ns: str, /, *, importing: str | None = None) -> None:
         """Remove everything of it.
 
         Args:
@@ -122,6 +125,7 @@ class FactStore(Protocol):
     async def put_documents(
         self,
         ns: str,
+        /,
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
         anew: bool = False,
@@ -142,27 +146,35 @@ class FactStore(Protocol):
         """
         ...
 
-    async def document(self, ns: str, document_id: str) -> Document | None:
+    async def document(self, ns: str, /, document_id: str) -> Document | None:
         """Return it with its text, or `None`."""
         ...
 
-    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
-        """Return all, or those of some ids, by id."""
+    async def documents(
+        self,
+        ns: str,
+        /,
+        ids: Collection[str] | None = None,
+        *,
+        where: Mapping[str, Scalar] | None = None,
+        prefix: str = "",
+        last: int | None = None,
+    ) -> Sequence[DocumentInfo]:
+        """Return documents by id: all, or those that fit everything that is given.
+
+        Args:
+            ids: of the only documents to return.
+            where: what their metadata has; values compare as text.
+            prefix: what their ids begin with.
+            last: how many at most, from the end.
+        """
         ...
 
-    async def states(self, ns: str) -> Mapping[str, int]:
+    async def states(self, ns: str, /) -> Mapping[str, int]:
         """Return how many segments there are in each state of the ledger."""
         ...
 
-    async def last_document(self, ns: str, prefix: str) -> str | None:
-        """Return the greatest document id that begins so."""
-        ...
-
-    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
-        """Return sha256 of the text by document id, of all or some: what `add` compares with."""
-        ...
-
-    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
+    async def set_summary(self, ns: str, /, document_id: str, summary: str) -> None:
         """Freeze the document's summary T.
 
         Raises:
@@ -170,23 +182,21 @@ class FactStore(Protocol):
         """
         ...
 
-    async def delete_document(self, ns: str, document_id: str) -> None:
+    async def delete_document(self, ns: str, /, document_id: str) -> None:
         """Remove it with all that hangs on it, cached replies too; blank its text in trails.
 
         See `qrmem.graphstore.redaction` for what is blanked. Harmless if there is none.
         """
         ...
 
-    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
-        """Return segments in the order of `ids`."""
+    async def segments(
+        self, ns: str, /, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+    ) -> Sequence[Segment]:
+        """Return segments in the order of `ids`, then all of `documents`, each one's in order."""
         ...
 
-    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
-        """Return the segments of some documents, each one's in order, in the order of the ids."""
-        ...
-
-    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
-        """Return the rows of some documents' segments, in the order of `segments_of`.
+    async def ledger(self, ns: str, /, *document_ids: str) -> Sequence[LedgerRow]:
+        """Return the rows of some documents' segments, in the order of these ids.
 
         Without an id those of all, by document id. A segment of which none was kept is `pending`.
         """
@@ -195,12 +205,14 @@ class FactStore(Protocol):
     async def record(
         self,
         ns: str,
+        /,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
         calls: Sequence[CallRecord] = (),
     ) -> None:
         """Commit segments' phases in one transaction: ledger rows, what was read, and its cost.
 
-        A contribution replaces that of the same segment, kind and `asked`.
+        A contribution replaces that of the same segment, kind and `asked`. Without rows it appends
+        to the ledger of calls alone.
 
         Raises:
             NotFound: a segment is not there (any more).
@@ -208,15 +220,15 @@ class FactStore(Protocol):
         ...
 
     async def contributions(
-        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
+        self, ns: str, /, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
         """Return some documents' contributions by segment, kind and `asked`.
 
-        Segments come in the order of `segments_of`.
+        Segments come in the order of these ids.
         """
         ...
 
-    async def decide(self, ns: str, decision: MergeDecision) -> None:
+    async def decide(self, ns: str, /, decision: MergeDecision) -> None:
         """Keep a user's decision on two names; replaces an earlier one on the same pair.
 
         The pair has no order; it is kept with the smaller name first. Both names are stale from
@@ -224,15 +236,16 @@ class FactStore(Protocol):
         """
         ...
 
-    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
-        """Return the user's words, sorted by names."""
-        ...
-
 
 class GraphView(Protocol):
-    """What follows from the facts: names, entities, relations, questions, and their indexes."""
+    """What follows from the facts: names, entities, relations, questions, and their indexes.
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    The database's own index over terms proposes candidates; what ranks them is computed from what
+    `entries`, `vocabulary` and `nearest` say, which is exact. Terms are words as
+    `qrmem.text.words.terms` gives them; titles count as part of each segment's text.
+    """
+
+    async def apply(self, ns: str, /, revision: int, change: Change) -> int:
         """Apply a change; return the new revision.
 
         Raises:
@@ -240,49 +253,48 @@ class GraphView(Protocol):
         """
         ...
 
-    async def clear_view(self, ns: str) -> None:
+    async def clear_view(self, ns: str, /) -> None:
         """Drop all that follows from the facts, whoever wrote it; raises the revision."""
         ...
 
-    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
-        """Return segment id to the digest last applied with `Change.merged`, in order."""
-        ...
-
-    async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
+    async def unmerged(self, ns: str, /, *document_ids: str) -> Unmerged:
         """Return what is to be merged of some documents, and what else a merge depends on."""
         ...
 
-    async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
+    async def names(self, ns: str, /, wanted: NameFilter | None = None) -> Sequence[NameRow]:
         """Return every name of the namespace, or some of them, by key."""
         ...
 
-    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
+    async def entities(self, ns: str, /, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""
         ...
 
-    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
+    async def list_entities(self, ns: str, /, limit: int = 100) -> Sequence[EntityCount]:
         """Return entities by falling number of segments, then key."""
         ...
 
-    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return segment id to the keys of its entities, sorted; `()` if it has none."""
-        ...
-
-    async def segments_with(
-        self, ns: str, keys: Sequence[str], most: int | None = None
-    ) -> Mapping[str, Sequence[str]]:
-        """Return entity key to the ids of its segments, in order.
+    async def mentions(self, ns: str, /, segment_ids: Sequence[str], most: int = 0) -> Mentions:
+        """Return who is named in some segments, and where the rare ones are named besides.
 
         Args:
-            most: leave out entities that stand in more segments.
+            most: tell the places of entities that stand in no more segments.
         """
         ...
 
-    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
-        """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
+    async def shared_entities(
+        self, ns: str, /, segment_ids: Sequence[str], most: int
+    ) -> "Mapping[str, tuple[Sequence[str], int]]":
+        """Return the entities that two or more of some segments have.
+
+        Args:
+            most: leave out entities that stand in more segments of the namespace.
+
+        Returns:
+            Entity key to the ids of the segments among those given, and the number of all.
+        """
         ...
 
-    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+    async def around(self, ns: str, /, keys: Sequence[str], *, texts: bool = False) -> Around:
         """Return some entities' facts, names and segments, in one round trip.
 
         Args:
@@ -291,28 +303,86 @@ class GraphView(Protocol):
         ...
 
     async def questions(
-        self, ns: str, segment_ids: Sequence[str] | None = None
+        self, ns: str, /, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:
         """Return accepted questions of the given segments, or all, as they came in a segment."""
         ...
 
-    async def counts(self, ns: str) -> Mapping[str, int]:
+    async def counts(self, ns: str, /) -> Mapping[str, int]:
         """Return the numbers of documents, segments, entities, facts, questions, trails."""
         ...
 
-    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
-        """Return how many facts each document, or each of some, states; without those of none."""
+    async def vocabulary(self, ns: str, /, terms: Sequence[str]) -> Vocabulary:
+        """Return how many segments have each term."""
+        ...
+
+    async def matching(
+        self,
+        ns: str,
+        /,
+        groups: Sequence[Sequence[str]],
+        limit: int,
+        documents: Collection[str] | None = None,
+    ) -> Sequence[str]:
+        """Return the ids of segments with a term of every group, best first by the index's score.
+
+        Args:
+            groups: lists of terms; nothing is found for none, nor for an empty one.
+            limit: upper bound on their number.
+            documents: ids of the only documents to look at; `None`: all.
+        """
+        ...
+
+    async def nearest(
+        self,
+        ns: str,
+        /,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        *,
+        documents: Collection[str] | None = None,
+        among: Sequence[str] | None = None,
+    ) -> Mapping[str, float]:
+        """Return the cosines of the segments nearest to a vector, nearest first.
+
+        A segment's is that of its nearest window; segments without a vector are left out.
+
+        Args:
+            vector: `(dimension,)`, unit length.
+            limit: upper bound on their number.
+            documents: ids of the only documents to look at; `None`: all.
+            among: ids of the only segments to look at; `None`: all.
+        """
+        ...
+
+    async def entries(self, ns: str, /, segment_ids: Sequence[str]) -> Sequence[Entry]:
+        """Return what is indexed of segments, in the order of the ids."""
+        ...
+
+    async def titled(
+        self, ns: str, /, names: Sequence[str], first: int = 3
+    ) -> Mapping[str, Sequence[Titled]]:
+        """Return the documents that names are titles of, surest first, by id where equal.
+
+        A name that more than `MOST_TITLED` documents go by means none of them and is left out.
+
+        Args:
+            names: as `qrmem.text.naming.plain` gives them; unknown ones are left out.
+            first: segments of each document to return.
+        """
         ...
 
 
 class RunLog(Protocol):
     """What runs leave behind: trails, and the ledger of calls."""
 
-    async def put_trail(self, ns: str, trail: Trail) -> None:
+    async def put_trail(self, ns: str, /, trail: Trail) -> None:
         """Write a trail; replaces one of the same id."""
         ...
 
-    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+    async def trails(
+        self, ns: str, /, limit: int = 20, *, id: str | None = None
+    ) -> Sequence[Trail]:
         """Return trails, newest first (by `created`, then by arrival).
 
         Args:
@@ -320,21 +390,18 @@ class RunLog(Protocol):
         """
         ...
 
-    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
-        """Append calls to the ledger of calls."""
-        ...
-
-    async def calls(self, ns: str) -> Sequence[CallRecord]:
+    async def calls(self, ns: str, /) -> Sequence[CallRecord]:
         """Return all calls in the order in which they were written."""
         ...
 
 
 class Artefacts(Protocol):
-    """JSON values that are costly to make again: replies, folded descriptions, outlines."""
+    """What is costly to make again: vectors, and JSON values (replies, folded descriptions)."""
 
     async def put_cached(
         self,
         ns: str,
+        /,
         key: str,
         value: Mapping[str, Any],
         *,
@@ -353,20 +420,50 @@ class Artefacts(Protocol):
         """
         ...
 
-    async def kept_keys(self, ns: str) -> Sequence[str]:
+    async def kept_keys(self, ns: str, /) -> Sequence[str]:
         """Return the keys under which something is kept, sorted."""
         ...
 
-    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+    async def kept(self, ns: str, /, keys: Sequence[str]) -> Sequence[Kept]:
         """Return what is kept under some keys, in their order."""
         ...
 
-    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+    async def drop_kept(self, ns: str, /, keys: Sequence[str]) -> None:
         """Forget what is kept under some keys; unknown ones are passed over."""
         ...
 
+    async def put_vectors(
+        self, ns: str, /, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
+    ) -> None:
+        """Add rows; rows that an owner had before this call are replaced.
 
-class GraphStore(FactStore, GraphView, SearchIndex, RunLog, Artefacts, Protocol):
+        The vectors of a segment go with it; those of relations go, all of them, whenever a segment
+        goes, and are made again when they are needed.
+
+        Args:
+            owners: one per row, ids of segments (unknown ones are passed over), or what the caller
+                calls the text of a relation; a segment has as many rows as windows.
+
+        Raises:
+            EmbedderMismatch: the rows are not as long as the namespace's vectors.
+        """
+        ...
+
+    async def vectors(
+        self, ns: str, /, kind: VectorKind, owners: Sequence[str] | None = None
+    ) -> Vectors:
+        """Return the rows of the given owners, or all.
+
+        Segments in order, relations by owner; the rows of one owner as they were put.
+        """
+        ...
+
+    async def owners(self, ns: str, /, kind: VectorKind) -> Sequence[str]:
+        """Return who has vectors, in the order of `vectors`."""
+        ...
+
+
+class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
     """A database of memories.
 
     Raises (every method):
@@ -387,8 +484,3 @@ class GraphStore(FactStore, GraphView, SearchIndex, RunLog, Artefacts, Protocol)
     async def close(self) -> None:
         """Release everything; twice is harmless."""
         ...
-
-
-async def kept_value(store: Artefacts, ns: str, key: str) -> Mapping[str, Any] | None:
-    """Return the value that is kept under one key, or `None`."""
-    return next((found.value for found in await store.kept(ns, [key])), None)

@@ -163,9 +163,9 @@ class Unmerged:
 
     Attributes:
         revision: of the namespace; 0 if there is none.
-        segments: of the documents asked for, in the order of `segments_of`.
+        segments: of the documents asked for, each one's in order.
         contributions: theirs, extractions and supplements.
-        merged: segment id to the digest last applied with `Change.merged`.
+        merged: id of each merged segment to the digest last applied with `Change.merged`.
         stale: names to resolve again, by key, and the entity that each stood for; some of them may
             be gone, as the last mention of a name goes with its segment.
         decisions: the user's, sorted by names.
@@ -265,6 +265,20 @@ class Around:
     facts: Sequence[Fact]
     places: Mapping[str, Sequence[str]]
     segments: Sequence[Segment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """Who is named in some segments.
+
+    Attributes:
+        named: id of each segment that is there to pairs of a surface form in it and the key of its
+            entity.
+        places: entity key to the ids of its segments, in order, where these were asked for.
+    """
+
+    named: Mapping[str, Sequence[tuple[str, str]]]
+    places: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,12 @@ class SupplementTogetherReply(Reply):
     passages: list[PassageSupplement]
 
 
+class FactsReply(Reply):
+    """`turn's number|sentence`."""
+
+    facts: list[str]
+
+
 class SummaryReply(Reply):
     """A short paragraph."""
 

@@ -14,8 +14,7 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.models import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.searcher import Searcher
@@ -53,7 +52,7 @@ async def asked(
     asking = Asking(
         question=question,
         strategy=strategy or "",
-        window=session.settings.window if window is None else window,
+        window=window or session.settings.window,
         choices=tuple(choices or ()),
         orientation=orientation or session.settings.orientation,
         paper_exact=session.settings.paper_exact,
@@ -203,7 +202,7 @@ class Asker:
                     yield _answer(asking, item, run.reasoner.name, thread) if is_end else item
         finally:
             if run.calls:
-                await self._aside.write(lambda: self._store.put_calls(self._ns, run.calls))
+                await self._aside.write(lambda: self._store.record(self._ns, (), run.calls))
 
     def _caller(self, run: Run) -> Caller | None:
         if run.meter is None:

@@ -145,7 +145,8 @@ class Settings(_Marked):
 
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
-        model: chat model; "" lets the local reasoner work.
+        model: chat model; "" lets the local reasoner work; `provider/name` is asked through LiteLLM
+            (extra `litellm`) where there is no `base_url`.
         stage_models: other models for some stages, `stage=model` with commas between: `reading` and
             `answering` stand for all stages that do it; a stage's own name beats them.
         embedder: `none`, `local`, `contriever`, `sentence-transformers:NAME|PATH`, `openai:NAME`;
@@ -309,6 +310,11 @@ class Settings(_Marked):
         return replace(self, **_typed(given))
 
 
+def provider_keys() -> tuple[Secret, ...]:
+    """Return the keys of other providers that the environment holds, which no message may show."""
+    return tuple(Secret(value) for name, value in os.environ.items() if name.endswith("_API_KEY"))
+
+
 _FIELDS = tuple(field.name for field in fields(Settings))
 ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
 """Variable to field; of two for one field the later one counts."""
@@ -438,6 +444,7 @@ __all__ = [
     "Address",
     "Secret",
     "Settings",
+    "provider_keys",
     "revealed",
     "shown",
     "stages",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import UsageError
 from qrmem.graph import dialog
@@ -16,12 +16,15 @@ from qrmem.session import Session
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Listener, Recalled, Turn
 
+if TYPE_CHECKING:
+    from qrmem.facts import Facts
+
 How = Literal["turns", "fragrel"]
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
 _FAR = 512
-"""Turns back from the end that are looked through for the last ones of a session."""
+"""Turns back from the end that are looked through for the last ones."""
 _CANDIDATES = 300
 """Turns that each of the two rankings gives."""
 _NEIGHBOURS = (0.25, 0.1)
@@ -44,11 +47,14 @@ async def add_messages(
     session: str,
     only_new: bool,
     user: str = "",
+    extract: bool = False,
 ) -> tuple[list[str], AddReport | None]:
     """Keep several turns; return their ids and what was done, if anything was.
 
     See `Memory.add_messages`.
     """
+    if extract:
+        await drawing(memory, listener).require_model()
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
     memory.require_writable()
@@ -61,7 +67,38 @@ async def add_messages(
         said = list(dialog.news(await turns(memory, session, user or None), said))
     if not said:
         return [], None
-    return await _keep(memory, said, when, session, listener, user)
+    kept, report = await _keep(memory, said, when, session, listener, user)
+    if extract:
+        drawing(memory, listener).take(kept)
+    return [turn.id for turn in kept], report
+
+
+def drawing(memory: Session, listener: Listener) -> "Facts":
+    """Return what draws facts from turns; the same one while the memory is open.
+
+    Raises:
+        UsageError: the memory is closed.
+    """
+    _ = memory.store
+    if memory.facts is None:
+        from qrmem.facts import Facts  # with the prompts, which recalling does without
+
+        memory.facts = Facts(memory, listener)
+    return memory.facts
+
+
+async def extract_facts(
+    memory: Session, listener: Listener, session: str | None, user: str | None
+) -> AddReport:
+    """Draw facts from turns of which none were drawn; see `Memory.extract_facts`."""
+    from qrmem.facts import without_facts
+
+    drawn = drawing(memory, listener)
+    await drawn.require_model()
+    await drawn.wait()
+    said = await turns(memory, session, user)
+    drawn.take(await without_facts(memory.store, memory.ns, said))
+    return await drawn.wait()
 
 
 async def _keep(
@@ -71,20 +108,19 @@ async def _keep(
     session: str,
     listener: Listener,
     user: str,
-) -> tuple[list[str], AddReport]:
+) -> tuple[list[Turn], AddReport]:
     async with memory.turns:
         await memory.known()
         last = await _last(memory)
-        documents = [
-            dialog.as_document(
-                Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
-            )
+        kept = [
+            Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
             for n, (role, text, speaker, at) in enumerate(said, last + 1)
         ]
+        documents = [dialog.as_document(turn) for turn in kept]
         models = await memory.models(create=True)
         with memory.adding():
             report = await Adder(memory.store, memory.ns, models, listener=listener).add(documents)
-    return [document.id or "" for document in documents], report
+    return kept, report
 
 
 async def turns(memory: Session, session: str | None, user: str | None = None) -> list[Turn]:
@@ -168,7 +204,12 @@ async def recalled(
     else:
         found = await _best(chat, prompt, last, known, left)
     checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
-    kept = dialog.fitting(found, checked, by_id, left, count)
+    facts = await _facts(chat, found)
+
+    def size(turn: Turn) -> int:
+        return sum(map(count, (turn.text, *facts.get(turn.id, ()))))
+
+    kept = dialog.fitting(found, checked, by_id, left, size)
     told = {turn.id for turn in kept} | known
     corrections = {
         turn.id: tuple(id for id in checked.get(turn.id, ()) if id in told) for turn in kept
@@ -178,8 +219,9 @@ async def recalled(
         recent=tuple(shown),
         related=tuple(related),
         corrections={id: ids for id, ids in corrections.items() if ids},
-        tokens=sum(count(turn.text) for turn in (*shown, *kept)),
+        tokens=sum(count(turn.text) for turn in shown) + sum(map(size, kept)),
         times={turn.id: times for turn in related if (times := _times(turn))},
+        facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
     )
 
 
@@ -213,6 +255,19 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     for at in range(0, len(wanted), _BATCH):
         batch = await _read(chat, wanted[at : at + _BATCH])
         found += batch
+        tokens -= sum(chat.count(turn.text) for turn in batch)
+        if tokens < 0:
+            return found
+    return [*found, *await _newest(chat, last, known | {turn.id for turn in found}, tokens)]
+
+
+async def _newest(chat: Chat, last: int, known: set[str], tokens: int) -> list[Turn]:
+    """Return the newest turns besides known ones, newest first: what little matches leaves room."""
+    found: list[Turn] = []
+    for end in range(last, max(0, last - _FAR), -_BATCH):
+        infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
+        batch = await _read(chat, [info for info in infos if info.id not in known])
+        found += reversed(batch)
         tokens -= sum(chat.count(turn.text) for turn in batch)
         if tokens < 0:
             break
@@ -272,6 +327,15 @@ def _in_context(
     return scores
 
 
+async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
+    """Return the facts that were drawn from turns, by the turn's id."""
+    infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
+    found: dict[str, list[str]] = {}
+    for fact in await _read(chat, infos):
+        found.setdefault(dialog.turn_id(fact.number), []).append(fact.text)
+    return found
+
+
 def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
     """Return the time words of a turn that depend on its day, with their first and last days."""
     day = _day(turn.at)
@@ -326,14 +390,14 @@ async def _corrected(
 
 async def _last(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 where there is none."""
-    id = await memory.store.last_document(memory.ns, dialog.TURN)
-    return int(id.removeprefix(dialog.TURN)) if id else 0
+    found = await memory.store.documents(memory.ns, prefix=dialog.TURN, last=1)
+    return int(found[0].id.removeprefix(dialog.TURN)) if found else 0
 
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
     """Return the ids of all documents of a user: turns, and others with that metadata."""
-    found = await memory.store.documents(memory.ns)
-    return frozenset(info.id for info in found if info.metadata.get(dialog.USER_KEY) == user)
+    found = await memory.store.documents(memory.ns, where={dialog.USER_KEY: user})
+    return frozenset(info.id for info in found)
 
 
 async def _infos(

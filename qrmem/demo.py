@@ -60,7 +60,7 @@ async def _run(settings: Settings, path: Path, questions: Sequence[str]) -> int:
             for question in questions:
                 answer = await memory.ask(question, documents=sorted(given))
                 print(f"\nquestion: {output.safe(question)}")
-                print("\n".join(output.answer_lines(answer)))
+                output.show("\n".join(output.answer_lines(answer)))
     return 0 if report.is_complete else 1
 
 

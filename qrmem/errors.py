@@ -22,6 +22,16 @@ QrmemError                    catch this to catch everything of ours
 └── ModelOutputError          a model's reply does not parse; keeps `.raw`
 """
 
+from pathlib import Path
+
+
+def install(extra: str) -> str:
+    """Return how an extra is installed: from the source's folder, where qrmem runs from one."""
+    source = Path(__file__).resolve().parents[1]
+    if (source / "pyproject.toml").is_file():
+        return f"pip install -e '{source}[{extra}]'"
+    return f"pip install 'qrmem[{extra}]'"
+
 
 class QrmemError(Exception):
     """Base class: catch this to catch everything of ours."""

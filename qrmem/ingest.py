@@ -128,7 +128,7 @@ class Adder:
         finally:
             # A namespace that was not made, as the embedder failed, keeps no account either.
             if self._run.calls and await self._store.namespace(self._ns) is not None:
-                await self._store.put_calls(self._ns, self._run.calls)
+                await self._store.record(self._ns, (), self._run.calls)
         await self._look_at_yields()
         return self._report(time.monotonic() - began)
 
@@ -174,8 +174,7 @@ class Adder:
             name for name in (*tally.added, *tally.updated, *tally.resumed) if name not in waiting
         ]
         if documents := await self._store.documents(self._ns, named) if named else ():
-            counts = await self._store.fact_counts(self._ns, named)
-            tally.warnings += low_yields(documents, counts)
+            tally.warnings += low_yields(documents)
         for message in tally.warnings:
             self._listener(Event("warning", {"what": "yield", "message": message}))
 
@@ -269,7 +268,7 @@ class Adder:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
-        before = await self._store.segments_of(self._ns, name)
+        before = await self._store.segments(self._ns, documents=[name])
         self.replaced |= {s.id for s in before} - {s.id for s in segments}
         if self._state.info(name) is not None and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
@@ -331,7 +330,7 @@ class Adder:
         name = document.id or ""
         rows = await self._store.ledger(self._ns, name)
         pending = {row.segment_id for row in rows if row.state != "ok"}
-        segments = await self._store.segments_of(self._ns, name)
+        segments = await self._store.segments(self._ns, documents=[name])
         return [segment for segment in segments if segment.id in pending]
 
     async def _make_namespace(self) -> None:

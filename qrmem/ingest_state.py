@@ -1,6 +1,7 @@
 """What an `add` finds stored of the documents that it is given: looked up a few at a time."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import DocumentInfo
@@ -22,26 +23,23 @@ class IngestState:
         self._ns = ns
         self._is_embedded = is_embedded
         self._infos: dict[str, DocumentInfo] = {}
-        self._digests: dict[str, str] = {}
         self._done: set[str] = set()
 
     async def look(self, document_ids: Sequence[str]) -> None:
         """Look some documents up; those looked up before are forgotten."""
-        self._infos, self._digests, self._done = {}, {}, set()
-        self._digests.update(await self._store.document_texts(self._ns, document_ids))
-        if not self._digests:
-            return
-        infos = await self._store.documents(self._ns, list(self._digests))
+        self._infos, self._done = {}, set()
+        infos = await self._store.documents(self._ns, document_ids)
         self._infos.update((info.id, info) for info in infos)
-        read = [info.id for info in infos if not set(info.states) - {"ok"}]
-        merged = await self._store.merged_segments(self._ns, *read)
-        segments: dict[str, list[str]] = {document_id: [] for document_id in read}
-        for row in await self._store.segments_of(self._ns, *read):
-            segments[row.document_id].append(row.id)
-        embedded = set(merged)
-        if self._is_embedded and merged:
-            embedded = set((await self._store.vectors(self._ns, "segment", list(merged))).owners)
-        self._done.update(id_ for id_, own in segments.items() if embedded.issuperset(own))
+        read = [info for info in infos if not set(info.states) - {"ok"}]
+        ids = [info.id for info in read]
+        rows = await self._store.ledger(self._ns, *ids) if ids else ()
+        done = {row.segment_id for row in rows if row.merged}
+        if self._is_embedded and done:
+            done = set((await self._store.vectors(self._ns, "segment", list(done))).owners)
+        left = iter(rows)
+        for info in read:
+            if done.issuperset(row.segment_id for row in islice(left, info.segments)):
+                self._done.add(info.id)
 
     def info(self, document_id: str) -> DocumentInfo | None:
         """Return a document as it was found; `None` if it was not."""
@@ -49,7 +47,8 @@ class IngestState:
 
     def digest(self, document_id: str) -> str | None:
         """Return the sha256 of a document's text as it was found; `None` if it was not."""
-        return self._digests.get(document_id)
+        found = self._infos.get(document_id)
+        return found.digest if found else None
 
     def is_done(self, document_id: str) -> bool:
         """Whether nothing of a document is left to do."""

@@ -1,15 +1,19 @@
-"""What can be seen of one namespace without changing it or asking it anything."""
+"""Methods of a memory that look at it, without changing it or asking it anything.
+
+`qrmem.Memory` has each as a method.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
-from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
-from qrmem.llm.usage import By, usage, usage_by
+from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
+from qrmem.graphstore.reads import facts_of
+from qrmem.llm.usage import By, usage_by
+from qrmem.llm.usage import usage as totals_of
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import name_key, normalise_name, split_key
@@ -20,16 +24,18 @@ from qrmem.types import (
     EntityView,
     MemoryStatus,
     Merge,
+    Question,
     Relation,
     Scalar,
     Segment,
     Trail,
     UsageRow,
 )
+from qrmem.types.trees import TreeNode, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
-    from qrmem.session import Session
+    from qrmem.memory import Memory
 
 FEW = 0.25
 """Relations in 1,000 characters that are too few.
@@ -38,24 +44,22 @@ The local reasoner was seen to find 0.7 to 5 in prose, GPT-3.5 18 in encyclopedi
 """
 LONG_ENOUGH = 5_000
 """Characters from which on a document's relations are counted."""
+MOST_NEAR = 100_000
+"""Entities that an unknown name is compared with, the most frequent ones."""
 _SHOWN = 5
 _UNMERGED = "read, but not merged"
 
 
-async def status(session: "Session") -> MemoryStatus:
-    """Return the namespace in figures, with what is not `ok` and what it cost."""
+async def status(memory: "Memory") -> MemoryStatus:
+    """Return the namespace in figures, with problems and what it cost."""
+    session = memory._session
     store, info = session.store, await session.info()
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
     states: Counter[str] = Counter(row.state for row in ledger)
-    merged = set(await store.indexed(info.name))
     failing = {row.segment_id: row.reason or row.state for row in ledger if row.state != "ok"}
     # Stopped between reading and merging: all are "ok", and yet no search finds them.
-    failing |= {
-        row.segment_id: _UNMERGED
-        for row in ledger
-        if row.state == "ok" and row.segment_id not in merged
-    }
+    failing |= {row.segment_id: _UNMERGED for row in ledger if row.state == "ok" and not row.merged}
     segments = await store.segments(info.name, list(failing))
     documents = await store.documents(info.name)
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
@@ -72,35 +76,47 @@ async def status(session: "Session") -> MemoryStatus:
         counts=counts,
         states=dict(states),
         problems=problems,
-        usage=usage(await store.calls(info.name)),
+        usage=totals_of(await store.calls(info.name)),
         warnings=(
-            *low_yields(
-                [document for document in documents if document.id not in waiting],
-                await store.fact_counts(info.name),
-            ),
+            *low_yields([document for document in documents if document.id not in waiting]),
             *_incomplete(len(problems)),
         ),
         readers=tuple(sorted({row.reasoner for row in ledger if row.reasoner})),
     )
 
 
-async def usage_rows(session: "Session", by: By) -> Sequence[UsageRow]:
-    """Return what all runs used together; see `Memory.usage`."""
+async def usage(memory: "Memory", by: By = "stage") -> Sequence[UsageRow]:
+    """Return what all runs used together, construction and online apart.
+
+    Args:
+        by: `stage`, `run` or `day` (UTC).
+    """
+    session = memory._session
     info = await session.info()
     return usage_by(await session.store.calls(info.name), by)
 
 
+async def namespaces(memory: "Memory") -> Sequence[str]:
+    """Return the names of all namespaces in this store."""
+    return await memory._session.store.namespaces()
+
+
 async def documents(
-    session: "Session", where: Mapping[str, Scalar] | None
+    memory: "Memory", where: Mapping[str, Scalar] | None = None
 ) -> Sequence[DocumentInfo]:
     """Return all documents by id, without their texts."""
+    session = memory._session
     await session.known()
-    found = await session.store.documents(session.ns)
-    return [info for info in found if has_metadata(info, where)]
+    return await session.store.documents(session.ns, where=where)
 
 
-async def document(session: "Session", document_id: str) -> Document:
-    """Return a document with its text; see `Memory.document`."""
+async def document(memory: "Memory", document_id: str) -> Document:
+    """Return a document with its text.
+
+    Raises:
+        NotFound: no such document.
+    """
+    session = memory._session
     await session.known()
     found = await session.store.document(session.ns, document_id)
     if found is None:
@@ -108,31 +124,82 @@ async def document(session: "Session", document_id: str) -> Document:
     return found
 
 
-async def segments(session: "Session", document: str, ids: Sequence[str]) -> Sequence[Segment]:
-    """Return the segments of a document in order, or segments by id; see `Memory.segments`."""
+async def segments(
+    memory: "Memory", *, document: str = "", ids: Iterable[str] = ()
+) -> Sequence[Segment]:
+    """Return the segments of a document in order, or segments by their ids.
+
+    Args:
+        ids: unknown ones are left out.
+
+    Raises:
+        NotFound: no such document.
+    """
+    session = memory._session
     await session.known()
     if not document:
-        return await session.store.segments(session.ns, ids)
+        return await session.store.segments(session.ns, list(ids))
     await session.require_documents([document])
-    return await session.store.segments_of(session.ns, document)
+    return await session.store.segments(session.ns, documents=[document])
 
 
-async def entity(session: "Session", name: str) -> EntityView:
-    """Return an entity by any of its names; see `Memory.entity`."""
+async def entities(memory: "Memory", limit: int = 100) -> Sequence[EntityCount]:
+    """Return entities by falling number of segments."""
+    await memory._session.info()
+    return await memory._session.store.list_entities(memory._session.ns, limit)
+
+
+async def entity(
+    memory: "Memory", name: str, *, offset: int = 0, limit: int | None = None
+) -> EntityView:
+    """Return an entity by any of its names, with relations, questions and segments.
+
+    Args:
+        offset: how many relations, and how many segments, are passed over.
+        limit: at most so many of each, with the questions of these segments; `None`: all.
+
+    Raises:
+        NotFound: nothing is called so; the message names what comes near.
+    """
+    session = memory._session
     await session.info()
-    return await view_entity(session.store, session.ns, name)
+    return await view_entity(session.store, session.ns, name, offset, limit)
 
 
-async def merges(session: "Session") -> Sequence[Merge]:
+async def merges(memory: "Memory") -> Sequence[Merge]:
     """Return which names count as one entity, and why."""
     from qrmem.graph.merging import current_merges
 
+    session = memory._session
     await session.info()
     return await current_merges(session.store, session.ns, similar=await session.similar())
 
 
-async def trail(session: "Session", trail_id: str | None) -> Trail:
-    """Return a recorded run, or the last; see `Memory.trail`."""
+async def tree_tops(memory: "Memory") -> Sequence[TreeTop]:
+    """Return all trees without their nodes; `tree_nodes` has these."""
+    from qrmem.retrieval.trees.nodes import load_tops
+
+    await memory._session.known()
+    return await load_tops(memory._session.store, memory._session.ns)
+
+
+async def tree_nodes(memory: "Memory", keys: Iterable[str]) -> Sequence[TreeNode]:
+    """Return nodes of trees by their keys, in this order; those that are gone are left out."""
+    from qrmem.retrieval.trees.nodes import TREE, load
+
+    await memory._session.known()
+    wanted = [key for key in keys if key.startswith(TREE)]
+    found = await load(memory._session.store, memory._session.ns, wanted)
+    return [found[key].node for key in dict.fromkeys(wanted) if key in found]
+
+
+async def trail(memory: "Memory", trail_id: str | None = None) -> Trail:
+    """Return a recorded run, or the last.
+
+    Raises:
+        NotFound: no such trail, or none at all.
+    """
+    session = memory._session
     await session.known()
     found = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
     if found is None:
@@ -141,40 +208,41 @@ async def trail(session: "Session", trail_id: str | None) -> Trail:
     return found
 
 
-async def neo4j_queries(session: "Session", name: str) -> "Sequence[SavedQuery]":
-    """Return ready queries for Neo4j Browser; see `Memory.neo4j_queries`."""
+async def trails(memory: "Memory", limit: int = 20) -> Sequence[Trail]:
+    """Return recorded runs, newest first."""
+    await memory._session.known()
+    return await memory._session.store.trails(memory._session.ns, limit)
+
+
+async def neo4j_queries(memory: "Memory", name: str = "") -> "Sequence[SavedQuery]":
+    """Return ready queries to look at this namespace in Neo4j Browser.
+
+    Args:
+        name: of an entity to look at; "": the one that occurs most.
+
+    Raises:
+        UsageError: this memory is not in Neo4j.
+    """
     from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
 
+    session = memory._session
     if not isinstance(session.store, Neo4jStore):
         raise UsageError(f"{session.store.location} is no memory in Neo4j")
     await session.info()
     return browser_queries(session.ns, name=name)
 
 
-def has_metadata(info: DocumentInfo, where: Mapping[str, Scalar] | None) -> bool:
-    """Whether a document's metadata has all the values of `where`."""
-    # A value typed on a command line is a number by its looks alone, so both compare as text.
-    return all(
-        key in info.metadata and str(info.metadata[key]) == str(value)
-        for key, value in (where or {}).items()
-    )
-
-
-def low_yields(documents: Iterable[DocumentInfo], facts: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which documents were read whole, and yet gave far fewer relations than is usual.
-
-    Args:
-        facts: relations stated by each document, by its id.
-    """
+def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:
+    """Say which documents were read whole, and yet gave far fewer relations than is usual."""
     read = [info for info in documents if CODE_KEY not in info.metadata and _is_read(info)]
     poor = [
         info
         for info in read
-        if info.characters >= LONG_ENOUGH and facts.get(info.id, 0) < FEW * info.characters / 1000
+        if info.characters >= LONG_ENOUGH and info.facts < FEW * info.characters / 1000
     ]
-    lines = [_yield_line(f"document {i.id!r}", [i], facts) for i in poor[:_SHOWN]]
+    lines = [_yield_line(f"document {i.id!r}", [i]) for i in poor[:_SHOWN]]
     if len(poor) > _SHOWN:
-        lines.append(_yield_line(f"{len(poor) - _SHOWN} more documents", poor[_SHOWN:], facts))
+        lines.append(_yield_line(f"{len(poor) - _SHOWN} more documents", poor[_SHOWN:]))
     return tuple(lines)
 
 
@@ -182,8 +250,8 @@ def _is_read(info: DocumentInfo) -> bool:
     return info.segments > 0 and info.states.keys() <= {"ok", "partial"}
 
 
-def _yield_line(what: str, documents: Sequence[DocumentInfo], facts: Mapping[str, int]) -> str:
-    relations = sum(facts.get(info.id, 0) for info in documents)
+def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:
+    relations = sum(info.facts for info in documents)
     segments = sum(info.segments for info in documents)
     thousands = sum(info.characters for info in documents) // 1000
     return (
@@ -199,22 +267,27 @@ def _incomplete(problems: int) -> tuple[str, ...]:
     return (f"{problems} segments are not complete: run the same `add` again",)
 
 
-async def view_entity(store: GraphStore, ns: str, name: str) -> EntityView:
+async def view_entity(
+    store: GraphStore, ns: str, name: str, offset: int = 0, limit: int | None = None
+) -> EntityView:
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
     key = await _called(store, ns, name) or await _meant(store, ns, name)
     if not key:
-        raise _unknown(name, await store.names(ns))
+        raise _unknown(name, await store.list_entities(ns, MOST_NEAR))
+    part = slice(offset, None if limit is None else offset + limit)
     (entity,) = await store.entities(ns, [key])
-    relations = sorted(fold(await store.facts(ns, [key])), key=lambda r: (-len(r.facts), r.key))
+    every = sorted(fold(await facts_of(store, ns, [key])), key=lambda r: (-len(r.facts), r.key))
+    relations, segments = every[part], entity.segments[part]
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
     neighbours = {other.key: other.name for other in await store.entities(ns, ends)}
-    questions = await store.questions(ns, entity.segments)
+    questions = await store.questions(ns, segments)
     return EntityView(
         entity=entity,
         relations=tuple(relations),
         neighbours=neighbours,
-        questions=tuple(q for q in questions if _concerns(q.text, entity, relations)),
-        segments=tuple(await store.segments(ns, entity.segments)),
+        questions=tuple(_concerning(questions, entity, every)),
+        segments=tuple(await store.segments(ns, segments)),
+        relation_count=len(every),
     )
 
 
@@ -239,19 +312,27 @@ async def _meant(store: GraphStore, ns: str, name: str) -> str:
     return next((row.entity for row in block if row.key == parent), "")
 
 
-def _unknown(name: str, names: Sequence[NameRow]) -> NotFound:
+def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     """Return the error for a name that no entity has, with those that look like it."""
+    from rapidfuzz import process
+
     wanted = normalise_name(name)
-    by_norm: dict[str, NameRow] = {}
-    for row in sorted(names, key=lambda row: (-row.count, row.key)):
-        by_norm.setdefault(split_key(row.key)[0], row)
-    near = get_close_matches(wanted, by_norm, n=5, cutoff=0.6)
+    by_norm: dict[str, str] = {}
+    for entity in entities:
+        by_norm.setdefault(split_key(entity.key)[0], entity.name)
+    near = [norm for norm, *_ in process.extract(wanted, by_norm.keys(), limit=5, score_cutoff=60)]
     near += [norm for norm in by_norm if wanted and wanted in norm and norm not in near][:5]
-    hint = ", ".join(by_norm[norm].surface for norm in near[:5])
+    hint = ", ".join(by_norm[norm] for norm in near[:5])
     return NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
 
 
-def _concerns(question: str, entity: Entity, relations: Sequence[Relation]) -> bool:
+def _concerning(
+    questions: Iterable[Question], entity: Entity, relations: Sequence[Relation]
+) -> Iterator[Question]:
+    """Yield the questions that added an entity or a relation of its, or that name it."""
     added = set(entity.questions) | {fact.question for r in relations for fact in r.facts}
-    text = question.casefold()
-    return question in added or any(form.casefold() in text for form, _ in entity.forms)
+    forms = [form.casefold() for form, _ in entity.forms]
+    for question in questions:
+        text = question.text.casefold()
+        if question.text in added or any(form in text for form in forms):
+            yield question

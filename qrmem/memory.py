@@ -1,55 +1,43 @@
-"""The facade: open a memory, add documents, search, ask, look, forget."""
+"""The facade: open a memory, add documents, search, ask, look, forget.
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+Searching and asking stand here. The other methods are functions that take the memory first; they
+stand where their subject does, and the class names them.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
-from datetime import datetime
 from inspect import signature
-from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
-from qrmem import inspect, observability
+from qrmem import changes, chat_memory, inspect, observability
 from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
+from qrmem.io import moving
 from qrmem.llm.budget import CapOptions
-from qrmem.llm.usage import By
-from qrmem.models import caps_of, check_embedder, reembed
+from qrmem.models import caps_of, check_embedder
+from qrmem.options import AskOptions, OpenOptions, PlanOptions
 from qrmem.session import Session
 from qrmem.sources import Source
 from qrmem.types import (
-    AddReport,
     Answer,
-    Archived,
-    Document,
-    DocumentInfo,
-    EntityView,
     Event,
-    ExtractionReport,
     Hit,
     Listener,
-    MemoryStatus,
-    Merge,
-    MergeDecision,
     Orientation,
-    Recalled,
-    Repair,
     Scalar,
-    Segment,
     Step,
-    Trail,
-    Turn,
-    UsageRow,
+    Strategy,
     Words,
 )
-from qrmem.types.trees import Tree, TreeKind, TreeReport
+from qrmem.types.shown import table
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-    from qrmem.graphstore.neo4j import SavedQuery
     from qrmem.retrieval.fragments import FragmentSettings
     from qrmem.types.plans import Plan
 
@@ -63,7 +51,7 @@ def open(
     settings: Settings | None = None,
     create: bool = True,
     listener: Listener | None = None,
-    **chosen: Any,
+    **chosen: Unpack[OpenOptions],
 ) -> "Opening":
     """Open a memory; `await` it or use it in `async with`.
 
@@ -81,8 +69,11 @@ def open(
         OutOfReach: the store does not answer.
     """
     base = settings or Settings.from_env()
-    chosen = {"memory": memory, "namespace": namespace, **chosen}
-    return Opening(base.with_(**chosen), create=create, listener=listener)
+    given = base.with_(memory=memory, namespace=namespace, **chosen)
+    return Opening(given, create=create, listener=listener)
+
+
+_UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open` needs neither"
 
 
 class Opening:
@@ -93,6 +84,20 @@ class Opening:
         self._create = create
         self._listener = listener
         self._memory: Memory | None = None
+
+    def __repr__(self) -> str:
+        return f"<memory {str(self._settings.memory)!r}, not open yet: {_UNOPENED}>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing where a memory is used before it is open."""
+        told = f": {_UNOPENED}" if hasattr(Memory, name) else ""
+        raise AttributeError(f"the memory is not open, so it has no {name!r}{told}")
+
+    def __enter__(self) -> NoReturn:
+        raise UsageError(f"write {_UNOPENED}")
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # never entered
 
     def __await__(self) -> Generator[Any, None, "Memory"]:
         return self.open().__await__()
@@ -166,6 +171,17 @@ class Memory:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        settings = self.settings
+        state = ", closed" if self._session.is_closed else ""
+        return f"<Memory {str(settings.memory)!r}, namespace {settings.namespace!r}{state}>"
+
+    def _repr_html_(self) -> str:
+        settings = self.settings
+        model = settings.model or "none: built-in rules"
+        rows = (("memory", settings.memory), ("namespace", settings.namespace), ("model", model))
+        return table(rows)
+
     async def close(self) -> None:
         """Close the store and the model's connections; afterwards every call is refused."""
         await self._session.close()
@@ -175,294 +191,54 @@ class Memory:
         """What it was opened with."""
         return self._session.settings
 
-    # --- reading documents in -------------------------------------------------------------------
+    # --- documents and names: changes.py --------------------------------------------------------
 
-    async def add(
-        self,
-        source: Source,
-        *,
-        update: bool = False,
-        rebuild: bool = False,
-        glob: str | None = None,
-        follow_links: bool = False,
-        question: str = "",
-        user: str = "",
-        session: str = "",
-        **caps: Unpack[CapOptions],
-    ) -> AddReport:
-        """Read documents into the memory; what is there already, complete, costs nothing.
+    add = changes.add
+    add_text = changes.add_text
+    delete = changes.delete
+    delete_all = changes.delete_all
+    merge = changes.merge
+    separate = changes.separate
+    repair = changes.repair
+    prune = changes.prune
+    reembed = changes.reembed
+    build_tree = changes.build_tree
+    trees = changes.trees
 
-        Args:
-            source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
-                iterable of them; or a list of messages (`{"role", "content"}`, or LangChain's),
-                which are kept as turns: see `add_messages`.
-            update: replace documents of the same id whose text, title or metadata differ; only
-                segments that changed are read again. Threads of checkpointers used since the memory
-                was opened that read an old segment are dropped.
-            rebuild: read every segment again, and summarise again.
-            glob: which files of a folder.
-            follow_links: whether links in a folder are followed wherever they lead; else those that
-                lead out of it are passed over and counted.
-            question: shapes the graph (orientation `full`).
-            user: of messages: whose conversation it is.
-            session: of messages: the conversation that they are part of.
-            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
+    # --- conversations: chat_memory.py ----------------------------------------------------------
 
-        Returns:
-            What was done; failed segments are in `problems`, and the same call tries them again. A
-            cap that was reached is in `stopped`, and the same call goes on from there.
+    add_turn = chat_memory.add_turn
+    add_messages = chat_memory.add_messages
+    wait = chat_memory.wait
+    extract_facts = chat_memory.extract_facts
+    turns = chat_memory.turns
+    recall = chat_memory.recall
+    corrections = chat_memory.corrections
+    forget_user = chat_memory.forget_user
 
-        Raises:
-            BadDocument: the one source given cannot be read.
-            UsageError: a document is there with another text, and `update` is not set.
-            AccessRefused: key or model name refused.
-            ModelUnavailable: the model does not answer; what was read is kept.
-        """
-        from qrmem.graph.dialog import are_messages
-        from qrmem.ingest import Adder
+    # --- looking: inspect.py --------------------------------------------------------------------
 
-        if are_messages(source):
-            return await self._keep(cast(Iterable[Any], source), session=session, user=user)
-        if user or session:
-            raise UsageError("user and session are for messages; a document takes metadata")
-        own = self._session
-        own.require_writable()
-        with own.adding(), observability.run("add", namespace=own.ns):
-            adder = Adder(
-                own.store,
-                own.ns,
-                await own.models(create=True),
-                listener=self._emit,
-                update=update,
-                rebuild=rebuild,
-                question=question,
-                caps=caps_of(self.settings, **caps),
-            )
-            try:
-                return await adder.add(source, glob, follow_links=follow_links)
-            finally:
-                if adder.replaced:
-                    await own.forget_threads(adder.replaced, None)
+    status = inspect.status
+    usage = inspect.usage
+    namespaces = inspect.namespaces
+    documents = inspect.documents
+    document = inspect.document
+    segments = inspect.segments
+    entities = inspect.entities
+    entity = inspect.entity
+    merges = inspect.merges
+    tree_tops = inspect.tree_tops
+    tree_nodes = inspect.tree_nodes
+    trail = inspect.trail
+    trails = inspect.trails
+    neo4j_queries = inspect.neo4j_queries
 
-    async def add_text(
-        self,
-        text: str,
-        *,
-        title: str = "",
-        id: str | None = None,
-        metadata: Mapping[str, Scalar] | None = None,
-        update: bool = False,
-        **caps: Unpack[CapOptions],
-    ) -> AddReport:
-        """Read a text into the memory, as `add` reads a file.
+    # --- files in and out: io/moving.py ---------------------------------------------------------
 
-        Args:
-            id: of the document; `None`: made of the text.
-            metadata: primitive values to narrow `search` and `ask` by.
-            update: replace a document of the same id.
-            caps: see `add`.
-
-        Raises:
-            BadDocument: the text is empty.
-        """
-        document = Document(text, title=title, id=id, metadata=metadata or {})
-        return await self.add(document, update=update, **caps)
-
-    async def load(self, path: str | PathLike[str]) -> Archived:
-        """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
-
-        Raises:
-            BadImport: the archive is cut, altered or not in its form; nothing is written.
-            MissingError: it was written by a newer qrmem, or embedded by another model than the
-                one that is chosen.
-            UsageError: the namespace holds something already.
-        """
-        from qrmem.io.moving import load_archive
-
-        self._session.require_writable()
-        return await load_archive(self._session, path, self._emit)
-
-    async def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
-        """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
-
-        Passages whose text the file has become documents; others are found by the id of a document
-        or a segment. See docs/archive.md for the forms.
-
-        Raises:
-            BadImport: the file is not in its form, or speaks of a passage that is not there;
-                nothing is written.
-        """
-        from qrmem.io.moving import load_extraction
-
-        self._session.require_writable()
-        return await load_extraction(self._session, path, self._emit)
-
-    async def delete(
-        self, *document_ids: str, checkpointer: "BaseCheckpointSaver[Any] | None" = None
-    ) -> None:
-        """Forget documents: afterwards the memory equals one that never held them.
-
-        Args:
-            checkpointer: LangGraph's, that questions were asked with; threads that read one of the
-                documents are dropped. Those used since the memory was opened need not be named.
-
-        Raises:
-            NotFound: one of them is not there; nothing is deleted.
-        """
-        session = self._session
-        session.require_writable()
-        await session.require_documents(document_ids)
-        segments = [s.id for s in await session.store.segments_of(session.ns, *document_ids)]
-        for document_id in document_ids:
-            await session.store.delete_document(session.ns, document_id)
-        await session.forget_threads(segments, checkpointer)
-        await self._refresh_names()
-
-    async def forget_user(self, user: str) -> int:
-        """Delete all turns of a user, and all documents with `user` in their metadata.
-
-        Afterwards the memory equals one that never held them.
-
-        Returns:
-            How many documents were deleted.
-        """
-        from qrmem import conversation
-
-        if not user:
-            raise UsageError("no user is named")
-        await self._session.known()
-        ids = sorted(await conversation.ids_of(self._session, user))
-        if ids:
-            await self.delete(*ids)
-        return len(ids)
-
-    async def delete_all(self, *, checkpointer: "BaseCheckpointSaver[Any] | None" = None) -> None:
-        """Forget the whole namespace.
-
-        Args:
-            checkpointer: see `delete`.
-
-        Raises:
-            NotFound: there is none of that name.
-        """
-        session = self._session
-        session.require_writable()
-        if await session.store.namespace(session.ns) is None:
-            await session.info()
-        await session.store.delete_namespace(session.ns)
-        await session.forget_threads(None, checkpointer)
-
-    async def merge(self, first: str, second: str) -> None:
-        """Count two names as one from now on; beats every rule, and stays."""
-        await self._decide(first, second, same=True)
-
-    async def separate(self, first: str, second: str) -> None:
-        """Keep two names apart from now on; beats every rule, and stays."""
-        await self._decide(first, second, same=False)
-
-    async def repair(self) -> Repair:
-        """Compare the graph with what was read, and build it again where they differ.
-
-        For a memory that somebody edited in Neo4j Browser, or that was damaged. Names that were
-        merged or moved by hand are kept, as if by `merge` and `separate`; other edits are not.
-
-        Raises:
-            NotFound: there is no such namespace.
-            StoreConflict: somebody else changed it meanwhile.
-        """
-        from qrmem.graph.repair import repair
-
-        session = self._session
-        session.require_writable()
-        await session.info()
-        done = await repair(session.store, session.ns, similar=await session.similar())
-        await session.renew()
-        return done
-
-    async def prune(self) -> int:
-        """Forget the replies that are kept so as not to be paid for again; returns how many.
-
-        What was made of them stays, and so do descriptions that a model folded. A question that is
-        asked again and a failed segment are then paid for again.
-        """
-        from qrmem.llm.cache import is_reply_key
-
-        session = self._session
-        session.require_writable()
-        await session.info()
-        replies = [key for key in await session.store.kept_keys(session.ns) if is_reply_key(key)]
-        await session.store.drop_kept(session.ns, replies)
-        return len(replies)
-
-    async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
-        """Embed all segments by another model; resumable. Returns how many were embedded now.
-
-        Args:
-            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
-
-        Raises:
-            CapReached: what was embedded is kept, and the same call goes on from there.
-        """
-        session = self._session
-        session.require_writable()
-        await session.info()
-        try:
-            bounds = caps_of(self.settings, **caps)
-            with observability.run("reembed", namespace=session.ns):
-                return await reembed(
-                    session.store, session.ns, self.settings, embedder, self._emit, bounds
-                )
-        finally:
-            await session.follow_embedder()
-
-    # --- trees of summaries -----------------------------------------------------------------------
-
-    async def build_tree(
-        self,
-        *document_ids: str,
-        kind: TreeKind = "ilm",
-        preset: Literal["default", "paper"] = "default",
-        **caps: Unpack[CapOptions],
-    ) -> TreeReport:
-        """Build a tree of summaries over each document; needs the extra `tree`.
-
-        With a chat model it writes the summaries; without one they are sentences of the text.
-        Nodes that are there already are not made again.
-
-        Args:
-            document_ids: the documents; none means all.
-            kind: `ilm` (ILM-TR): every segment has a summary and its surprises, and summaries are
-                clustered; `raptor` (RAPTOR): segments are clustered, and nodes are plain summaries.
-            preset: `default` clusters within chapters first, so that a changed chapter changes few
-                nodes; `paper` clusters each level as a whole.
-            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
-
-        Returns:
-            What was made. A cap that was reached is in `stopped`, and the same call goes on.
-
-        Raises:
-            MissingError: the extra is not installed.
-            NotFound: one of the documents is not there.
-            ModelUnavailable: the model does not answer; what was made is kept.
-        """
-        from qrmem import trees
-
-        self._session.require_writable()
-        bounds = caps_of(self.settings, **caps)
-        with observability.run("tree", namespace=self._session.ns):
-            return await trees.build(
-                self._session, document_ids, self._emit, bounds, kind=kind, preset=preset
-            )
-
-    async def trees(self, *document_ids: str, kind: TreeKind = "ilm") -> Sequence[Tree]:
-        """Return the trees of some documents, or all that were built.
-
-        Raises:
-            NotFound: one of the documents is not there.
-        """
-        from qrmem import trees
-
-        return await trees.trees(self._session, document_ids, kind=kind)
+    load = moving.load
+    load_openie = moving.load_openie
+    export = moving.export
+    graphml = moving.graphml
 
     # --- finding and answering --------------------------------------------------------------------
 
@@ -502,7 +278,7 @@ class Memory:
         self,
         question: str,
         *,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         window: int | None = None,
         choices: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
@@ -527,7 +303,7 @@ class Memory:
                 all that may be read is read in order where it fits the window, else `overview` of
                 at most 12 parts for a question about the whole text, else `reflection`; without
                 one `passages`.
-            window: L in tokens, a hard bound on every call.
+            window: L in tokens, a hard bound on every call; `None` or 0: that of the settings.
             choices: options of a multiple-choice question.
             orientation: `local` extracts the nearest segments again with the question, once.
             share_orientation: let this run see what other questions' orientation added.
@@ -573,7 +349,13 @@ class Memory:
         return answer
 
     async def plan(
-        self, /, source: Source | None = None, *, ask: str | None = None, **options: Any
+        self,
+        /,
+        source: Source | None = None,
+        *,
+        ask: str | None = None,
+        tree: bool | Sequence[str] = False,
+        **options: Unpack[PlanOptions],
     ) -> "Plan":
         """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
 
@@ -583,28 +365,38 @@ class Memory:
         Args:
             source: of an `add`.
             ask: the question of an `ask`.
+            tree: with a source: its documents get trees, too. Alone: plan `build_tree` over the
+                documents of these ids; `True`: over all.
             options: of the one or the other.
 
         Raises:
             UsageError: both or neither are given, or what the run itself would refuse.
         """
         from qrmem.asking import asked
-        from qrmem.planning import plan_add, plan_ask
+        from qrmem.planning import plan_add, plan_ask, plan_tree
 
+        if tree is not False and source is None and ask is None:
+            ids = () if tree is True else tuple(tree)
+            how: dict[str, Any] = dict(options)
+            if unknown := sorted(how.keys() - {"kind", "preset"}):
+                raise UsageError(f"a plan of trees has no option {unknown[0]!r}: kind, preset")
+            return await plan_tree(self._session, ids, **how)
         if (source is None) == (ask is None):
             raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
-            for name in ("caps", "user", "session"):  # which cost nothing
+            if chosen["extract"]:
+                raise UsageError("facts of turns are not planned; settings cap them (max_calls, …)")
+            for name in ("caps", "user", "session", "extract"):  # which cost nothing
                 del chosen[name]
-            return await plan_add(self._session, **chosen)
+            return await plan_add(self._session, tree=bool(tree), **chosen)
         chosen = _arguments(Memory.ask, self, ask, options)
         for name in ("keep_trail", "checkpointer", "caps"):
             del chosen[name]
         return await plan_ask(self._session, await asked(self._session, **chosen))
 
     async def stream(
-        self, question: str, *, words: bool = False, **options: Any
+        self, question: str, *, words: bool = False, **options: Unpack[AskOptions]
     ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Answer like `ask`, yielding every step as it happens, then the answer.
 
@@ -649,245 +441,6 @@ class Memory:
         other._is_watched = words or self._is_watched
         return other
 
-    # --- conversations ----------------------------------------------------------------------------
-
-    async def add_turn(
-        self,
-        role: str,
-        text: str,
-        *,
-        at: datetime | str | None = None,
-        session: str = "",
-        speaker: str = "",
-        user: str = "",
-    ) -> str:
-        """Keep what somebody said; return the id of the document that it became.
-
-        No chat model is called, whatever the settings: nobody has to wait, or pay, for a turn.
-
-        Args:
-            role: `user`, `assistant`, or what else the model's messages know.
-            at: when; now, if it is not said. Turns are kept in the order in which they come.
-            session: the conversation that it is part of.
-            speaker: a name, where several people share a role.
-            user: whose conversation it is; see `recall` and `forget_user`.
-
-        Raises:
-            UsageError: the role or the text is empty, or `at` is no time.
-        """
-        (added,) = await self.add_messages(
-            [{"role": role, "content": text, "name": speaker}],
-            at=at,
-            session=session,
-            user=user,
-        )
-        return added
-
-    async def add_messages(
-        self,
-        messages: Iterable[Any],
-        *,
-        at: datetime | str | None = None,
-        session: str = "",
-        only_new: bool = False,
-        user: str = "",
-    ) -> list[str]:
-        """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
-
-        Args:
-            messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
-                like), or `(role, text)`.
-            at: when those without a time of their own were said; now, if it is not said.
-            only_new: leave out those with which the session ends already: for a log that grows.
-            user: whose conversation it is.
-
-        Raises:
-            UsageError: one of them is no message, or `at` is no time.
-        """
-        from qrmem import conversation
-
-        ids, _ = await conversation.add_messages(
-            self._session,
-            messages,
-            self._emit,
-            at=at,
-            session=session,
-            only_new=only_new,
-            user=user,
-        )
-        return ids
-
-    async def _keep(self, messages: Iterable[Any], *, session: str, user: str) -> AddReport:
-        from qrmem import conversation
-
-        _, report = await conversation.add_messages(
-            self._session, messages, self._emit, at=None, session=session, only_new=False, user=user
-        )
-        if report is None:
-            raise UsageError("none of the messages has a text")
-        return report
-
-    async def turns(self, session: str | None = None, *, user: str | None = None) -> list[Turn]:
-        """Return the turns of a session and a user, or of all, in the order in which they came."""
-        from qrmem import conversation
-
-        return await conversation.turns(self._session, session, user)
-
-    async def recall(
-        self,
-        prompt: str,
-        *,
-        session: str = "",
-        tokens: int = 2000,
-        how: Literal["turns", "fragrel"] = "turns",
-        fragments: "FragmentSettings | None" = None,
-        user: str | None = None,
-    ) -> Recalled:
-        """Return what a model is to know before it answers a prompt.
-
-        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
-        rest of the budget is filled with the best of all other turns, of any session, in order of
-        time, and with what later turns seem to correct of them.
-
-        Args:
-            prompt: what the user says now; it need not be a turn yet.
-            tokens: upper bound of everything that is returned.
-            how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
-                FragRel finds them (its appendix B.3).
-            fragments: settings of `fragrel` instead of the paper's for conversations.
-            user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
-                `where={"user": …}` for the same.
-
-        Raises:
-            UsageError: the prompt is empty, or `tokens` is below 1.
-        """
-        from qrmem import conversation
-
-        return await conversation.recall(
-            self._session,
-            prompt,
-            session=session,
-            tokens=tokens,
-            how=how,
-            fragments=fragments,
-            user=user,
-        )
-
-    async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
-        """Return which turns, of some documents, later turns seem to correct, and by which.
-
-        What an answer cites can be looked up here; documents that are no turns are passed over.
-        """
-        from qrmem import conversation
-
-        return await conversation.corrections(self._session, ids)
-
-    # --- looking ----------------------------------------------------------------------------------
-
-    async def status(self) -> MemoryStatus:
-        """Return the namespace in figures, with problems and what it cost."""
-        return await inspect.status(self._session)
-
-    async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
-        """Return what all runs used together, construction and online apart.
-
-        Args:
-            by: `stage`, `run` or `day` (UTC).
-        """
-        return await inspect.usage_rows(self._session, by)
-
-    async def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces in this store."""
-        return await self._session.store.namespaces()
-
-    async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
-        """Return all documents by id, without their texts."""
-        return await inspect.documents(self._session, where)
-
-    async def document(self, document_id: str) -> Document:
-        """Return a document with its text.
-
-        Raises:
-            NotFound: no such document.
-        """
-        return await inspect.document(self._session, document_id)
-
-    async def segments(self, *, document: str = "", ids: Iterable[str] = ()) -> Sequence[Segment]:
-        """Return the segments of a document in order, or segments by their ids.
-
-        Args:
-            ids: unknown ones are left out.
-
-        Raises:
-            NotFound: no such document.
-        """
-        return await inspect.segments(self._session, document, list(ids))
-
-    async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
-        """Return entities by falling number of segments."""
-        await self._session.info()
-        return await self._session.store.list_entities(self._session.ns, limit)
-
-    async def entity(self, name: str) -> EntityView:
-        """Return an entity by any of its names, with relations, questions and segments.
-
-        Raises:
-            NotFound: nothing is called so; the message names what comes near.
-        """
-        return await inspect.entity(self._session, name)
-
-    async def merges(self) -> Sequence[Merge]:
-        """Return which names count as one entity, and why."""
-        return await inspect.merges(self._session)
-
-    async def trail(self, trail_id: str | None = None) -> Trail:
-        """Return a recorded run, or the last.
-
-        Raises:
-            NotFound: no such trail, or none at all.
-        """
-        return await inspect.trail(self._session, trail_id)
-
-    async def trails(self, limit: int = 20) -> Sequence[Trail]:
-        """Return recorded runs, newest first."""
-        await self._session.known()
-        return await self._session.store.trails(self._session.ns, limit)
-
-    async def neo4j_queries(self, name: str = "") -> "Sequence[SavedQuery]":
-        """Return ready queries to look at this namespace in Neo4j Browser.
-
-        Args:
-            name: of an entity to look at; "": the one that occurs most.
-
-        Raises:
-            UsageError: this memory is not in Neo4j.
-        """
-        return await inspect.neo4j_queries(self._session, name)
-
-    async def graphml(self, path: str) -> int:
-        """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
-        from qrmem.io.graphml import write_graphml
-
-        await self._session.info()
-        return await write_graphml(self._session.store, self._session.ns, path)
-
-    async def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
-        """Write the namespace to one file: equal memories give equal bytes, from every store.
-
-        Args:
-            path: replaced if an archive stands there; anything else is not written over.
-            runs: write trails, the ledger of calls and cached replies too; they have a clock in
-                them.
-
-        Raises:
-            NotFound: there is no such namespace.
-            StoreConflict: somebody changed it meanwhile; nothing is written.
-        """
-        from qrmem.io.archive import export_archive
-
-        await self._session.info()
-        return await export_archive(self._session.store, self._session.ns, path, runs=runs)
-
     # --- inside ---------------------------------------------------------------------------------
 
     def _emit(self, event: Event) -> None:
@@ -895,21 +448,6 @@ class Memory:
         observability.observe(event)
         if self._listener is not None:
             self._listener(event)
-
-    async def _decide(self, first: str, second: str, *, same: bool) -> None:
-        self._session.require_writable()
-        if not first.strip() or not second.strip() or first == second:
-            raise UsageError("give two different names")
-        await self._session.info()
-        one, other = sorted((first, second))
-        await self._session.store.decide(self._session.ns, MergeDecision(one, other, same=same))
-        await self._refresh_names()
-
-    async def _refresh_names(self) -> None:
-        from qrmem.graph.merging import refresh_names
-
-        session = self._session
-        await refresh_names(session.store, session.ns, similar=await session.similar())
 
 
 def _arguments(

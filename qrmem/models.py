@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
-from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, kept_value
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.graphstore.reads import kept_value
 from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
 from qrmem.llm.embedders import counted_embedder, default_embedder, open_embedder
 from qrmem.llm.tokenizers import open_tokenizer
@@ -302,9 +303,9 @@ async def reembed(
         ids = [
             segment.id
             for document in await store.documents(ns)
-            for segment in await store.segments_of(ns, document.id)
+            for segment in await store.segments(ns, documents=[document.id])
         ]
         return await embed_segments(store, ns, embedder, ids, listener=listener)
     finally:
         if calls:
-            await store.put_calls(ns, calls)
+            await store.record(ns, (), calls)

@@ -27,10 +27,13 @@ from qrmem.models import Models, Run, recorded_embedder, sketched
 from qrmem.prompts import stage_names
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
+from qrmem.trees import TreePreset, require_known, run_build
 from qrmem.types import Document, Embedder, Event, Tokenizer
 from qrmem.types.plans import Plan, Range, StagePlan
+from qrmem.types.trees import TreeKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,11 +56,13 @@ async def plan_add(
     glob: str | None = None,
     *,
     follow_links: bool = False,
+    tree: bool = False,
     **options: Any,
 ) -> Plan:
     """Return what reading a source will use.
 
     Args:
+        tree: whether a tree of summaries is built over each document that is read.
         options: of `Adder`.
 
     Raises:
@@ -77,6 +82,8 @@ async def plan_add(
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
     adder = Adder(shadow, info.name, models, listener=silent, **options)
     report = await adder.add(cast("Source", shown[0] if is_alone else shown))
+    if tree:
+        await _grown(shadow, info.name, models, [document.id or "" for document in shown])
     by_document = len(waiting) / len(shown) if shown else 1.0
     is_paper = settings.mode == "paper"
     dry = models.used(lambda stage: by_document if stage == "summary" and not is_paper else weight)
@@ -89,6 +96,50 @@ async def plan_add(
         sampled=report.read,
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
+
+
+async def plan_tree(
+    session: Session,
+    document_ids: Sequence[str] = (),
+    *,
+    kind: TreeKind = "ilm",
+    preset: TreePreset = "default",
+) -> Plan:
+    """Return what building the trees of some documents, or all, will use.
+
+    Nodes that are there are not made again. The clusters above the segments depend on the
+    summaries: those of the plan are formed over the stub's.
+
+    Raises:
+        MissingError: the extra `tree` is not installed.
+        NotFound: one of the documents is not there.
+    """
+    info, settings, stored = await session.info(), session.settings, session.store
+    require_known(kind, preset)
+    await session.require_documents(document_ids)
+    infos = await stored.documents(info.name, list(document_ids) or None)
+    is_remote = info.embedder.startswith("openai:")
+    models = DryModels(stored, replace(info, dimension=_DIMENSION) if is_remote else info, settings)
+    ids = [known.id for known in infos]
+    await _grown(dry_store(stored), info.name, models, ids, kind, preset)
+    dry = models.used(lambda stage: 1.0)
+    segments = sum(known.segments for known in infos)
+    return await _plan(
+        session,
+        "tree",
+        stage_plans(dry, dry, dry, prices_of(settings)),
+        documents=len(infos),
+        segments=segments,
+        sampled=segments,
+    )
+
+
+async def _grown(
+    store: GraphStore, ns: str, models: "DryModels", ids: Sequence[str], *how: Any
+) -> None:
+    """Build trees dry."""
+    require_tree_extra()
+    await run_build(store, ns, models, models.run("construction", silent), ids, silent, *how)
 
 
 async def plan_ask(session: Session, asking: Asking) -> Plan:
@@ -123,10 +174,10 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
 
 
 async def _plan(
-    session: Session, run: Literal["add", "ask"], stages: Sequence[StagePlan], **counts: Any
+    session: Session, run: Literal["add", "ask", "tree"], stages: Sequence[StagePlan], **counts: Any
 ) -> Plan:
     settings = session.settings
-    in_flight = settings.concurrency if run == "add" else 1
+    in_flight = 1 if run == "ask" else settings.concurrency
     past = await session.store.calls(session.ns)
     seconds, basis = wall_time(stages, settings, past, in_flight)
     return Plan(
@@ -241,17 +292,14 @@ def silent(event: Event) -> None:
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """
-apply clear_view close create_namespace decide delete_document delete_namespace drop_cached
-drop_kept finish_import put_cached put_calls put_documents put_index put_trail
-put_vectors record set_embedder set_summary
+apply clear_view close create_namespace decide delete_document delete_namespace drop_kept
+finish_import put_cached put_documents put_trail put_vectors record set_embedder
+set_summary
 """
 _READS = """
-around calls catalog contributions counts decisions document document_texts documents
-entities entities_in entries fact_counts facts index indexed is_read_only keeps_index kept
-kept_keys last_document ledger list_entities location matching mean_length merged_segments
-name_columns named_in names namespace namespaces nearest
-numbered_vectors owners postings questions segments segments_of segments_with shared_entities
-states titled trails unmerged vectors vocabulary
+around calls contributions counts document documents entities entries is_read_only kept kept_keys
+ledger list_entities location matching mentions names namespace namespaces nearest owners questions
+segments shared_entities states titled trails unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""
@@ -314,7 +362,7 @@ async def _copy(
     document = await stored.document(ns, document_id)
     assert document is not None
     await shadow.create_namespace(ns, info)
-    await shadow.put_documents(ns, [(document, await stored.segments_of(ns, document_id))])
+    await shadow.put_documents(ns, [(document, await stored.segments(ns, documents=[document_id]))])
     for known in await stored.documents(ns, [document_id]):
         if known.summary:
             await shadow.set_summary(ns, document_id, known.summary)
@@ -365,4 +413,4 @@ async def _embedding(
     )
 
 
-__all__ = ["DryModels", "dry_store", "plan_add", "plan_ask"]
+__all__ = ["DryModels", "dry_store", "plan_add", "plan_ask", "plan_tree"]

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.inspect import has_metadata
+from qrmem.graphstore.reads import merged_segments
 from qrmem.models import Models, new_namespace, recorded_embedder
-from qrmem.types import (
-    Scalar,
-)
+from qrmem.types import Scalar
 
 if TYPE_CHECKING:
+    from qrmem.facts import Facts
     from qrmem.graph.merging import Similar
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.fragments.code_index import CodeIndex
@@ -34,6 +33,7 @@ class Session:
         turns: held while turns are numbered and kept.
         checkpointers: LangGraph's, which questions were asked with.
         running: ids of trails of questions that are being answered.
+        facts: what draws facts from turns, once it was needed.
     """
 
     def __init__(self, store: GraphStore, settings: Settings, made: Path | None = None) -> None:
@@ -54,6 +54,7 @@ class Session:
         self._index: CodeIndex | None = None
         self.checkpointers: set[Any] = set()
         self.running: set[str] = set()
+        self.facts: Facts | None = None
         self._adding: set[asyncio.Future[None]] = set()
         self._ended = 0
 
@@ -69,12 +70,27 @@ class Session:
         return self._store
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._store is None
+
+    @property
     def where(self) -> str:
         """The namespace and its store, in words."""
         return f"namespace {self.ns!r} of {self.store.location}"
 
     async def close(self) -> None:
-        """Close the store and the model's connections; a second time does nothing."""
+        """Close the store and the model's connections; a second time does nothing.
+
+        Facts that are still being drawn are waited for.
+        """
+        try:
+            if self.facts is not None:
+                await self.facts.wait()
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
         store, self._store = self._store, None
         await self.renew()
         if store is not None:
@@ -176,8 +192,8 @@ class Session:
             return None
         if documents is not None:
             await self.require_documents(documents)
-        infos = await self.store.documents(self.ns, documents)
-        found = frozenset(info.id for info in infos if has_metadata(info, where))
+        infos = await self.store.documents(self.ns, documents, where=where)
+        found = frozenset(info.id for info in infos)
         if not found:
             raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
         return found
@@ -187,8 +203,7 @@ class Session:
         info = await self.info()
         if documents is None and info.revision:
             return  # something was merged; what has gone since is said by `require_any`
-        merged = await self.store.merged_segments(self.ns, *sorted(documents or ()))
-        if not merged:
+        if not documents or not await merged_segments(self.store, self.ns, *sorted(documents)):
             await self.require_any()
             where = self.where if documents is None else ", ".join(sorted(documents))
             raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
@@ -285,3 +300,12 @@ class Session:
         """Use the embedder that the namespace has now."""
         self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         await self.renew()
+
+
+async def with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return ids of documents, with those of the facts that were noted of the turns among them."""
+    from qrmem.graph import dialog
+
+    numbers = [dialog.turn_number(id) for id in document_ids if id.startswith(dialog.TURN)]
+    found = await dialog.facts_of(session.store, session.ns, [n for n in numbers if n])
+    return tuple(dict.fromkeys([*document_ids, *(info.id for info in found)]))

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from qrmem import memory as facade
 from qrmem.errors import UsageError
+from qrmem.options import AskOptions
 from qrmem.session import CLOSED
 from qrmem.types import Answer, Step, Words
 
@@ -57,6 +58,12 @@ class Memory:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return repr(self._memory)
+
+    def _repr_html_(self) -> str:
+        return self._memory._repr_html_()
+
     def close(self) -> None:
         """Close the memory and stop its thread; afterwards every call is refused."""
         if not self._loop.is_closed():
@@ -64,9 +71,14 @@ class Memory:
             self._stop()
 
     def stream(
-        self, question: str, *, words: bool = False, **options: Any
+        self, question: str, *, words: bool = False, **options: Unpack[AskOptions]
     ) -> Iterator[Step | Words | Answer]:
-        """Answer like `ask`, yielding every step as it happens; see `qrmem.Memory.stream`."""
+        """Answer like `ask`, yielding every step as it happens, then the answer.
+
+        Args:
+            words: yield what a chat model writes, too, while it writes it.
+            options: of `ask`.
+        """
         items = self._memory.stream(question, words=words, **options)
         while (item := self._run(_next(items))) is not None:
             yield item
@@ -74,6 +86,8 @@ class Memory:
     add = _blocking(facade.Memory.add)
     add_text = _blocking(facade.Memory.add_text)
     add_messages = _blocking(facade.Memory.add_messages)
+    wait = _blocking(facade.Memory.wait)
+    extract_facts = _blocking(facade.Memory.extract_facts)
     add_turn = _blocking(facade.Memory.add_turn)
     forget_user = _blocking(facade.Memory.forget_user)
     ask = _blocking(facade.Memory.ask)
@@ -98,6 +112,8 @@ class Memory:
     reembed = _blocking(facade.Memory.reembed)
     build_tree = _blocking(facade.Memory.build_tree)
     trees = _blocking(facade.Memory.trees)
+    tree_tops = _blocking(facade.Memory.tree_tops)
+    tree_nodes = _blocking(facade.Memory.tree_nodes)
     repair = _blocking(facade.Memory.repair)
     search = _blocking(facade.Memory.search)
     segments = _blocking(facade.Memory.segments)

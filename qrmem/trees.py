@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qrmem.errors import CapReached, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.models import Models, Run
 from qrmem.session import Session
 from qrmem.types import CallRecord, Listener
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
-    from qrmem.agents.tree_building import TreeDeps
+    from qrmem.agents.tree_building import Summarise, TreeDeps, TreeSettings
     from qrmem.graphstore.protocol import GraphStore
 
 TreePreset = Literal["default", "paper"]
@@ -39,9 +38,7 @@ async def build(
     """
     from qrmem.retrieval.trees.clustering import require_tree_extra
 
-    for name, value, allowed in (("kind", kind, TreeKind), ("preset", preset, TreePreset)):
-        if value not in get_args(allowed):
-            raise UsageError(f"{name} is {value!r}; choose one of {', '.join(get_args(allowed))}")
+    require_known(kind, preset)
     require_tree_extra()
     await session.info()
     await session.require_documents(document_ids)
@@ -49,6 +46,17 @@ async def build(
     run = models.run("construction", listener, caps=caps)
     ids = list(document_ids) or [d.id for d in await session.store.documents(session.ns)]
     return await run_build(session.store, session.ns, models, run, ids, listener, kind, preset)
+
+
+def require_known(kind: str, preset: str) -> None:
+    """Refuse a kind or a preset that there is not.
+
+    Raises:
+        UsageError: always then.
+    """
+    for name, value, allowed in (("kind", kind, TreeKind), ("preset", preset, TreePreset)):
+        if value not in get_args(allowed):
+            raise UsageError(f"{name} is {value!r}; choose one of {', '.join(get_args(allowed))}")
 
 
 async def run_build(
@@ -75,7 +83,7 @@ async def run_build(
         stopped = str(exc)
     finally:
         if run.calls:
-            await store.put_calls(ns, run.calls)
+            await store.record(ns, (), run.calls)
     return TreeReport(
         documents=tuple(done),
         made=deps.made,
@@ -99,35 +107,10 @@ def _deps(
 ) -> "TreeDeps":
     from dataclasses import replace
 
-    from qrmem.agents.tree_building import PAPER, Summarise, TreeDeps, TreeSettings
-    from qrmem.extraction import tree_summaries
-    from qrmem.prompts import load_prompts
+    from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings
 
     settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
-    is_plain = kind == "raptor"
-    if run.meter is None:
-        method = "extractive"
-
-        async def summarise(text: tree_summaries.NodeText) -> tree_summaries.Summarised:
-            run.budget.check()
-            return tree_summaries.extractive(
-                text, models.counter.count, limit=settings.summary_tokens, surprising=not is_plain
-            )
-
-        made: Summarise = summarise
-    else:
-        prompts = load_prompts(models.settings.prompts)
-        prompt = tree_summaries.PLAIN_PROMPT if is_plain else tree_summaries.PROMPT
-        method = f"{run.meter.name}:{prompt}:{prompts.checksum}"
-        caller = Caller(run.meter, TokenBudget(models.counter), listener, prompts)
-        window = models.settings.window
-        made = partial(
-            tree_summaries.prompted,
-            caller=caller,
-            window=window,
-            limit=settings.summary_tokens,
-            surprising=not is_plain,
-        )
+    summarise, method = _summariser(models, run, listener, settings, is_paper=preset == "paper")
 
     def take() -> Sequence[CallRecord]:
         taken, run.calls[:] = list(run.calls), []
@@ -136,7 +119,7 @@ def _deps(
     return TreeDeps(
         store=store,
         ns=ns,
-        summarise=made,
+        summarise=summarise,
         method=method,
         is_local=run.meter is None,
         count=models.counter.count,
@@ -146,6 +129,36 @@ def _deps(
         listener=listener,
         take_calls=take,
     )
+
+
+def _summariser(
+    models: Models, run: Run, listener: Listener, settings: "TreeSettings", *, is_paper: bool
+) -> "tuple[Summarise, str]":
+    """Return what writes a node's texts, and the name by which nodes made so are known."""
+    from qrmem.extraction import tree_summaries
+    from qrmem.prompts import load_prompts
+
+    is_plain = settings.kind == "raptor"
+    if run.meter is None:
+
+        async def extracted(text: tree_summaries.NodeText) -> tree_summaries.Summarised:
+            run.budget.check()
+            return tree_summaries.extractive(
+                text, models.counter.count, limit=settings.summary_tokens, surprising=not is_plain
+            )
+
+        return extracted, "extractive"
+    prompts = load_prompts(models.settings.prompts)
+    prompt = tree_summaries.PLAIN_PROMPT if is_plain else tree_summaries.PROMPT
+    prompted = partial(
+        tree_summaries.prompted,
+        caller=Caller(run.meter, TokenBudget(models.counter), listener, prompts),
+        window=models.settings.window,
+        limit=settings.summary_tokens,
+        surprising=not is_plain,
+        is_paper=is_paper,
+    )
+    return prompted, f"{run.meter.name}:{prompt}:{prompts.checksum}"
 
 
 async def trees(

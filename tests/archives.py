@@ -1,5 +1,6 @@
 """A memory with something of everything in it, in any store, and ways to spoil its archive."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable
@@ -11,10 +12,12 @@ import numpy as np
 from fakes import HashEmbedder, ScriptedReasoner
 
 from qrmem.agents import BuildDeps, build_documents
+from qrmem.config import Settings
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore import GraphStore, NamespaceInfo
+from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.testing.runs import TRAIL
+from qrmem.io.archive import export_archive
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     CallRecord,
@@ -49,7 +52,7 @@ async def fill(store: GraphStore, ns: str, *, order: int = 1) -> None:
         await build_documents(_deps(store, ns), [id_])
     await store.decide(ns, MergeDecision("Dot", "Cid", same=True))
     await refresh_names(store, ns)
-    first = (await store.segments_of(ns, "b"))[0]
+    first = (await store.segments(ns, documents=["b"]))[0]
     await store.record(
         ns, [(LedgerRow(first.id, "partial", "half of it", "scripted"), _oriented(first.id))]
     )
@@ -59,10 +62,11 @@ async def fill(store: GraphStore, ns: str, *, order: int = 1) -> None:
 
 async def fill_runs(store: GraphStore, ns: str) -> None:
     """Add what runs leave behind."""
-    segment = (await store.segments_of(ns, "b"))[0]
+    segment = (await store.segments(ns, documents=["b"]))[0]
     await store.put_trail(ns, TRAIL)
-    await store.put_calls(
+    await store.record(
         ns,
+        (),
         [CallRecord("r", "judge", "online", "p", "m", created=str(n), cost=n / 3) for n in (2, 1)],
     )
     await store.put_cached(ns, "reply", {"text": "x\ud800", "n": [1, None]}, segment_id=segment.id)
@@ -80,6 +84,19 @@ def _deps(store: GraphStore, ns: str) -> BuildDeps:
         embedder=HashEmbedder(8, window=6),
         fold_by_reasoner=True,
     )
+
+
+def export_whole(path: Path) -> Path:
+    """Write the archive of such a memory, with what runs leave behind; return its path."""
+
+    async def export() -> None:
+        store = await open_store("memory://", Settings())
+        await fill(store, "n")
+        await fill_runs(store, "n")
+        await export_archive(store, "n", path, runs=True)
+
+    asyncio.run(export())
+    return path
 
 
 def _oriented(segment_id: str) -> Contribution:

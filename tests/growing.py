@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from qrmem.graph.merging import merge_document, merge_documents, refresh_names
+from qrmem.graph.merging import merge_documents, refresh_names
 from qrmem.graph.view import decided
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.testing.samples import contents, text
@@ -136,12 +136,12 @@ async def grow(
             await grown.decide("n", MergeDecision(id_, given, same=same))
         else:
             await put(grown, id_, given)
-            await merge_document(grown, "n", id_)
+            await merge_documents(grown, "n", [id_])
             final[id_] = given
         if what != "put":
             await refresh_names(grown, "n")
         fresh = await opened()
-        for decision in await grown.decisions("n"):
+        for decision in (await grown.unmerged("n")).decisions:
             await fresh.decide("n", decision)
         for document_id in sorted(final):
             await put(fresh, document_id, final[document_id])

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
-from qrmem.cli.parser import build_parser
+from qrmem.cli.parser import build_parser, help_of
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
@@ -12,7 +12,7 @@ _HEAD = """# Commands
 
 Made by `python -m tools.cli_reference` from the program. `qrmem help COMMAND` shows the same.
 
-All commands take:
+Options that several commands share; each command says which of them it takes:
 
 """
 
@@ -30,12 +30,23 @@ def page() -> str:
 
 
 def _body(command: argparse.ArgumentParser, shared: set[str]) -> str:
-    text = _rows(command, shared)
+    text = _taken(command, shared) + _rows(command, shared)
     for group in _choices(command):
         for name, inner in group.choices.items():
             text += f"\n### {inner.prog.removeprefix('qrmem ')}\n\n"
-            text += f"{_sentence(_help(group, name))}\n\n" + _rows(inner, shared)
+            text += f"{_sentence(_help(group, name))}\n\n"
+            text += _taken(inner, shared) + _rows(inner, shared)
     return text
+
+
+def _taken(command: argparse.ArgumentParser, shared: set[str]) -> str:
+    """Return a line with the shared options that a command takes."""
+    names = [
+        f"`{action.option_strings[-1]}`"
+        for action in command._actions
+        if action.dest in shared - {"help"} and action.option_strings
+    ]
+    return f"Takes {', '.join(names)}.\n\n" if names else ""
 
 
 def _choices(
@@ -50,7 +61,7 @@ def _help(group: "_Commands", name: str) -> str | None:
 
 def _rows(parser: argparse.ArgumentParser, left_out: set[str]) -> str:
     rows = [
-        f"| `{_name(action)}` | {_escaped(action.help)} |"
+        f"| `{_name(action)}` | {_escaped(help_of(action))} |"
         for action in parser._actions
         if action.dest not in left_out and not isinstance(action, argparse._SubParsersAction)
         if action.dest != "help"

@@ -186,17 +186,26 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_presets(made: Run, results: Path = RESULTS) -> None:
-    """Write what every preset did against a small chat model."""
+    """Write what presets did against a small chat model; rows of the others stay as they are."""
     head = ["preset", "parts", "items", "systems", "results", "failed", "calls", "tokens"]
-    rows = [_preset_row(name, found) for name, found in made["presets"].items()]
+    page = results / "presets.md"
+    rows = {row[0]: row for row in _rows_of(page.read_text("utf-8"))} if page.exists() else {}
+    rows |= {name: _preset_row(name, found) for name, found in made["presets"].items()}
     told = (
         "# Every preset against a real, small chat model\n\n"
         f"Model {made['model']} (`{made['weights']['name']}`), window {made['window']}, texts cut "
         f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}. It shows "
         "that each comes to its end, and says nothing of quality.\n\n"
     )
-    text = told + _table([*head, "parsed", "why not all", "commit"], rows)
-    (results / "presets.md").write_text(text, encoding="utf-8")
+    text = told + _table(
+        [*head, "parsed", "why not all", "commit"], [rows[name] for name in sorted(rows)]
+    )
+    page.write_text(text, encoding="utf-8")
+
+
+def _rows_of(page: str) -> list[list[str]]:
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def _preset_row(name: str, found: Run) -> list[str]:

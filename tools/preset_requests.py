@@ -35,7 +35,7 @@ ASKED = {
     ),
     "relations (QRMeM, E)": (
         "Four points to relate the entities by, the passage, the passage with its entities marked. "
-        "No form is given for the reply. The summary and the question are our addition.",
+        "No form is given for the reply.",
         ("Connect the entities", "1. ", "4. ", "# The text", "with its entities marked"),
     ),
     "summary (QRMeM, E)": (

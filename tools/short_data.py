@@ -48,6 +48,8 @@ def write_data(folder: Path, data: Path, *, items: int, words: int) -> None:
     _arranged(folder, data)
     _repoeval(folder, items)
     _adaleval(folder, data, items, words)
+    with tempfile.TemporaryDirectory() as out:
+        _needles(folder, data, Path(out))
 
 
 def _adaleval(folder: Path, data: Path, items: int, words: int) -> None:
@@ -65,6 +67,15 @@ def _adaleval(folder: Path, data: Path, items: int, words: int) -> None:
     for length in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128):
         _write_lines(folder / f"tsort_{length}k.jsonl", cases)
         _write_lines(folder / f"bestanswer_{length}k.jsonl", asked)
+
+
+def _needles(folder: Path, data: Path, out: Path) -> None:
+    """Write five cases of M-NIAH and of BABILong."""
+    build("niah", data / "niah" / "PaulGrahamEssays", out / "niah", ("length=1k",))
+    build("babilong", data / "babi" / "en", out / "babilong", ("length=0k", "cases=1"))
+    for name in ("niah", "babilong"):
+        lines = (out / name / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        _write_lines(folder / f"{name}.jsonl", map(json.loads, lines))
 
 
 def _longbench(name: str, path: Path, items: int, words: int) -> Iterable[Json]:

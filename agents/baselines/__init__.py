@@ -1,1 +1,49 @@
 """Other methods, to compare with."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from qrmem.errors import ModelOutputError
+from qrmem.llm.prompting import Caller
+from qrmem.prompts import fenced
+from qrmem.types import ScoredSegment, Segment, Step
+
+Out = TypeVar("Out", bound=BaseModel)
+
+
+async def told(
+    caller: Caller,
+    prompt: str,
+    model: type[Out],
+    pieces: Sequence[str],
+    *,
+    window: int,
+    reply: int,
+    between: str = "\n",
+) -> Out | None:
+    """Ask a prompt about one text; `None` where no reply could be read.
+
+    Args:
+        pieces: of the text; those that do not fit are left out from the end.
+        between: what stands between two pieces.
+    """
+    try:
+        called = await caller.call(
+            prompt,
+            model,
+            lambda kept: dict(text=fenced(between.join(kept[0]))),
+            [pieces],
+            window=window,
+            reply=reply,
+        )
+    except ModelOutputError:
+        return None
+    return called.value
+
+
+def step_of(n: int, action: str, reason: str, read: Sequence[Segment] = ()) -> Step:
+    """Return a step as a trail has it."""
+    shown = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
+    return Step(n, action, read=shown, reason=reason)

@@ -1,26 +1,19 @@
 """ReadAgent, a baseline: pages with a gist each; some are read again in full, then answered.
 
-    look_up -> (look_up: sequential, until nothing more is wanted | answer)
-
 A page ends where the model says, between 280 and 600 words. The gists of all pages together are the
 memory. A page that is looked up stands in full in the place of its gist.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypedDict
+from dataclasses import dataclass, replace
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-
+from qrmem.agents.baselines import step_of, told
+from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import GistReply, LookUpReply, PageBreakReply
-from qrmem.types import AskContext, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
-
-if TYPE_CHECKING:
-    from langgraph.graph.state import CompiledStateGraph
+from qrmem.types import AskContext, Passage, Reasoner, Segment, Step, Verdict
 
 LEAST_WORDS, MOST_WORDS = 280, 600
 REST_WORDS = 350
@@ -73,19 +66,10 @@ async def _page_end(caller: Caller, left: Sequence[Passage], window: int) -> int
     if len(offered) < 2:
         return offered[0] if offered else max(1, n - 1)
     marked = _marked(left[: offered[-1]], offered)
-    try:
-        called = await caller.call(
-            "page-break",
-            PageBreakReply,
-            lambda kept: dict(text=fenced("\n".join(kept[0]))),
-            [marked],
-            window=window,
-            reply=min(REPLY, window // 4),
-        )
-    except ModelOutputError:
-        return offered[-1]
-    label = called.value.label
-    return offered[label] if 0 <= label < len(offered) else offered[-1]
+    reply = min(REPLY, window // 4)
+    made = await told(caller, "page-break", PageBreakReply, marked, window=window, reply=reply)
+    is_offered = made is not None and 0 <= made.label < len(offered)
+    return offered[made.label] if made is not None and is_offered else offered[-1]
 
 
 def _marked(pieces: Sequence[Passage], offered: Sequence[int]) -> list[str]:
@@ -111,30 +95,14 @@ def _joined(pieces: Sequence[Passage]) -> Passage:
 async def _gist(caller: Caller, page: Passage, window: int) -> str:
     """Return a page's gist; where the model gives none, the page itself."""
     lines = [line for line in page.segment.text.split("\n") if line.strip()]
-    try:
-        called = await caller.call(
-            "gist",
-            GistReply,
-            lambda kept: dict(text=fenced("\n".join(kept[0]))),
-            [lines],
-            window=window,
-            reply=min(2 * REPLY, window // 4),
-        )
-    except ModelOutputError:
-        return page.segment.text
-    return called.value.gist.strip()
+    reply = min(2 * REPLY, window // 4)
+    made = await told(caller, "gist", GistReply, lines, window=window, reply=reply)
+    return page.segment.text if made is None else made.gist.strip()
 
 
-class ReadingState(TypedDict, total=False):
-    """Which pages were looked up, and whether more are wanted."""
-
-    looked_up: list[int]
-    is_enough: bool
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """The context of one question.
+    """What one question works with.
 
     Attributes:
         most: pages that are looked up at most: all at once, or one at a time.
@@ -146,10 +114,6 @@ class Reading:
     context: AskContext
     is_sequential: bool
     most: int
-    is_forced: bool
-    answer: Verdict = field(default_factory=lambda: Verdict(is_answerable=False))
-    looked_up: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
 
     def shown(self, looked_up: Sequence[int]) -> list[Passage]:
         """Return all pages in order: those looked up in full, the others by their gist."""
@@ -162,29 +126,29 @@ def gist_of(page: Page) -> Passage:
     return replace(page.full, segment=segment)
 
 
-async def answer_by_pages(run: Reading) -> None:
-    """Look pages up and answer; `run` holds the answer and the steps afterwards."""
-    state: ReadingState = {"looked_up": []}
-    await build_graph().ainvoke(state, context=run, config={"recursion_limit": run.most + 8})
+async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
+    """Look pages up and answer; return the verdict, and what was done.
+
+    One at a time pages are looked up until nothing more is wanted; all at once there is one round.
+    """
+    looked_up: list[int] = []
+    steps: list[Step] = []
+    for _ in range(run.most if run.is_sequential else 1):
+        found = await _wanted(run, looked_up)
+        if found is None:
+            break
+        pages, reason = found
+        steps.append(step_of(len(steps) + 1, "look-up", reason, _segments(run, pages)))
+        looked_up += pages
+        if not pages:
+            break
+    verdict = await run.reasoner.judge(run.context, _fitting(run, looked_up), force=is_forced)
+    steps.append(step_of(len(steps) + 1, "read", verdict.reason, _segments(run, looked_up)))
+    return verdict, steps
 
 
-def build_graph() -> "CompiledStateGraph[ReadingState, Reading, ReadingState, ReadingState]":
-    """Return the machine, freshly wired."""
-    graph = StateGraph(ReadingState, context_schema=Reading)
-    graph.add_node("look_up", look_up)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "look_up")
-    graph.add_conditional_edges("look_up", after_looking_up, ["look_up", "answer"])
-    graph.add_edge("answer", END)
-    return graph.compile()
-
-
-async def look_up(state: ReadingState, runtime: Runtime[Reading]) -> ReadingState:
-    """Ask which pages are wanted in full; those that would not fit any more are left out."""
-    from qrmem.answering.options import shown
-
-    run = runtime.context
-    known = state["looked_up"]
+async def _wanted(run: Reading, known: Sequence[int]) -> tuple[list[int], str] | None:
+    """Return which pages are wanted in full and fit, and why; `None` without a readable reply."""
     count = 1 if run.is_sequential else run.most
     views = [
         fenced(passage.segment.text.strip(), f"page {n}")
@@ -204,43 +168,27 @@ async def look_up(state: ReadingState, runtime: Runtime[Reading]) -> ReadingStat
             reply=min(REPLY, run.context.window // 4),
         )
     except ModelOutputError:
-        return {"is_enough": True}
+        return None
     wanted = [n for n in dict.fromkeys(called.value.pages) if 0 <= n < len(run.pages)]
     new = [n for n in wanted if n not in known][:count]
     fitting = [n for n in new if _fits(run, [*known, *new[: new.index(n) + 1]])]
-    run.steps.append(_step(run, "look-up", fitting, called.value.reasoning))
-    return {"looked_up": [*known, *fitting], "is_enough": not fitting}
+    return fitting, called.value.reasoning
 
 
-async def answer(state: ReadingState, runtime: Runtime[Reading]) -> ReadingState:
-    """Answer from the gists and the pages looked up."""
-    run = runtime.context
-    run.looked_up = state["looked_up"]
-    shown = [replace(p, label=f"S{n}") for n, p in enumerate(run.shown(run.looked_up), 1)]
+def _fitting(run: Reading, looked_up: Sequence[int]) -> list[Passage]:
+    """Return all pages, labelled; those for which the window has no room are left out."""
+    labelled = [replace(p, label=f"S{n}") for n, p in enumerate(run.shown(looked_up), 1)]
     room, kept = run.reasoner.room(run.context), []
-    for passage in shown:
+    for passage in labelled:
         room -= run.reasoner.size(passage)
         if room >= 0:
             kept.append(passage)
-    run.answer = await run.reasoner.judge(run.context, kept, force=run.is_forced)
-    run.steps.append(_step(run, "read", run.looked_up, run.answer.reason))
-    return {}
-
-
-def after_looking_up(
-    state: ReadingState, runtime: Runtime[Reading]
-) -> Literal["look_up", "answer"]:
-    """Go on page by page, until nothing more is wanted; in parallel there is one round."""
-    run = runtime.context
-    is_full = len(state["looked_up"]) >= run.most
-    return "answer" if state["is_enough"] or is_full or not run.is_sequential else "look_up"
+    return kept
 
 
 def _fits(run: Reading, looked_up: Sequence[int]) -> bool:
     return sum(map(run.reasoner.size, run.shown(looked_up))) <= run.reasoner.room(run.context)
 
 
-def _step(run: Reading, action: str, pages: Sequence[int], reason: str) -> Step:
-    read = [run.pages[n].full.segment for n in pages]
-    shown = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
-    return Step(len(run.steps) + 1, action, read=shown, reason=reason)
+def _segments(run: Reading, pages: Sequence[int]) -> list[Segment]:
+    return [run.pages[n].full.segment for n in pages]

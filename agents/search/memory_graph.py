@@ -8,6 +8,7 @@ from qrmem.agents.folding import folded_by_reasoner
 from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
 from qrmem.graphstore.protocol import Around, Entry, GraphStore
+from qrmem.graphstore.reads import entities_in
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
 
@@ -84,7 +85,7 @@ class MemoryGraph:
 
     async def entities_in(self, segment_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of each segment's entities."""
-        found = await self.store.entities_in(self.ns, segment_ids)
+        found = await entities_in(self.store, self.ns, segment_ids)
         return {
             id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
             for id in segment_ids

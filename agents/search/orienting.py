@@ -11,6 +11,7 @@ from qrmem.graph.merging import near_names
 from qrmem.graph.overlay import Overlay, names_in, overlaid
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.text.numbers import counted
 from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
 
     await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
     if missing:
-        run.tell("orient", reason=f"{len(read)} passages read again with the question")
+        run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
     return [] if aside.is_open else read
 
 
@@ -97,7 +98,7 @@ async def _overlay(run: "Search", near: list[Segment], made: list[Contribution])
     segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))
     segments.sort(key=lambda segment: (segment.document_id, segment.index))
     known = await near_names(run.store, run.ns, names_in(segments, kept))
-    return overlaid(segments, kept, known, await run.store.decisions(run.ns))
+    return overlaid(segments, kept, known, (await run.store.unmerged(run.ns)).decisions)
 
 
 async def _read(run: "Search", segment: Segment, reading: Reading) -> Contribution | None:
@@ -117,12 +118,10 @@ async def _read(run: "Search", segment: Segment, reading: Reading) -> Contributi
 
 async def _readings(run: "Search", segments: list[Segment]) -> dict[str, Reading]:
     wanted = {segment.document_id for segment in segments}
-    infos = await run.store.documents(run.ns) if wanted else ()
+    infos = await run.store.documents(run.ns, wanted)
     question = run.context.question
     window = run.context.window
-    return {
-        i.id: Reading(i.title, i.summary, question, window=window) for i in infos if i.id in wanted
-    }
+    return {i.id: Reading(i.title, i.summary, question, window=window) for i in infos}
 
 
 async def _rows(run: "Search", segments: list[Segment]) -> dict[str, LedgerRow]:

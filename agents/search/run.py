@@ -210,7 +210,7 @@ class Search:
             documents = frozenset(info.id for info in await self.store.documents(self.ns))
         elif len(documents) > most:
             return ()
-        found = await self.store.segments_of(self.ns, *sorted(documents))
+        found = await self.store.segments(self.ns, documents=sorted(documents))
         return found if len(found) <= most else ()
 
     # --- without a chat model ---------------------------------------------------------------------

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from qrmem.text.names import normalise_name, split_key
+from qrmem.text.numbers import counted
 from qrmem.text.words import terms
 from qrmem.types import Hit
 
@@ -96,7 +97,9 @@ async def _from_search(run: "Search") -> Begun:
     await run.graph.look(entities)
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     compared = " and ".join(sides(run.context.question))
-    how = f"{len(hits)} passages found by search" + (f", for {compared} each" if compared else "")
+    how = f"{counted(len(hits), 'passages')} found by search" + (
+        f", for {compared} each" if compared else ""
+    )
     return Begun(entities, important, how, said)
 
 

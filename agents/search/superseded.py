@@ -37,7 +37,7 @@ async def _labelled(
 ) -> list[Passage]:
     known = {p.segment.document_id for p in passages}
     missing = dict.fromkeys(id for later in found.values() for id in later if id not in known)
-    added = await run.store.segments_of(run.ns, *missing) if missing else ()
+    added = await run.store.segments(run.ns, documents=list(missing)) if missing else ()
     scores = {p.segment.id: p.score for p in passages}
     segments = [*(p.segment for p in passages), *added]
     while True:

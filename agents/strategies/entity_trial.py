@@ -58,7 +58,7 @@ async def _candidates(run: Search) -> list[tuple[str, str, int]]:
 async def _occurrences(run: Search, documents: Sequence[str]) -> list[str]:
     found: list[str] = []
     for document_id in documents:
-        segments = await run.store.segments_of(run.ns, document_id)
+        segments = await run.store.segments(run.ns, documents=[document_id])
         inside = await run.graph.entities_in([segment.id for segment in segments])
         found += [key for keys in inside.values() for key in keys]
     return found

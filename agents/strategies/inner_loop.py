@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 PROMPT = "tree-answer"
 CAPACITY = 200
 """Tokens of the memory (ILM-TR, appendix A.3)."""
+PAPER_SAMPLING = {"frequency_penalty": 1.2}
+"""Of the answer model in ILM-TR, appendix A.3; sent with `paper_exact`."""
 STANDS = 0.9
 """Likeness of two memories from which on the loop ends. The paper names none: its example has .59
 to .67 between five rounds that all changed, so that a lower one would have stopped it early."""
@@ -104,6 +106,7 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
         [[fenced(entry.text) for entry in entries]],
         window=run.context.window,
         reply=min(CAPACITY, run.context.window // 4),
+        sampling=PAPER_SAMPLING if run.asking.paper_exact else {},
     )
     memory = " ".join(called.value.split())
     alike = likeness(before, memory)

@@ -4,6 +4,7 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import asked
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
+from qrmem.text.numbers import counted
 
 HITS = 8
 """Hits that are looked through; more of them bring in chance matches."""
@@ -12,7 +13,7 @@ HITS = 8
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Search; no entities are looked up, as nothing moves on from here."""
     hits = await run.searcher.search(asked(run), k=HITS, documents=run.asking.documents)
-    run.tell("start", reason=f"{len(hits)} passages found by search")
+    run.tell("start", reason=f"{counted(len(hits), 'passages')} found by search")
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     few = () if hits else await run.all_segments(HITS)
     scores = {hit.segment_id: hit.score for hit in hits} or {one.id: 0.0 for one in few}

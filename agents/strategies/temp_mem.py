@@ -18,11 +18,8 @@ SMALLEST = 8
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Take segments from both ends of the text until the window is full."""
     store, ns, documents = run.searcher.store, run.searcher.ns, run.asking.documents
-    if documents is None:
-        ids = list(await store.indexed(ns))
-    else:
-        found = [one.id for one in await store.segments_of(ns, *sorted(documents))]
-        ids = [entry.id for entry in await store.entries(ns, found)]
+    rows = () if documents == frozenset() else await store.ledger(ns, *sorted(documents or ()))
+    ids = [entry.id for entry in await store.entries(ns, [row.segment_id for row in rows])]
     if not ids:
         run.tell("start", reason="there is nothing to read")
         return began({})

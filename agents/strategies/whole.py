@@ -28,7 +28,8 @@ async def fits(run: Search) -> bool:
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Take all segments."""
     segments = await run.all_segments(run.room // SMALLEST)
-    run.tell("start", reason=f"all {len(segments)} segments fit the window: read whole, in order")
+    which = "the one segment fits" if len(segments) == 1 else f"all {len(segments)} segments fit"
+    run.tell("start", reason=f"{which} the window: read whole, in order")
     return began({segment.id: 1.0 for segment in segments})
 
 

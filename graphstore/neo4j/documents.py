@@ -102,6 +102,7 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
         "characters": len(text),
         "digest": hashlib.sha256(text.encode()).hexdigest(),
         "text": None if is_covered else text,
+        "metadata": [_mark(name, value) for name, value in document.metadata.items()],
         **{f"{words.METADATA}{name}": value for name, value in document.metadata.items()},
     }
 
@@ -158,12 +159,20 @@ def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
     }
 
 
-async def documents(work: Work, ids: Sequence[str] | None) -> list[DocumentInfo]:
+async def documents(
+    work: Work,
+    ids: Collection[str] | None = None,
+    *,
+    where: Mapping[str, Scalar] | None = None,
+    prefix: str = "",
+    last: int | None = None,
+) -> list[DocumentInfo]:
     """Return all documents without their texts, or some, by id."""
+    marks = [_mark(name, value) for name, value in (where or {}).items()]
     if ids is None:
-        rows = await work.rows("documents.all")
+        rows = await work.rows("documents.all", where=marks, prefix=prefix, last=last or 2**31)
     else:
-        rows = await work.each("documents.some", sorted(set(map(short, ids))))
+        rows = await work.each("documents.some", sorted(set(map(short, ids))), where=marks)
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],
@@ -173,29 +182,23 @@ async def documents(work: Work, ids: Sequence[str] | None) -> list[DocumentInfo]
             segments=sum(number for _, number in states),
             states=dict(states),
             summary=kept["summary"],
+            digest=kept["digest"],
+            facts=facts,
         )
-        for kept, states in rows
+        for kept, states, facts in rows
     ]
-    return sorted(found, key=lambda info: info.id)
+    found = sorted((info for info in found if info.id.startswith(prefix)), key=lambda info: info.id)
+    return found if last is None else found[max(len(found) - last, 0) :]
+
+
+def _mark(name: str, value: Scalar) -> str:
+    """Return what the database compares metadata by: the value as text."""
+    return f"{name}\n{value}"
 
 
 async def states(work: Work) -> dict[str, int]:
     """Return how many segments there are in each state."""
     return {state: number for state, number in await work.rows("documents.states")}
-
-
-async def last_document(work: Work, prefix: str) -> str | None:
-    """Return the greatest document id that begins so."""
-    row = await work.row("documents.last", prefix=prefix)
-    return row[0] if row else None
-
-
-async def document_texts(work: Work, ids: Sequence[str] | None) -> Mapping[str, str]:
-    """Return sha256 of the text by document id."""
-    if ids is None:
-        return dict(sorted(await work.rows("documents.digests")))
-    rows = await work.each("documents.digests_of", sorted(set(map(short, ids))))
-    return dict(sorted(rows))
 
 
 async def set_summary(work: Work, document_id: str, summary: str) -> None:
@@ -219,16 +222,14 @@ async def delete_document(work: Work, document_id: str) -> None:
     await work.run("documents.drop", key=key)
 
 
-async def segments(work: Work, ids: Sequence[str]) -> list[Segment]:
-    """Return segments in the order of the ids."""
+async def segments(
+    work: Work, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+) -> list[Segment]:
+    """Return segments in the order of the ids, then those of some documents in order."""
     rows = await work.each("documents.segments", sorted({short(id_) for id_ in ids}))
-    return in_order(ids, {row[0]: Segment(*row) for row in rows})
-
-
-async def segments_of(work: Work, document_ids: Sequence[str]) -> list[Segment]:
-    """Return some documents' segments in order."""
-    rows = await work.each("documents.segments_of", numbered(document_ids))
-    return [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
+    found = in_order(ids, {row[0]: Segment(*row) for row in rows})
+    rows = await work.each("documents.segments_of", numbered(documents))
+    return found + [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
 
 
 async def drop_segments(work: Work, segments: Collection[str]) -> None:

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.neo4j import documents, view
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
 from qrmem.graphstore.protocol import Unmerged
 from qrmem.text.names import meant_name
-from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
+from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Segment
+
+_PASS = attrgetter("kind", "asked")
+"""What the contributions of one segment are ordered by."""
 
 
 async def record(
@@ -21,10 +23,11 @@ async def record(
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Write ledger rows, what the segments added and what it cost."""
-    await work.lock()
     ids = shortened({row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c})
-    known = set(await work.gathered("facts.known_segments", sorted(ids)))
-    if missing := sorted(ids[key] for key in ids.keys() - known):
+    locked = await work.row("facts.lock", keys=sorted(ids))
+    if locked is None:
+        raise NotFound(f"there is no namespace {work.ns!r} in this memory")
+    if missing := sorted(ids[key] for key in ids.keys() - set(locked[0])):
         raise NotFound(f"segment {missing[0]!r} is not in the memory; was its document deleted?")
     latest = {row.segment_id: row for row, _ in rows}
     states = [
@@ -44,7 +47,7 @@ def _key(contribution: Contribution) -> str:
     return joined(contribution.segment_id, contribution.kind, json.dumps(contribution.asked))
 
 
-async def ledger(work: Work, document_ids: Sequence[str]) -> list[LedgerRow]:
+async def ledger(work: Work, *document_ids: str) -> list[LedgerRow]:
     """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
     if document_ids:
         rows = await work.each("facts.ledger_of", numbered(document_ids))
@@ -54,25 +57,28 @@ async def ledger(work: Work, document_ids: Sequence[str]) -> list[LedgerRow]:
 
 
 async def contributions(
-    work: Work, document_ids: Sequence[str], kinds: Sequence[str]
+    work: Work, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
 ) -> list[Contribution]:
     """Return some documents' contributions by segment, then kind, then `asked`."""
     rows = await work.each("facts.contributions", numbered(document_ids), kinds=list(kinds))
     found = [((place, index), loads(body, Contribution)) for place, index, body in rows]
-    found.sort(key=lambda pair: (pair[0], pair[1].kind, pair[1].asked))
+    found.sort(key=lambda pair: (pair[0], _PASS(pair[1])))
     return [contribution for _, contribution in found]
 
 
-async def unmerged(work: Work, document_ids: Sequence[str]) -> Unmerged:
+async def unmerged(work: Work, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
-    info = await documents.namespace(work)
+    ((revision, stale, decisions),) = await work.rows("facts.unmerged")
+    found = await work.each("facts.read", numbered(document_ids))
+    found.sort(key=itemgetter(0, 3))
+    made = [[loads(body, Contribution) for body in bodies] for *_, bodies in found]
     return Unmerged(
-        revision=info.revision if info else 0,
-        segments=await documents.segments_of(work, document_ids),
-        contributions=await contributions(work, document_ids, ("extraction", "supplement")),
-        merged=await view.merged_segments(work, document_ids),
-        stale=dict(sorted(await work.rows("facts.stale_names"))),
-        decisions=await decisions(work),
+        revision=revision,
+        segments=[Segment(*row[1:-2]) for row in found],
+        contributions=[one for own in made for one in sorted(own, key=_PASS)],
+        merged={row[1]: row[-2] for row in found if row[-2]},
+        stale=dict(sorted(stale)),
+        decisions=[MergeDecision(*row) for row in sorted(decisions)],
     )
 
 
@@ -86,8 +92,3 @@ async def decide(work: Work, decision: MergeDecision) -> None:
     meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
     await work.each("facts.mark_called", meant)
     await work.together([("namespaces.raise_revision", [1])])
-
-
-async def decisions(work: Work) -> list[MergeDecision]:
-    """Return the user's words, sorted by names."""
-    return [MergeDecision(*row) for row in sorted(await work.rows("facts.decisions"))]

@@ -88,7 +88,7 @@ def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterato
                     yield {"step": key, "entity": entities[end], "properties": properties}
 
 
-async def trails(work: Work, limit: int, id: str | None = None) -> list[Trail]:
+async def trails(work: Work, limit: int = 20, *, id: str | None = None) -> list[Trail]:
     """Return trails, newest first, or the one of an id."""
     if id is None:
         rows = await work.rows("runs.trails", limit=max(limit, 0))
@@ -109,12 +109,6 @@ async def blank_trails(work: Work, removal: Removal) -> None:
         after = blanked(before, removal)
         if after is not before:
             await _write(work, after, None)
-
-
-async def put_calls(work: Work, calls: Sequence[CallRecord]) -> None:
-    """Append calls."""
-    await work.lock()
-    await add_calls(work, calls)
 
 
 async def add_calls(work: Work, calls: Sequence[CallRecord]) -> None:
@@ -141,15 +135,18 @@ async def put_cached(
     work: Work,
     key: str,
     value: Mapping[str, Any],
-    segments: Collection[str],
+    *,
+    segment_id: str = "",
+    segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
-    properties = {"full": full(key), "value": dumps(value), "segments": sorted(segments)}
+    ties = sorted({*segments, segment_id} - {""})
+    properties = {"full": full(key), "value": dumps(value), "segments": ties}
     await work.run("runs.put_cached", key=short(key), properties=properties)
-    if segments:
-        await work.each("runs.tie_cached", sorted(map(short, segments)), key=short(key))
+    if ties:
+        await work.each("runs.tie_cached", sorted(map(short, ties)), key=short(key))
     else:
         await work.run("runs.tie_to_all", key=short(key))
     if key.startswith(TREE) and "summary" in value:

@@ -13,7 +13,7 @@ from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.statements import statement
 
-VERSION = 5
+VERSION = 6
 
 LABELS = (
     "Namespace",

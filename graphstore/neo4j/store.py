@@ -1,289 +1,132 @@
 """The store's face: every method is one transaction, but for deleting a namespace."""
 
-# ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from qrmem.graphstore.neo4j import changes, documents, facts, runs, vectors, view, words
-from qrmem.graphstore.neo4j.connection import Connection
-from qrmem.graphstore.protocol import (
-    Around,
-    Change,
-    EntityCount,
-    Entry,
-    Kept,
-    NameFilter,
-    NameRow,
-    NamespaceInfo,
-    Titled,
-    Unmerged,
-    VectorKind,
-    Vectors,
-    Vocabulary,
-)
-from qrmem.types import (
-    CallRecord,
-    Contribution,
-    Document,
-    DocumentInfo,
-    Entity,
-    Fact,
-    LedgerRow,
-    MergeDecision,
-    Question,
-    Segment,
-    Trail,
-)
+from qrmem.graphstore.neo4j import changes, facts, runs, view, words
+from qrmem.graphstore.neo4j import documents as texts
+from qrmem.graphstore.neo4j import vectors as arrays
+from qrmem.graphstore.neo4j.connection import Connection, Work
+from qrmem.graphstore.protocol import NamespaceInfo, VectorKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _reads(
+    work: Callable[Concatenate[Work, P], Awaitable[R]],
+) -> "Callable[Concatenate[Neo4jStore, str, P], Coroutine[Any, Any, R]]":
+    """Return the method that runs some work in a transaction that only reads."""
+
+    async def method(self: "Neo4jStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.db.read(work, ns, *args, **kwargs)
+
+    return method
+
+
+def _writes(
+    work: Callable[Concatenate[Work, P], Awaitable[R]],
+) -> "Callable[Concatenate[Neo4jStore, str, P], Coroutine[Any, Any, R]]":
+    """Return the method that runs some work in a transaction."""
+
+    async def method(self: "Neo4jStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.db.write(work, ns, *args, **kwargs)
+
+    return method
 
 
 class Neo4jStore:
     """A database of memories; what each method does is said in `GraphStore`."""
 
     def __init__(self, connection: Connection) -> None:
-        self._db = connection
+        self.db = connection
 
     @property
     def is_read_only(self) -> bool:
+        """Whether writes are refused."""
         return False
 
     @property
     def location(self) -> str:
-        return self._db.location
+        """The server's address."""
+        return self.db.location
 
     async def close(self) -> None:
-        await self._db.close()
-
-    # --- namespaces ---------------------------------------------------------------------------
+        """Give all connections back."""
+        await self.db.close()
 
     async def namespaces(self) -> Sequence[str]:
-        return await self._db.read(documents.namespaces, "")
-
-    async def namespace(self, ns: str) -> NamespaceInfo | None:
-        return await self._db.read(documents.namespace, ns)
+        """Return all names, sorted."""
+        return await self.db.read(texts.namespaces, "")
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
+        """Make a namespace unless it is there; one that was half deleted goes first."""
         found = await self.namespace(ns)
         if found is not None:
             return found
-        if await self._db.read(documents.is_half_deleted, ns):
-            await documents.delete_namespace(self._db, ns)
-        return await self._db.write(documents.create_namespace, ns, info)
-
-    async def finish_import(self, ns: str, token: str) -> None:
-        await self._db.write(documents.finish_import, ns, token)
-
-    async def set_embedder(self, ns: str, embedder: str, dimension: int) -> None:
-        await self._db.write(vectors.set_embedder, ns, embedder, dimension)
+        if await self.db.read(texts.is_half_deleted, ns):
+            await self.delete_namespace(ns)
+        return await self.db.write(texts.create_namespace, ns, info)
 
     async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
-        await documents.delete_namespace(self._db, ns, importing)
+        """Remove everything of a namespace, in portions."""
+        await texts.delete_namespace(self.db, ns, importing)
 
-    # --- facts --------------------------------------------------------------------------------
+    namespace = _reads(texts.namespace)
+    finish_import = _writes(texts.finish_import)
+    set_embedder = _writes(arrays.set_embedder)
 
-    async def put_documents(
-        self,
-        ns: str,
-        written: Sequence[tuple[Document, Sequence[Segment]]],
-        *,
-        anew: bool = False,
-    ) -> None:
-        await self._db.write(documents.put_documents, ns, written, anew=anew)
-
-    async def document(self, ns: str, document_id: str) -> Document | None:
-        return await self._db.read(documents.document, ns, document_id)
-
-    async def documents(self, ns: str, ids: Sequence[str] | None = None) -> Sequence[DocumentInfo]:
-        return await self._db.read(documents.documents, ns, ids)
-
-    async def states(self, ns: str) -> Mapping[str, int]:
-        return await self._db.read(documents.states, ns)
-
-    async def last_document(self, ns: str, prefix: str) -> str | None:
-        return await self._db.read(documents.last_document, ns, prefix)
-
-    async def document_texts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, str]:
-        return await self._db.read(documents.document_texts, ns, ids)
-
-    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
-        await self._db.write(documents.set_summary, ns, document_id, summary)
-
-    async def delete_document(self, ns: str, document_id: str) -> None:
-        await self._db.write(documents.delete_document, ns, document_id)
-
-    async def segments(self, ns: str, ids: Sequence[str]) -> Sequence[Segment]:
-        return await self._db.read(documents.segments, ns, ids)
-
-    async def segments_of(self, ns: str, *document_ids: str) -> Sequence[Segment]:
-        return await self._db.read(documents.segments_of, ns, document_ids)
-
-    async def ledger(self, ns: str, *document_ids: str) -> Sequence[LedgerRow]:
-        return await self._db.read(facts.ledger, ns, document_ids)
-
-    async def record(
-        self,
-        ns: str,
-        rows: Sequence[tuple[LedgerRow, Contribution | None]],
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        await self._db.write(facts.record, ns, rows, calls)
-
-    async def contributions(
-        self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
-    ) -> Sequence[Contribution]:
-        return await self._db.read(facts.contributions, ns, document_ids, kinds)
-
-    async def decide(self, ns: str, decision: MergeDecision) -> None:
-        await self._db.write(facts.decide, ns, decision)
-
-    async def decisions(self, ns: str) -> Sequence[MergeDecision]:
-        return await self._db.read(facts.decisions, ns)
-
-    # --- the view -----------------------------------------------------------------------------
-
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
-        return await self._db.write(changes.apply, ns, revision, change)
+    put_documents = _writes(texts.put_documents)
+    document = _reads(texts.document)
+    documents = _reads(texts.documents)
+    states = _reads(texts.states)
+    set_summary = _writes(texts.set_summary)
+    delete_document = _writes(texts.delete_document)
+    segments = _reads(texts.segments)
+    ledger = _reads(facts.ledger)
+    record = _writes(facts.record)
+    contributions = _reads(facts.contributions)
+    decide = _writes(facts.decide)
 
     async def clear_view(self, ns: str) -> None:
-        await documents.clear_view(self._db, ns)
+        """Drop all that follows from the facts, in portions."""
+        await texts.clear_view(self.db, ns)
 
-    async def merged_segments(self, ns: str, *document_ids: str) -> Mapping[str, str]:
-        return await self._db.read(view.merged_segments, ns, document_ids)
-
-    async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
-        return await self._db.read(facts.unmerged, ns, document_ids)
-
-    async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:
-        return await self._db.read(view.names, ns, wanted)
-
-    async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
-        return await self._db.read(view.entities, ns, keys)
-
-    async def list_entities(self, ns: str, limit: int = 100) -> Sequence[EntityCount]:
-        return await self._db.read(view.list_entities, ns, limit)
-
-    async def entities_in(self, ns: str, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        return await self._db.read(view.entities_in, ns, segment_ids)
-
-    async def segments_with(
-        self, ns: str, keys: Sequence[str], most: int | None = None
-    ) -> Mapping[str, Sequence[str]]:
-        return await self._db.read(view.segments_with, ns, keys, most)
-
-    async def facts(self, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
-        return await self._db.read(view.facts, ns, keys)
-
-    async def around(self, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
-        return await self._db.read(view.around, ns, keys, texts)
-
-    async def questions(
-        self, ns: str, segment_ids: Sequence[str] | None = None
-    ) -> Sequence[Question]:
-        return await self._db.read(view.questions, ns, segment_ids)
-
-    async def counts(self, ns: str) -> Mapping[str, int]:
-        return await self._db.read(view.counts, ns)
-
-    async def fact_counts(self, ns: str, ids: Sequence[str] | None = None) -> Mapping[str, int]:
-        return await self._db.read(view.fact_counts, ns, ids)
-
-    # --- search -------------------------------------------------------------------------------
-
-    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
-        return await self._db.read(words.vocabulary, ns, terms)
-
-    async def matching(
-        self,
-        ns: str,
-        groups: Sequence[Sequence[str]],
-        limit: int,
-        documents: Collection[str] | None = None,
-    ) -> Sequence[str]:
-        return await self._db.read(words.matching, ns, groups, limit, documents)
-
-    async def nearest(
-        self,
-        ns: str,
-        vector: "NDArray[np.float32]",
-        limit: int,
-        *,
-        documents: Collection[str] | None = None,
-        among: Sequence[str] | None = None,
-    ) -> Mapping[str, float]:
-        return await self._db.read(vectors.nearest, ns, vector, limit, documents, among)
-
-    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
-        return await self._db.read(words.entries, ns, segment_ids)
-
-    async def indexed(self, ns: str) -> Sequence[str]:
-        return await self._db.read(words.indexed, ns)
-
-    async def titled(
-        self, ns: str, names: Sequence[str], first: int = 3
-    ) -> Mapping[str, Sequence[Titled]]:
-        return await self._db.read(words.titled, ns, names, first)
-
-    async def named_in(
-        self, ns: str, segment_ids: Sequence[str]
-    ) -> Mapping[str, Sequence[tuple[str, str]]]:
-        return await self._db.read(words.named_in, ns, segment_ids)
-
-    async def shared_entities(
-        self, ns: str, segment_ids: Sequence[str], most: int
-    ) -> Mapping[str, tuple[Sequence[str], int]]:
-        return await self._db.read(words.shared_entities, ns, segment_ids, most)
+    apply = _writes(changes.apply)
+    unmerged = _reads(facts.unmerged)
+    names = _reads(view.names)
+    entities = _reads(view.entities)
+    list_entities = _reads(view.list_entities)
+    mentions = _reads(view.mentions)
+    shared_entities = _reads(view.shared_entities)
+    around = _reads(view.around)
+    questions = _reads(view.questions)
+    counts = _reads(view.counts)
+    vocabulary = _reads(words.vocabulary)
+    matching = _reads(words.matching)
+    nearest = _reads(arrays.nearest)
+    entries = _reads(words.entries)
+    titled = _reads(words.titled)
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
     ) -> None:
+        """Add rows; an index over vectors of their length is made first."""
         if kind == "segment" and len(owners) and (length := int(matrix.shape[-1])):
-            await vectors.prepare(self._db, length)
-        await self._db.write(vectors.put, ns, kind, owners, matrix)
+            await arrays.prepare(self.db, length)
+        await self.db.write(arrays.put, ns, kind, owners, matrix)
 
-    async def vectors(
-        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
-    ) -> Vectors:
-        return await self._db.read(vectors.read, ns, kind, owners)
+    vectors = _reads(arrays.read)
+    owners = _reads(arrays.owned)
 
-    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
-        return await self._db.read(vectors.owners, ns, kind)
-
-    # --- what runs leave behind ---------------------------------------------------------------
-
-    async def put_trail(self, ns: str, trail: Trail) -> None:
-        await self._db.write(runs.put_trail, ns, trail)
-
-    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
-        return await self._db.read(runs.trails, ns, limit, id)
-
-    async def put_calls(self, ns: str, calls: Sequence[CallRecord]) -> None:
-        await self._db.write(runs.put_calls, ns, calls)
-
-    async def calls(self, ns: str) -> Sequence[CallRecord]:
-        return await self._db.read(runs.calls, ns)
-
-    async def put_cached(
-        self,
-        ns: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        segment_id: str = "",
-        segments: Sequence[str] = (),
-        calls: Sequence[CallRecord] = (),
-    ) -> None:
-        ties = {*segments, segment_id} - {""}
-        await self._db.write(runs.put_cached, ns, key, value, ties, calls)
-
-    async def kept_keys(self, ns: str) -> Sequence[str]:
-        return await self._db.read(runs.kept_keys, ns)
-
-    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
-        return await self._db.read(runs.kept, ns, keys)
-
-    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
-        await self._db.write(runs.drop_kept, ns, keys)
+    put_trail = _writes(runs.put_trail)
+    trails = _reads(runs.trails)
+    calls = _reads(runs.calls)
+    put_cached = _writes(runs.put_cached)
+    kept_keys = _reads(runs.kept_keys)
+    kept = _reads(runs.kept)
+    drop_kept = _writes(runs.drop_kept)

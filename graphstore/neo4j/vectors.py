@@ -101,19 +101,19 @@ async def drop_relations(work: Work) -> None:
     await work.run("vectors.drop_relations")
 
 
-async def read(work: Work, kind: VectorKind, wanted: Sequence[str] | None) -> Vectors:
+async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None = None) -> Vectors:
     """Return the rows of the given owners, or all, in the owners' order."""
     import numpy as np
 
     dimension = await _dimension(work)
     if kind == "relation":
-        if wanted is None:
+        if owners is None:
             rows = await work.rows("vectors.all_relations")
         else:
-            keys = [joined(owner, "1") for owner in set(wanted)]
+            keys = [joined(owner, "1") for owner in set(owners)]
             rows = await work.rows("vectors.relations", keys=keys)
     else:
-        ids = await owners(work, kind) if wanted is None else wanted
+        ids = await owned(work, kind) if owners is None else owners
         keys = sorted({short(id_) for id_ in ids})
         batches = await work.each("vectors.of_segments", keys, property=_property(dimension))
         found = sorted((row for (batch,) in batches for row in batch), key=lambda row: row[:3])
@@ -122,7 +122,7 @@ async def read(work: Work, kind: VectorKind, wanted: Sequence[str] | None) -> Ve
     return Vectors([owner for owner, _ in rows], matrix.reshape(len(rows), dimension))
 
 
-async def owners(work: Work, kind: VectorKind) -> list[str]:
+async def owned(work: Work, kind: VectorKind) -> list[str]:
     """Return who has vectors, in order."""
     if kind == "relation":
         (found,) = await work.row("vectors.relation_owners") or ([],)
@@ -135,8 +135,9 @@ async def nearest(
     work: Work,
     vector: "_Matrix",
     limit: int,
-    documents: Collection[str] | None,
-    among: Sequence[str] | None,
+    *,
+    documents: Collection[str] | None = None,
+    among: Sequence[str] | None = None,
 ) -> Mapping[str, float]:
     """Return the cosines of the segments nearest to a vector, nearest first."""
     asked = {"vector": [float(one) for one in vector], "property": _property(len(vector))}

@@ -6,25 +6,18 @@ from operator import attrgetter
 
 from qrmem.graphstore.neo4j.changes import by_frequency
 from qrmem.graphstore.neo4j.connection import Row, Work
-from qrmem.graphstore.neo4j.keys import in_order, numbered, short
-from qrmem.graphstore.protocol import Around, EntityCount, NameFilter, NameRow
+from qrmem.graphstore.neo4j.keys import in_order, short
+from qrmem.graphstore.protocol import Around, EntityCount, Mentions, NameFilter, NameRow
 from qrmem.types import Entity, Fact, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
-_ALL = 2**31
 _STEP = 64
 """Blocks are asked for so many names, or a multiple: what is asked alike goes in one statement."""
 
 
-async def merged_segments(work: Work, document_ids: Sequence[str]) -> Mapping[str, str]:
-    """Return segment id to digest, in order."""
-    rows = await work.each("view.merged", numbered(document_ids))
-    return {id_: digest for _, _, id_, digest in sorted(rows)}
-
-
-async def names(work: Work, wanted: NameFilter | None) -> list[NameRow]:
+async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
     """Return every name, or some, by key."""
     if wanted is None:
         return _names(await work.rows("view.names"))
@@ -70,7 +63,7 @@ def _entity(
     )
 
 
-async def list_entities(work: Work, limit: int) -> list[EntityCount]:
+async def list_entities(work: Work, limit: int = 100) -> list[EntityCount]:
     """Return entities by falling number of segments, then key.
 
     The database counts relationships first: an entity is rarely named twice in one segment, so
@@ -81,32 +74,29 @@ async def list_entities(work: Work, limit: int) -> list[EntityCount]:
     return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
 
 
-async def entities_in(work: Work, segment_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return segment id to the keys of its entities, sorted."""
-    rows = await work.gathered("view.entities_in", sorted({short(id_) for id_ in segment_ids}))
-    found = {id_: tuple(sorted(keys)) for id_, keys in rows}
-    return {id_: found[id_] for id_ in segment_ids if id_ in found}
+async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Mentions:
+    """Return who is named in some segments, and where the rare ones are named besides."""
+    named: dict[str, list[tuple[str, str]]] = {}
+    places: dict[str, tuple[str, ...]] = {}
+    keys = sorted({short(id_) for id_ in segment_ids})
+    for id_, entities in await work.each("view.mentions", keys, most=most):
+        named[id_] = [(form, key) for key, lists, _ in entities for own in lists for form in own]
+        for key, _, segments in entities:
+            if 0 < len(segments) <= most:
+                places[key] = tuple(place for *_, place in sorted(segments))
+    return Mentions(named, places)
 
 
-async def segments_with(
-    work: Work, keys: Sequence[str], most: int | None = None
-) -> Mapping[str, Sequence[str]]:
-    """Return entity key to the ids of its segments, in order, unless there are more than `most`."""
-    wanted, limit = sorted({short(key) for key in keys}), _ALL if most is None else most
-    batches = await work.each("view.segments_with", wanted, limit=limit + 1)
-    rows = [row for (batch,) in batches for row in batch if len(row[1]) <= limit]
-    found = {key: tuple(id_ for _, _, id_ in sorted(places)) for key, places in rows}
-    return {key: found[key] for key in keys if key in found}
+async def shared_entities(
+    work: Work, segment_ids: Sequence[str], most: int
+) -> dict[str, tuple[Sequence[str], int]]:
+    """Return the entities that two or more of some segments have, with those, and how many all."""
+    keys = sorted({short(id_) for id_ in segment_ids})
+    rows = await work.rows("view.shared", keys=keys, most=most)
+    return {key: (among, spread) for key, among, spread in rows}
 
 
-async def facts(work: Work, keys: Sequence[str]) -> list[Fact]:
-    """Return the facts with an end in `keys`, in order."""
-    rows = await work.each("view.facts", sorted({short(key) for key in keys}))
-    unique = {(document, index, n): rest for document, index, n, *rest in rows}
-    return [Fact(*unique[place]) for place in sorted(unique)]
-
-
-async def around(work: Work, keys: Sequence[str], texts: bool) -> Around:
+async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Around:
     """Return some entities' facts, names and segments, out of one statement."""
     wanted = sorted({short(key) for key in keys})
     names: dict[str, str] = {}
@@ -131,7 +121,7 @@ async def around(work: Work, keys: Sequence[str], texts: bool) -> Around:
     )
 
 
-async def questions(work: Work, segment_ids: Sequence[str] | None) -> list[Question]:
+async def questions(work: Work, segment_ids: Sequence[str] | None = None) -> list[Question]:
     """Return accepted questions of the given segments, or all, in order."""
     if segment_ids is None:
         rows = await work.rows("view.questions")
@@ -144,12 +134,3 @@ async def counts(work: Work) -> Mapping[str, int]:
     """Return how much there is of each kind."""
     (row,) = await work.rows("view.counts")
     return dict(zip(_COUNTED, row, strict=True))
-
-
-async def fact_counts(work: Work, ids: Sequence[str] | None) -> Mapping[str, int]:
-    """Return how many facts each document, or each of some, states."""
-    if ids is None:
-        rows = await work.rows("view.fact_counts")
-    else:
-        rows = await work.each("view.fact_counts_of", sorted(set(map(short, ids))))
-    return {document_id: int(facts) for document_id, facts in rows}

@@ -115,7 +115,7 @@ async def matching(
     work: Work,
     groups: Sequence[Sequence[str]],
     limit: int,
-    documents: Collection[str] | None,
+    documents: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by Lucene's BM25."""
     if not groups or not all(groups):
@@ -142,13 +142,7 @@ async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
     return in_order(segment_ids, found)
 
 
-async def indexed(work: Work) -> list[str]:
-    """Return the ids of all indexed segments, in order."""
-    (rows,) = await work.row("words.indexed") or ([],)
-    return [id_ for _, _, id_ in sorted(rows)]
-
-
-async def titled(work: Work, names: Sequence[str], first: int) -> dict[str, list[Titled]]:
+async def titled(work: Work, names: Sequence[str], first: int = 3) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     known = shortened(names)
     found: dict[str, list[Titled]] = {}
@@ -160,22 +154,3 @@ async def titled(work: Work, names: Sequence[str], first: int) -> dict[str, list
     for meant in found.values():
         meant.sort(key=lambda one: (-one.sure, one.document_id))
     return found
-
-
-async def named_in(
-    work: Work, segment_ids: Sequence[str]
-) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return the surface forms in some segments, with their entities."""
-    rows = await work.each("words.named_in", sorted({short(id_) for id_ in segment_ids}))
-    return {
-        id_: [(form, entity) for forms, entity in pairs for form in forms] for id_, pairs in rows
-    }
-
-
-async def shared_entities(
-    work: Work, segment_ids: Sequence[str], most: int
-) -> dict[str, tuple[Sequence[str], int]]:
-    """Return the entities that two or more of some segments have, with those, and how many all."""
-    keys = sorted({short(id_) for id_ in segment_ids})
-    rows = await work.rows("words.shared", keys=keys, most=most)
-    return {key: (among, spread) for key, among, spread in rows}

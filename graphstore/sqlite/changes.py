@@ -4,7 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
@@ -23,6 +23,10 @@ from qrmem.graphstore.sqlite.lookup import (
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
+_MENTIONS = (
+    "SELECT m.name, m.forms, n.key, m.segment FROM mention m CROSS JOIN name n ON n.num = m.name"
+    " WHERE m.segment IN ({})"
+)
 _VIEW_TABLES = ("mention", "fact", "question", "merged")
 
 
@@ -95,6 +99,14 @@ def apply(
     return raise_revision(db, number)
 
 
+def clear_view(db: sqlite3.Connection, ns: str) -> None:
+    """Drop all that follows from the facts."""
+    row = db.execute("SELECT num, revision FROM namespace WHERE name = ?", (ns,)).fetchone()
+    if row is not None:
+        ids = [id_ for (id_,) in db.execute("SELECT id FROM segment WHERE ns = ?", row[:1])]
+        apply(db, ns, row[1], Change(clear=ids))
+
+
 def raise_revision(db: sqlite3.Connection, ns: int) -> int:
     """Count a change of the view; return the new revision."""
     rows = db.execute(
@@ -107,8 +119,7 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     """Drop the view rows of some segments; `settle` has to follow."""
     if not segments:
         return
-    rows = rows_in(db, "SELECT name, forms FROM mention WHERE segment IN ({})", segments)
-    _uncount(rows, touched)
+    _uncount(rows_in(db, _MENTIONS, segments), touched)
     for table in _VIEW_TABLES:
         execute_in(db, f"DELETE FROM {table} WHERE segment IN ({{}})", segments)
     words.drop(db, ns, segments)
@@ -212,38 +223,28 @@ def _put_mentions(
     touched.mentioned.update(name for _, name in by_place)
     touched.stale |= touched.mentioned
     forms = touched.forms
-    texts: dict[tuple[tuple[str, int], ...], str] = {}
     ready = []
     for place in sorted(by_place):
         row = by_place[place]
         for form, count in row.forms:
             forms[place[1], form] += count
-        text = texts.get(row.forms)
-        if text is None:
-            text = texts[row.forms] = passages.forms_kept(row.forms)
-        ready.append((*place, text, row.question))
+        ready.append((*place, passages.forms_kept(row.forms, row.name), row.question))
     db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
 
 
 def _uncount_overwritten(
     db: sqlite3.Connection, places: Collection[tuple[int, int]], touched: Touched
 ) -> None:
-    segments = {segment for segment, _ in places}
-    sql = "SELECT segment, name, forms FROM mention WHERE segment IN ({})"
-    rows = rows_in(db, sql, segments)
-    _uncount(((name, forms) for segment, name, forms in rows if (segment, name) in places), touched)
+    rows = rows_in(db, _MENTIONS, {segment for segment, _ in places})
+    _uncount((row for row in rows if (row[3], row[0]) in places), touched)
 
 
-def _uncount(rows: Iterable[tuple[int, str]], touched: Touched) -> None:
-    """Take back the forms of mentions, given as name and JSON; most texts come many times."""
-    known: dict[str, list[tuple[str, int]]] = {}
-    for name, text in rows:
+def _uncount(rows: Iterable[tuple[Any, ...]], touched: Touched) -> None:
+    """Take back the forms of mentions, given as `_MENTIONS` reads them."""
+    for name, forms, key, _ in rows:
         touched.names.add(name)
         touched.stale.add(name)
-        forms = known.get(text)
-        if forms is None:
-            forms = known[text] = passages.forms_told(text)
-        for form, count in forms:
+        for form, count in passages.forms_told(forms, key):
             touched.forms[name, form] -= count
 
 

@@ -21,9 +21,6 @@ R = TypeVar("R")
 PAGE_SIZE = 8192
 """A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
 
-LOOK = 1.0
-"""Seconds after which work that waits for the event loop looks whether that still runs."""
-
 _PRAGMAS: Mapping[str, int | str] = {
     "foreign_keys": "ON",
     "synchronous": "NORMAL",  # with WAL a commit outlives the process; power loss may undo it

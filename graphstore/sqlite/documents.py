@@ -3,7 +3,8 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
@@ -19,13 +20,17 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     rows_of_documents,
 )
-from qrmem.types import Document, DocumentInfo, Part, Segment
+from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
 
 _SEGMENT = """
     SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part
     FROM segment s CROSS JOIN passage p ON p.segment = s.num
     CROSS JOIN document d ON d.num = s.document
 """
+
+
+_BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
+_HAS_METADATA = "num IN (SELECT document FROM metadata WHERE ns = ? AND name = ? AND value = ?)"
 
 
 def namespaces(db: sqlite3.Connection) -> list[str]:
@@ -85,6 +90,11 @@ def _put(
 ) -> None:
     is_known = document_number(db, number, id_) > 0
     doc = _upsert(db, number, document, segments)
+    db.execute("DELETE FROM metadata WHERE document = ?", (doc,))
+    db.executemany(
+        "INSERT INTO metadata VALUES (?, ?, ?, ?)",
+        ((number, name, str(value), doc) for name, value in document.metadata.items()),
+    )
     new = {segment.id for segment in segments}
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
     check_segment_ids(id_, sorted(taken for (taken,) in rows_in(db, sql, new, number, doc)))
@@ -114,7 +124,7 @@ def _upsert(
             dumps(document.metadata),
             dumps(document.parts),
             len(text),
-            hashlib.sha256(text.encode()).hexdigest(),
+            hashlib.sha256(text.encode()).digest(),
             None if is_covered else text,
         ),
     ).fetchall()
@@ -165,42 +175,79 @@ def _joined(db: sqlite3.Connection, doc: int) -> str:
 
 
 def documents(
-    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
+    db: sqlite3.Connection,
+    ns: str,
+    ids: Collection[str] | None = None,
+    *,
+    where: Mapping[str, Scalar] | None = None,
+    prefix: str = "",
+    last: int | None = None,
 ) -> list[DocumentInfo]:
     """Return all documents without their texts, or some, by id."""
-    numbers = _picked(db, ns, ids)
-    states: dict[int, dict[str, int]] = {}
+    found = sorted(_found(db, ns, ids, where or {}, prefix).items())
+    found = found if last is None else found[max(len(found) - last, 0) :]
+    pick(db, (num for _, num in found))
+    states: dict[int, dict[str, int]] = {num: {} for _, num in found}
     rows = db.execute(
         "SELECT s.document, coalesce(l.state, 'pending') AS state, count(*) FROM picked"
         " CROSS JOIN segment s ON s.document = picked.num LEFT JOIN ledger l ON l.segment = s.num"
         " GROUP BY s.document, state"
     )
-    for doc, state, count in rows:
-        states.setdefault(doc, {})[state] = count
-    columns = "num, title, metadata, characters, summary"
-    sql = f"SELECT {columns} FROM picked CROSS JOIN document USING (num)"
-    found = {num: rest for num, *rest in db.execute(sql)}
-    infos = []
-    for id_, num in sorted(numbers.items()):
-        title, metadata, characters, summary = found[num]
-        own = states.get(num, {})
-        info = DocumentInfo(
-            id_, title, json.loads(metadata), characters, sum(own.values()), own, summary
+    for num, state, count in rows:
+        states[num][state] = count
+    facts = dict(
+        db.execute(
+            "SELECT s.document, count(*) FROM picked CROSS JOIN segment s"
+            " ON s.document = picked.num CROSS JOIN fact f ON f.segment = s.num GROUP BY 1"
+        ).fetchall()
+    )
+    columns = "num, title, metadata, characters, summary, hex(digest)"
+    kept = {
+        num: rest
+        for num, *rest in db.execute(
+            f"SELECT {columns} FROM picked CROSS JOIN document USING (num)"
         )
-        infos.append(info)
+    }
+    infos = []
+    for id_, num in found:
+        title, metadata, characters, summary, digest = kept[num]
+        own = states[num]
+        infos.append(
+            DocumentInfo(
+                id_,
+                title,
+                json.loads(metadata),
+                characters,
+                sum(own.values()),
+                own,
+                summary,
+                digest.lower(),
+                facts.get(num, 0),
+            )
+        )
     return infos
 
 
-def _picked(db: sqlite3.Connection, ns: str, ids: Sequence[str] | None) -> dict[str, int]:
-    """Pick the numbers of all documents, or of some; return them by id."""
-    number = namespace_number(db, ns)
+def _found(
+    db: sqlite3.Connection,
+    ns: str,
+    ids: Collection[str] | None,
+    where: Mapping[str, Scalar],
+    prefix: str,
+) -> dict[str, int]:
+    """Return the documents that fit everything that is given, as id to number."""
+    conditions: list[str] = ["ns = ?"]
+    values: list[Any] = [namespace_number(db, ns)]
+    for name, value in where.items():
+        conditions.append(_HAS_METADATA)
+        values += [values[0], name, str(value)]
+    if prefix:
+        conditions.append("id >= ? AND substr(id, 1, ?) = ?")
+        values += [prefix, len(prefix), prefix]
+    sql = f"SELECT id, num FROM document WHERE {' AND '.join(conditions)}"
     if ids is None:
-        found = dict(db.execute("SELECT id, num FROM document WHERE ns = ?", (number,)))
-    else:
-        sql = "SELECT id, num FROM document WHERE ns = ? AND id IN ({})"
-        found = dict(rows_in(db, sql, set(ids), number))
-    pick(db, found.values())
-    return found
+        return dict(db.execute(sql, values))
+    return dict(rows_in(db, f"{sql} AND id IN ({{}})", set(ids), *values))
 
 
 def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
@@ -211,25 +258,6 @@ def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
         (namespace_number(db, ns),),
     )
     return dict(rows.fetchall())
-
-
-def last_document(db: sqlite3.Connection, ns: str, prefix: str) -> str | None:
-    """Return the greatest document id that begins so."""
-    row = db.execute(
-        "SELECT id FROM document WHERE ns = ? AND id >= ? AND substr(id, 1, ?) = ?"
-        " ORDER BY id DESC LIMIT 1",
-        (namespace_number(db, ns), prefix, len(prefix), prefix),
-    ).fetchone()
-    return row[0] if row else None
-
-
-def document_texts(
-    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
-) -> Mapping[str, str]:
-    """Return sha256 of the text by document id."""
-    _picked(db, ns, ids)
-    sql = "SELECT id, digest FROM picked CROSS JOIN document USING (num) ORDER BY id"
-    return dict(db.execute(sql))
 
 
 def set_summary(db: sqlite3.Connection, ns: str, document_id: str, summary: str) -> None:
@@ -252,14 +280,11 @@ def delete_document(db: sqlite3.Connection, ns: str, document_id: str) -> None:
         changes.raise_revision(db, number)
 
 
-def segments(db: sqlite3.Connection, ns: str, ids: Sequence[str]) -> list[Segment]:
-    """Return segments in the order of the ids."""
-    number = namespace_number(db, ns)
-    rows = rows_in(db, _SEGMENT + "WHERE s.ns = ? AND s.id IN ({})", set(ids), number)
-    return in_order(ids, {row[0]: Segment(*row) for row in rows})
-
-
-def segments_of(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> list[Segment]:
-    """Return some documents' segments in order."""
+def segments(
+    db: sqlite3.Connection, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+) -> list[Segment]:
+    """Return segments in the order of the ids, then those of some documents in order."""
+    rows = rows_in(db, _SEGMENT + _BY_ID, set(ids), namespace_number(db, ns)) if ids else ()
+    found = in_order(ids, {row[0]: Segment(*row) for row in rows})
     sql = _SEGMENT + "WHERE s.document = ? ORDER BY s.idx"
-    return [Segment(*row) for row in rows_of_documents(db, ns, document_ids, sql)]
+    return found + [Segment(*row) for row in rows_of_documents(db, ns, documents, sql)]

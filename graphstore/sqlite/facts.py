@@ -9,7 +9,7 @@ from typing import Any
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import Unmerged
-from qrmem.graphstore.sqlite import changes, documents, passages, view
+from qrmem.graphstore.sqlite import changes, documents, passages
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
@@ -22,9 +22,10 @@ from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
 _LEDGER = """
-    SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''), coalesce(l.reasoner, '')
+    SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''), coalesce(l.reasoner, ''),
+        coalesce(g.digest, '')
     FROM document d CROSS JOIN segment s ON s.document = d.num
-    LEFT JOIN ledger l ON l.segment = s.num
+    LEFT JOIN ledger l ON l.segment = s.num LEFT JOIN merged g ON g.segment = s.num
 """
 
 
@@ -62,7 +63,7 @@ def record(
     add_calls(db, number, calls)
 
 
-def ledger(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> list[LedgerRow]:
+def ledger(db: sqlite3.Connection, ns: str, *document_ids: str) -> list[LedgerRow]:
     """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
     sql = _LEDGER + "WHERE d.num = ? ORDER BY s.idx"
     rows: Iterable[tuple[Any, ...]] = rows_of_documents(db, ns, document_ids, sql)
@@ -73,7 +74,10 @@ def ledger(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> list
 
 
 def contributions(
-    db: sqlite3.Connection, ns: str, document_ids: Sequence[str], kinds: Sequence[str]
+    db: sqlite3.Connection,
+    ns: str,
+    *document_ids: str,
+    kinds: Sequence[str] = ("extraction", "supplement"),
 ) -> list[Contribution]:
     """Return some documents' contributions by segment, then kind, then `asked`."""
     sql = (
@@ -94,19 +98,20 @@ def contributions(
     ]
 
 
-def unmerged(db: sqlite3.Connection, ns: str, document_ids: Sequence[str]) -> Unmerged:
+def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
     info = documents.namespace(db, ns)
     stale = db.execute(
         "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
     )
+    rows = ledger(db, ns, *document_ids) if document_ids else []
     return Unmerged(
         revision=info.revision if info else 0,
-        segments=documents.segments_of(db, ns, document_ids),
-        contributions=contributions(db, ns, document_ids, ("extraction", "supplement")),
-        merged=view.merged_segments(db, ns, document_ids),
+        segments=documents.segments(db, ns, documents=document_ids),
+        contributions=contributions(db, ns, *document_ids),
+        merged={row.segment_id: row.merged for row in rows if row.merged},
         stale=dict(stale.fetchall()),
-        decisions=decisions(db, ns),
+        decisions=_decisions(db, ns),
     )
 
 
@@ -126,7 +131,7 @@ def decide(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
     changes.raise_revision(db, number)
 
 
-def decisions(db: sqlite3.Connection, ns: str) -> list[MergeDecision]:
+def _decisions(db: sqlite3.Connection, ns: str) -> list[MergeDecision]:
     """Return the user's words, sorted by names."""
     rows = db.execute(
         "SELECT first, second, same FROM decision WHERE ns = ? ORDER BY first, second",

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.sqlite.lookup import rows_in
+from qrmem.text.names import split_key
 
 _USUAL = (
     '{"segment_id":"","kind":"supplement","mentions":[],"asked":["Who or what "],"losses":[],'
@@ -50,16 +51,26 @@ def asked_kept(questions: Sequence[str]) -> int:
     return int.from_bytes(made.digest(), "big") if questions else 0
 
 
-def forms_kept(forms: Sequence[tuple[str, int]]) -> str:
-    """Return the surface forms of a mention as they are kept: nearly all have one, used once."""
-    if len(forms) == 1 and forms[0][1] == 1 and not forms[0][0].startswith("["):
-        return forms[0][0]
+def forms_kept(forms: Sequence[tuple[str, int]], name: str) -> str:
+    """Return the surface forms of a mention as they are kept: nearly all have one, used once.
+
+    Args:
+        name: its key. A form that is its words with capitals, as most are, is kept as "".
+    """
+    if len(forms) == 1 and forms[0][1] == 1 and forms[0][0] and not forms[0][0].startswith("["):
+        return "" if forms[0][0] == _capitalised(name) else forms[0][0]
     return json.dumps(forms, separators=(",", ":"))
 
 
-def forms_told(kept: str) -> list[tuple[str, int]]:
+def forms_told(kept: str, name: str) -> list[tuple[str, int]]:
     """Return the surface forms of a mention, and how often each occurs."""
-    return [(form, n) for form, n in json.loads(kept)] if kept.startswith("[") else [(kept, 1)]
+    if kept.startswith("["):
+        return [(form, n) for form, n in json.loads(kept)]
+    return [(kept or _capitalised(name), 1)]
+
+
+def _capitalised(name: str) -> str:
+    return " ".join(word[:1].upper() + word[1:] for word in split_key(name)[0].split(" "))
 
 
 def on_one_line(text: str) -> str:

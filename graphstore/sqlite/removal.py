@@ -1,13 +1,17 @@
-"""Segments that go: with them their view rows, vectors, kept replies and their words in trails."""
+"""What goes: segments with all that hangs on them, namespaces, and a file that holds nothing."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
+from pathlib import Path
+from urllib.parse import quote
 
 from qrmem.graphstore.checking import check_removable
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.graphstore.sqlite import changes, runs, vectors, words
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
+
+_UNCOUNTED = ("namespace", "sqlite_sequence")
 
 
 def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
@@ -31,7 +35,7 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
         runs.blank_trails(db, ns, Removal(segments.keys(), stated, names))
 
 
-def delete_namespace(db: sqlite3.Connection, name: str, importing: str | None = None) -> None:
+def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None = None) -> None:
     """Remove everything of a namespace; harmless if there is none."""
     ns = namespace_number(db, name)
     if importing is not None:
@@ -50,6 +54,7 @@ def delete_namespace(db: sqlite3.Connection, name: str, importing: str | None = 
         "stale",
         "entity",
         "title_form",
+        "metadata",
         "segment_vector",
         "relation_vector",
     ):
@@ -73,3 +78,34 @@ def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]
     """Return which of these are the name of an entity that is still there."""
     rows = db.execute("SELECT name FROM entity WHERE ns = ?", (ns,))
     return {name for (name,) in rows if name in names}
+
+
+def vacate(path: Path) -> bool:
+    """Remove a memory's file if it holds nothing but the names of namespaces.
+
+    Nobody else may have it open; whoever opens it at that moment finds it gone and makes it anew.
+
+    Returns:
+        Whether it is gone.
+    """
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+    try:
+        # refused while another connection has the file; also removes the files beside it
+        if db.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+            return False
+        db.execute("BEGIN EXCLUSIVE")
+        if _holds_anything(db):
+            return False
+        path.unlink()
+    except (sqlite3.Error, OSError):  # it is in use, or may not be removed: it stays
+        return False
+    finally:
+        db.close()
+    return True
+
+
+def _holds_anything(db: sqlite3.Connection) -> bool:
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    kept = [name for (name,) in tables if name not in _UNCOUNTED]
+    return any(db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in kept)

@@ -26,7 +26,9 @@ def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:
     )
 
 
-def trails(db: sqlite3.Connection, ns: str, limit: int, id: str | None = None) -> list[Trail]:
+def trails(
+    db: sqlite3.Connection, ns: str, limit: int = 20, *, id: str | None = None
+) -> list[Trail]:
     """Return trails, newest first, or the one of an id."""
     number = namespace_number(db, ns)
     where, values = ("ns = ?", [number]) if id is None else ("ns = ? AND id = ?", [number, id])
@@ -51,11 +53,6 @@ def blank_trails(db: sqlite3.Connection, ns: int, removal: Removal) -> None:
             db.execute("UPDATE trail SET body = ? WHERE num = ?", (dumps(after), num))
 
 
-def put_calls(db: sqlite3.Connection, ns: str, calls: Sequence[CallRecord]) -> None:
-    """Append calls."""
-    add_calls(db, required_namespace(db, ns), calls)
-
-
 def add_calls(db: sqlite3.Connection, ns: int, calls: Sequence[CallRecord]) -> None:
     """Append calls to a namespace given by number."""
     db.executemany("INSERT INTO call (ns, body) VALUES (?, ?)", ((ns, dumps(c)) for c in calls))
@@ -74,7 +71,9 @@ def put_cached(
     ns: str,
     key: str,
     value: Mapping[str, Any],
-    segments: Collection[str],
+    *,
+    segment_id: str = "",
+    segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
@@ -85,7 +84,7 @@ def put_cached(
     )
     db.executemany(
         "INSERT INTO cached_segment VALUES (?, ?, ?)",
-        ((number, segment, row.lastrowid) for segment in segments),
+        ((number, segment, row.lastrowid) for segment in {*segments, segment_id} - {""}),
     )
     add_calls(db, number, calls)
 

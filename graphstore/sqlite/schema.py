@@ -13,7 +13,7 @@ import sqlite3
 from qrmem.errors import MissingError, NotFound, UsageError
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 5
+VERSION = 6
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -28,8 +28,14 @@ SCHEMA = """
     CREATE TABLE document (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
         id TEXT NOT NULL, title TEXT NOT NULL, metadata TEXT NOT NULL, parts TEXT NOT NULL,
-        characters INTEGER NOT NULL, digest TEXT NOT NULL, summary TEXT NOT NULL DEFAULT '',
+        characters INTEGER NOT NULL, digest BLOB NOT NULL, summary TEXT NOT NULL DEFAULT '',
         text TEXT, UNIQUE (ns, id));
+    -- value: as text, as `where` compares it
+    CREATE TABLE metadata (
+        ns INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+        document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE,
+        PRIMARY KEY (ns, name, value, document)) WITHOUT ROWID;
+    CREATE INDEX metadata_document ON metadata (document);
     CREATE TABLE segment (
         num INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL,
         document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE, id TEXT NOT NULL,

@@ -126,7 +126,7 @@ def owners(db: sqlite3.Connection, ns: str, kind: VectorKind) -> list[str]:
 
 
 def read(
-    db: sqlite3.Connection, ns: str, kind: VectorKind, wanted: Sequence[str] | None
+    db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
 ) -> Vectors:
     """Return the rows of the given owners, or all, in the owners' order."""
     import numpy as np
@@ -142,12 +142,12 @@ def read(
             " ORDER BY d.id, s.idx, v.num"
         )
         column = "s.id"
-    if wanted is None:
+    if owners is None:
         rows = db.execute(sql.replace("{}", ""), (number,)).fetchall()
     elif kind == "segment":
-        rows = _of_segments(db, number, wanted)
+        rows = _of_segments(db, number, owners)
     else:
-        found = rows_in(db, sql.replace("{}", f" AND {column} IN ({{}})"), set(wanted), number)
+        found = rows_in(db, sql.replace("{}", f" AND {column} IN ({{}})"), set(owners), number)
         rows = sorted(found, key=lambda row: row[0])
     row = db.execute("SELECT dimension FROM namespace WHERE num = ?", (number,)).fetchone()
     data = np.frombuffer(b"".join(blob for _, blob in rows), np.float32)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from qrmem.graphstore.protocol import EntityCount, NameFilter, NameRow
-from qrmem.graphstore.sqlite import passages
+from qrmem.graphstore.protocol import Around, EntityCount, Mentions, NameFilter, NameRow
+from qrmem.graphstore.sqlite import documents, passages
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     in_order,
@@ -16,7 +16,6 @@ from qrmem.graphstore.sqlite.lookup import (
     namespace_number,
     pick,
     rows_in,
-    rows_of_documents,
     segment_numbers,
 )
 from qrmem.types import Entity, Fact, Question
@@ -34,18 +33,7 @@ _NAMES = """
 _ENTITY = "CROSS JOIN entity e ON e.num = n.entity"
 
 
-def merged_segments(
-    db: sqlite3.Connection, ns: str, document_ids: Sequence[str]
-) -> Mapping[str, str]:
-    """Return segment id to digest, in order."""
-    sql = (
-        "SELECT s.id, g.digest FROM segment s CROSS JOIN merged g ON g.segment = s.num"
-        " WHERE s.document = ? ORDER BY s.idx"
-    )
-    return {id_: digest for id_, digest in rows_of_documents(db, ns, document_ids, sql)}
-
-
-def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None) -> list[NameRow]:
+def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> list[NameRow]:
     """Return every name, or some, by key."""
     number = namespace_number(db, ns)
     if wanted is None:
@@ -116,7 +104,7 @@ def _forms(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, int], ...]]:
     }
 
 
-def list_entities(db: sqlite3.Connection, ns: str, limit: int) -> list[EntityCount]:
+def list_entities(db: sqlite3.Connection, ns: str, limit: int = 100) -> list[EntityCount]:
     """Return entities by falling number of segments, then key."""
     # Two names may share a segment; one name, as most have, needs no comparing.
     rows = db.execute(
@@ -136,36 +124,33 @@ def list_entities(db: sqlite3.Connection, ns: str, limit: int) -> list[EntityCou
     return [EntityCount(*row) for row in rows]
 
 
-def entities_in(
-    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]
-) -> Mapping[str, Sequence[str]]:
-    """Return segment id to the keys of its entities, sorted."""
-    numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
-    pick(db, numbers.values())
+def mentions(
+    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str], most: int = 0
+) -> Mentions:
+    """Return who is named in some segments, and where the rare ones are named besides."""
+    ids = {n: id_ for id_, n in segment_numbers(db, namespace_number(db, ns), segment_ids).items()}
+    pick(db, ids)
+    named: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in ids.values()}
+    entities: dict[int, str] = {}
     rows = db.execute(
-        "SELECT DISTINCT picked.num, e.key FROM picked CROSS JOIN mention m"
+        "SELECT m.segment, m.forms, n.key, e.num, e.key FROM picked CROSS JOIN mention m"
         " ON m.segment = picked.num CROSS JOIN name n ON n.num = m.name"
-        " CROSS JOIN entity e ON e.num = n.entity ORDER BY e.key"
+        " CROSS JOIN entity e ON e.num = n.entity"
     )
-    found: dict[int, list[str]] = {num: [] for num in numbers.values()}
-    for num, key in rows:
-        found[num].append(key)
-    return {id_: tuple(found[numbers[id_]]) for id_ in segment_ids if id_ in numbers}
+    for segment, forms, name, entity, key in rows:
+        named[ids[segment]] += [(form, key) for form, _ in passages.forms_told(forms, name)]
+        entities[entity] = key
+    spread = _spread(db, entities, most) if most else {}
+    return Mentions(named, _places(db, {n: entities[n] for n in spread if spread[n] <= most}))
 
 
-def segments_with(
-    db: sqlite3.Connection, ns: str, keys: Sequence[str], most: int | None = None
-) -> Mapping[str, Sequence[str]]:
-    """Return entity key to the ids of its segments, in order, unless there are more than `most`."""
-    numbers = entity_numbers(db, namespace_number(db, ns), keys)
-    if most is not None:
-        spread = _spread(db, numbers.values(), most)
-        numbers = {key: num for key, num in numbers.items() if spread[num] <= most}
-    pick(db, numbers.values())
-    found: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
+def _places(db: sqlite3.Connection, entities: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
+    """Return the segments of entities, given as number to key, in order."""
+    pick(db, entities)
+    found: dict[str, dict[str, None]] = {key: {} for key in entities.values()}
     for num, segment in db.execute(f"SELECT picked.num, s.id {_OF_ENTITIES} ORDER BY d.id, s.idx"):
-        found[num][segment] = None
-    return {key: tuple(found[numbers[key]]) for key in keys if key in numbers}
+        found[entities[num]][segment] = None
+    return {key: tuple(segments) for key, segments in found.items()}
 
 
 def shared_entities(
@@ -199,9 +184,24 @@ def _spread(db: sqlite3.Connection, entities: Iterable[int], most: int) -> dict[
     return dict(rows.fetchall())
 
 
-def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:
-    """Return the facts with an end in `keys`, in order."""
-    pick(db, entity_numbers(db, namespace_number(db, ns), keys).values())
+def around(db: sqlite3.Connection, ns: str, keys: Sequence[str], *, texts: bool = False) -> Around:
+    """Return some entities' facts, names and segments."""
+    numbers = entity_numbers(db, namespace_number(db, ns), keys)
+    facts = _facts(db, numbers.values())
+    places = _places(db, {numbers[key]: key for key in keys if key in numbers})
+    ends = {end for fact in facts for end in (fact.head, fact.tail)}
+    pick(db, entity_numbers(db, namespace_number(db, ns), ends | places.keys()).values())
+    names = dict(db.execute("SELECT key, name FROM picked CROSS JOIN entity USING (num)"))
+    if not texts:
+        return Around(names, facts, places)
+    found = documents.segments(db, ns, sorted({id_ for ids in places.values() for id_ in ids}))
+    found.sort(key=lambda segment: (segment.document_id, segment.index))
+    return Around(names, facts, places, found)
+
+
+def _facts(db: sqlite3.Connection, entities: Iterable[int]) -> list[Fact]:
+    """Return the facts with an end in some entities, in order."""
+    pick(db, entities)
     rows = db.execute(
         """
         SELECT he.key, te.key, f.start, f.length, f.description, s.id, f.question, s.num
@@ -227,7 +227,9 @@ def facts(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Fact]:
     ]
 
 
-def questions(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str] | None) -> list[Question]:
+def questions(
+    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str] | None = None
+) -> list[Question]:
     """Return accepted questions of the given segments, or all, in order."""
     number = namespace_number(db, ns)
     values: tuple[int, ...]
@@ -257,17 +259,3 @@ def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
         (count,) = db.execute(f"SELECT count(*) FROM {kind} {where}", (number,)).fetchone()
         found["entities" if kind == "entity" else kind + "s"] = count
     return found
-
-
-def fact_counts(
-    db: sqlite3.Connection, ns: str, ids: Sequence[str] | None = None
-) -> Mapping[str, int]:
-    """Return how many facts each document, or each of some, states."""
-    number = namespace_number(db, ns)
-    sql = (
-        "SELECT d.id, count(*) FROM document d CROSS JOIN segment s ON s.document = d.num"
-        " CROSS JOIN fact f ON f.segment = s.num WHERE d.ns = ?"
-    )
-    if ids is None:
-        return dict(db.execute(f"{sql} GROUP BY d.num", (number,)).fetchall())
-    return dict(rows_in(db, f"{sql} AND d.id IN ({{}}) GROUP BY d.num", set(ids), number))

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
-from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in, segment_numbers
-from qrmem.graphstore.sqlite.passages import forms_told
+from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 
@@ -154,7 +153,7 @@ def matching(
     ns: str,
     groups: Sequence[Sequence[str]],
     limit: int,
-    documents: Collection[str] | None,
+    documents: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
     number = _with_words(db, ns)
@@ -225,21 +224,8 @@ def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list
     return [found[id_] for id_ in segment_ids if id_ in found]
 
 
-def indexed(db: sqlite3.Connection, ns: str) -> list[str]:
-    """Return the ids of all indexed segments, in order."""
-    number = _with_words(db, ns)
-    if not number:
-        return []
-    rows = db.execute(
-        "SELECT s.id FROM document d CROSS JOIN segment s ON s.document = d.num"
-        f" CROSS JOIN words_{number} w ON w.rowid = s.num WHERE d.ns = ? ORDER BY d.id, s.idx",
-        (number,),
-    )
-    return [id_ for (id_,) in rows]
-
-
 def titled(
-    db: sqlite3.Connection, ns: str, names: Sequence[str], first: int
+    db: sqlite3.Connection, ns: str, names: Sequence[str], first: int = 3
 ) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     number = _with_words(db, ns)
@@ -278,20 +264,3 @@ def _first(db: sqlite3.Connection, ns: int, document: int, limit: int) -> list[s
         (document, limit),
     )
     return [id_ for (id_,) in rows]
-
-
-def named_in(
-    db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]
-) -> dict[str, list[tuple[str, str]]]:
-    """Return the surface forms in some segments, with their entities."""
-    numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
-    ids = {num: id_ for id_, num in numbers.items()}
-    sql = (
-        "SELECT m.segment, m.forms, e.key FROM mention m CROSS JOIN name n ON n.num = m.name"
-        " CROSS JOIN entity e ON e.num = n.entity WHERE m.segment IN ({})"
-    )
-    found: dict[str, list[tuple[str, str]]] = {}
-    for num, forms, entity in rows_in(db, sql, ids):
-        pairs = found.setdefault(ids[num], [])
-        pairs += [(form, entity) for form, _ in forms_told(forms)]
-    return found

@@ -2,11 +2,13 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
-from qrmem.graphstore.protocol import Change, GraphStore, kept_value
+from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.reads import facts_of, kept_value, merged_segments
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
 from qrmem.types import (
@@ -17,6 +19,7 @@ from qrmem.types import (
     Mention,
     MergeDecision,
     Part,
+    Scalar,
     Segment,
     Statement,
 )
@@ -67,7 +70,7 @@ class FactsContract(Contract):
         with pytest.raises(NotFound):
             await store.decide("n", MergeDecision("a", "b", True))
         with pytest.raises(NotFound):
-            await store.put_calls("n", [CALL])
+            await store.record("n", (), [CALL])
         await store.delete_document("n", "d")
         await store.delete_namespace("n")
         assert list(await store.namespaces()) == []
@@ -80,12 +83,39 @@ class FactsContract(Contract):
         document = replace(document, parts=(Part(0, "i"), Part(10, "ii")))
         await store.put_documents("n", [(document, segments)])
         assert await store.document("n", "d") == document
-        assert list(await store.segments_of("n", "d")) == segments
+        assert list(await store.segments("n", documents=["d"])) == segments
         assert await store.document("n", "e") is None
-        assert list(await store.segments_of("n", "e")) == []
-        assert dict(await store.document_texts("n")) == {
-            "d": hashlib.sha256(document.text.encode()).hexdigest()
+        assert list(await store.segments("n", documents=["e"])) == []
+        (info,) = await store.documents("n")
+        assert info.digest == hashlib.sha256(document.text.encode()).hexdigest()
+
+    async def test_documents_are_found_by_metadata_and_by_how_their_ids_begin(
+        self, store: GraphStore
+    ) -> None:
+        kinds: dict[str, dict[str, Scalar]] = {
+            "a-1": {"kind": "game", "year": 1990},
+            "a-2": {"kind": "game", "is open": True},
+            "b-1": {"kind": "bird"},
         }
+        await store.create_namespace("n", INFO)
+        for id_, metadata in kinds.items():
+            await store.put_documents("n", [text(id_, "Ann ran ", metadata=metadata)])
+
+        async def found(*given: Any, **wanted: Any) -> list[str]:
+            return [info.id for info in await store.documents("n", *given, **wanted)]
+
+        assert await found(where={"kind": "game"}) == ["a-1", "a-2"]
+        assert await found(where={"kind": "game", "year": "1990"}) == ["a-1"]
+        assert await found(["a-2", "b-1"], where={"kind": "game"}) == ["a-2"]
+        assert await found(where={"is open": True}) == ["a-2"]
+        assert await found(where={"missing": "game"}) == []
+        assert await found(prefix="a-", last=1) == ["a-2"]
+        assert await found(prefix="a-", last=9) == ["a-1", "a-2"]
+        assert await found(last=2) == ["a-2", "b-1"]
+        await store.put_documents("n", [text("a-2", "Ann ran ", metadata={"kind": "bird"})])
+        await store.delete_document("n", "b-1")
+        assert await found(where={"kind": "bird"}) == ["a-2"]
+        assert await found(where={"kind": "game"}) == ["a-1"]
 
     async def test_segments_need_not_cover_the_text(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
@@ -137,7 +167,7 @@ class FactsContract(Contract):
         document, segments = good = text("a", "Cy ran. ")
         await add(store, "n", text("d", "A. "))
         before = await contents(store, "n")
-        taken = await store.segments_of("n", "d")
+        taken = await store.segments("n", documents=["d"])
         for bad in ((Document("x", id=None), ()), (Document("x", id="e"), taken), good):
             with pytest.raises(UsageError):
                 await store.put_documents("n", [good, bad])
@@ -162,13 +192,11 @@ class FactsContract(Contract):
         await store.record("n", [(LedgerRow(id_, "ok"), made[id_]) for id_ in sorted(made)])
         await store.apply("n", 0, Change(merged={id_: f"of {id_}" for id_ in made}))
         asked = ("c", "missing", "a")
-        assert [s.id for s in await store.segments_of("n", *asked)] == ids
+        assert [s.id for s in await store.segments("n", documents=asked)] == ids
         assert [row.segment_id for row in await store.ledger("n", *asked)] == ids
         assert list(await store.contributions("n", *asked)) == [made[id_] for id_ in ids]
-        assert list((await store.merged_segments("n", *asked)).items()) == [
-            (id_, f"of {id_}") for id_ in ids
-        ]
-        assert not await store.segments_of("n")
+        assert [row.merged for row in await store.ledger("n", *asked)] == [f"of {i}" for i in ids]
+        assert not await store.segments("n", documents=[])
         assert not await store.contributions("n")
         everything = [s.id for id_ in "abc" for s in given[id_][1]]
         assert [row.segment_id for row in await store.ledger("n")] == everything
@@ -250,7 +278,7 @@ class FactsContract(Contract):
         await store.decide("n", MergeDecision("x", "y", False))
         await store.decide("n", MergeDecision("a", "b", False))
         expected = [MergeDecision("a", "b", False), MergeDecision("x", "y", False)]
-        assert list(await store.decisions("n")) == expected
+        assert list((await store.unmerged("n")).decisions) == expected
 
     async def test_putting_the_same_text_again_changes_nothing(self, store: GraphStore) -> None:
         given = text("d", "Ann met Bob. ", "Bob left. ")
@@ -275,7 +303,7 @@ class FactsContract(Contract):
         assert await store.document("n", "d") == document
         assert [row.state for row in await store.ledger("n")] == ["pending", "ok", "ok"]
         assert [c.segment_id for c in await store.contributions("n", "d")] == [old[2].id, old[0].id]
-        assert list(await store.merged_segments("n", "d")) == [old[2].id, old[0].id]
+        assert await merged_segments(store, "n", "d") == [old[2].id, old[0].id]
         assert [row.key for row in await store.names("n")] == ["Ann", "Bob", "Cy"]
         (bob,) = await store.entities("n", ["Bob"])
         assert (bob.forms, bob.segments) == ((("Bob", 1),), (old[0].id,))
@@ -313,8 +341,8 @@ class FactsContract(Contract):
         await add(store, "n", given)
         document, (moved_second, moved_first) = text("d", "Ann saw Cy ", "Ann met Bob ")
         await store.put_documents("n", [(document, [moved_second, moved_first])])
-        assert (await store.segments_with("n", ["Ann"]))["Ann"] == (second.id, first.id)
-        assert [f.segment_id for f in await store.facts("n", ["Ann"])] == [second.id, first.id]
+        assert (await store.around("n", ["Ann"])).places["Ann"] == (second.id, first.id)
+        assert [f.segment_id for f in await facts_of(store, "n", ["Ann"])] == [second.id, first.id]
         assert list(await store.segments("n", [first.id])) == [moved_first]
         found = await store.entries("n", [first.id, second.id])
         assert {entry.id: entry.index for entry in found} == {first.id: 1, second.id: 0}

@@ -8,14 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
-from qrmem.graphstore.protocol import (
-    Change,
-    EntityRow,
-    GraphStore,
-    VectorKind,
-    kept_value,
-    relation_key,
-)
+from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
+from qrmem.graphstore.reads import kept_value
 from qrmem.graphstore.testing.runs import TRAIL
 from qrmem.graphstore.testing.samples import INFO, change, contents, text
 from qrmem.types import (

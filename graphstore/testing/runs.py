@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from qrmem.graphstore.protocol import GraphStore, Kept, kept_value, relation_key
+from qrmem.graphstore.protocol import GraphStore, Kept, relation_key
+from qrmem.graphstore.reads import kept_value
 from qrmem.graphstore.redaction import REMOVED
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, text
@@ -57,14 +58,14 @@ class RunsContract(Contract):
             CallRecord(f"run{n}", "judge", "online", "judge.v1", "m", cost=None if n else 0.1)
             for n in range(5)
         ]
-        await store.put_calls("n", calls[:3])
-        await store.put_calls("n", calls[3:])
+        await store.record("n", (), calls[:3])
+        await store.record("n", (), calls[3:])
         assert list(await store.calls("n")) == calls
 
     async def test_a_value_is_kept_together_with_what_it_cost(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         calls = [CallRecord(f"r{n}", "judge", "online", "p", "m", tokens_in=n) for n in range(3)]
-        await store.put_calls("n", calls[:1])
+        await store.record("n", (), calls[:1])
         await store.put_cached("n", "k", {"x": 1}, calls=calls[1:])
         assert list(await store.calls("n")) == calls
 

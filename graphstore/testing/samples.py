@@ -15,6 +15,7 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NamespaceInfo,
 )
+from qrmem.graphstore.reads import entities_in, facts_of
 from qrmem.text.naming import plain
 from qrmem.types import Document, Question, Scalar, Segment
 
@@ -113,31 +114,28 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
     documents = [info.id for info in await store.documents(ns)]
     names = await store.names(ns)
     keys = sorted({row.entity for row in names})
-    segments = [s for id_ in documents for s in await store.segments_of(ns, id_)]
+    segments = [s for id_ in documents for s in await store.segments(ns, documents=[id_])]
     ids = [segment.id for segment in segments]
     words = {word for segment in segments for word in segment.text.lower().split()}
     return {
         "documents": [await store.document(ns, id_) for id_ in documents],
         "infos": list(await store.documents(ns)),
-        "digests": dict(await store.document_texts(ns)),
         "segments": segments,
         "ledger": list(await store.ledger(ns)),
         "contributions": [
             list(await store.contributions(ns, id_, kinds=("extraction", "supplement", "oriented")))
             for id_ in documents
         ],
-        "decisions": list(await store.decisions(ns)),
-        "merged": [list((await store.merged_segments(ns, id_)).items()) for id_ in documents],
+        "decisions": list((await store.unmerged(ns)).decisions),
         "names": list(names),
         "entities": list(await store.entities(ns, keys)),
         "listed": list(await store.list_entities(ns)),
-        "entities in": {k: tuple(v) for k, v in (await store.entities_in(ns, ids)).items()},
-        "segments with": {k: tuple(v) for k, v in (await store.segments_with(ns, keys)).items()},
-        "facts": list(await store.facts(ns, keys)),
+        "entities in": {k: tuple(v) for k, v in (await entities_in(store, ns, ids)).items()},
+        "places": {k: tuple(v) for k, v in (await store.around(ns, keys)).places.items()},
+        "facts": list(await facts_of(store, ns, keys)),
         "questions": list(await store.questions(ns)),
         "counts": dict(await store.counts(ns)),
         "states": dict(await store.states(ns)),
-        "fact counts": dict(await store.fact_counts(ns)),
         "index": await _index(store, ns, ids, sorted(words.union(terms))),
         "vectors": [await _vectors(store, ns, "segment"), await _vectors(store, ns, "relation")],
         "trails": list(await store.trails(ns)),
@@ -145,22 +143,30 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
     }
 
 
+async def indexed(store: GraphStore, ns: str) -> list[str]:
+    """Return the ids of the segments that the search index holds, in order."""
+    ids = [row.segment_id for row in await store.ledger(ns)]
+    return [entry.id for entry in await store.entries(ns, ids)]
+
+
 async def _index(
     store: GraphStore, ns: str, ids: Sequence[str], terms: Sequence[str]
 ) -> dict[str, Any]:
     """Return what the search indexes say of segments, terms, titles and names."""
-    indexed = list(await store.indexed(ns))
+    found = await indexed(store, ns)
     known = await store.vocabulary(ns, terms)
     entries = await store.entries(ns, ids)
-    assert sorted(entry.id for entry in entries) == sorted(indexed)
+    assert sorted(entry.id for entry in entries) == sorted(found)
     titles = sorted({plain(entry.title) for entry in entries})
     return {
-        "indexed": indexed,
+        "indexed": found,
         "vocabulary": (known.segments, known.terms, dict(sorted(known.frequencies.items()))),
         "entries": [replace(entry, terms=sorted(entry.terms)) for entry in entries],
         "matching": {term: sorted(await store.matching(ns, [[term]], 1000)) for term in terms},
         "titled": dict(await store.titled(ns, titles)),
-        "named": {id_: sorted(pairs) for id_, pairs in (await store.named_in(ns, ids)).items()},
+        "named": {
+            id_: sorted(pairs) for id_, pairs in (await store.mentions(ns, ids)).named.items()
+        },
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 from qrmem.errors import EmbedderMismatch
 from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore, IndexRow
 from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
+from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, indexed, text
 
 
 class SearchContract(Contract):
@@ -26,7 +26,7 @@ class SearchContract(Contract):
             (first.id, "d", 0, "Three"),
         ]
         assert sorted(found[0].terms) == ["three", "three", "two"]
-        assert list(await store.indexed("n")) == [first.id, second.id]
+        assert await indexed(store, "n") == [first.id, second.id]
 
     async def test_matching_takes_a_term_of_every_group_best_first(self, store: GraphStore) -> None:
         _, (a, b, c) = given = text("d", "whale whale sea ", "whale boat tree ", "boat ")
@@ -45,10 +45,10 @@ class SearchContract(Contract):
     async def test_a_segment_without_words_is_indexed(self, store: GraphStore) -> None:
         _, (segment,) = given = text("d", "")
         await add(store, "n", given)
-        assert list(await store.indexed("n")) == [segment.id]
+        assert await indexed(store, "n") == [segment.id]
         assert (await store.vocabulary("n", [])).segments == 1
         await apply(store, "n", Change(clear=[segment.id]))
-        assert list(await store.indexed("n")) == []
+        assert await indexed(store, "n") == []
 
     async def test_a_segment_indexed_again_is_found_by_its_new_words_alone(
         self, store: GraphStore
@@ -83,9 +83,9 @@ class SearchContract(Contract):
             assert (known.segments, known.terms, known.mean_length) == (0, 0, 1)
             assert list(await store.matching(ns, [["x"]], 9)) == []
             assert list(await store.entries(ns, ["x"])) == []
-            assert list(await store.indexed(ns)) == []
+            assert await indexed(store, ns) == []
             assert await store.titled(ns, ["x"]) == {}
-            assert await store.named_in(ns, ["x"]) == {}
+            assert (await store.mentions(ns, ["x"])).named == {}
             assert await store.nearest(ns, np.ones(3, dtype=np.float32), 9) == {}
         found = await store.vectors("n", "segment")
         assert (list(found.owners), found.matrix.shape) == ([], (0, 3))
@@ -124,12 +124,12 @@ class SearchContract(Contract):
     async def test_names_in_segments_and_where_they_stand(self, store: GraphStore) -> None:
         _, (a, b, c) = given = text("d", "Ann met Bob ", "Ann left ", "Ann saw Bob ")
         await add(store, "n", given)
-        named = await store.named_in("n", [a.id, b.id])
+        named = (await store.mentions("n", [a.id, b.id])).named
         assert {id_: sorted(pairs) for id_, pairs in named.items()} == {
             a.id: [("Ann", "Ann"), ("Bob", "Bob")],
             b.id: [("Ann", "Ann")],
         }
-        assert await store.segments_with("n", ["Ann", "Bob"], 2) == {"Bob": (a.id, c.id)}
+        assert (await store.mentions("n", [a.id, b.id], 2)).places == {"Bob": (a.id, c.id)}
         shared = await store.shared_entities("n", [a.id, b.id, c.id], 3)
         assert {key: (sorted(ids), n) for key, (ids, n) in shared.items()} == {
             "Ann": (sorted([a.id, b.id, c.id]), 3),

@@ -15,6 +15,7 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NameRow,
 )
+from qrmem.graphstore.reads import entities_in, facts_of, merged_segments
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, Text, add, apply, change, contents, text
 from qrmem.types import Entity, Fact, Question
@@ -87,14 +88,14 @@ class ViewContract(Contract):
         await add(store, "n", given)
         await apply(store, "n", Change(names={"Anna": "Ann"}))
         assert [row.entity for row in await store.names("n")] == ["Ann", "Ann", "Bob"]
-        assert [(f.head, f.tail) for f in await store.facts("n", ["Ann"])] == [
+        assert [(f.head, f.tail) for f in await facts_of(store, "n", ["Ann"])] == [
             ("Ann", "Bob"),
             ("Bob", "Ann"),
         ]
-        assert (await store.segments_with("n", ["Ann", "Anna"])) == {"Ann": (first.id, second.id)}
+        assert (await store.around("n", ["Ann", "Anna"])).places == {"Ann": (first.id, second.id)}
         assert list(await store.entities("n", ["Anna"])) == []
         await apply(store, "n", Change(names={"Anna": "Q"}, entities=[_entity("Q", "Anna")]))
-        assert [f.tail for f in await store.facts("n", ["Q"])] == ["Q"]
+        assert [f.tail for f in await facts_of(store, "n", ["Q"])] == ["Q"]
 
     async def test_an_entity_can_be_renamed(self, store: GraphStore) -> None:
         await add(store, "n", text("d", "Ann ran "))
@@ -120,10 +121,10 @@ class ViewContract(Contract):
             Fact("a", "b", "tenth", first.id),
             Fact("b", "a", "b after a", second.id, "q?"),
         ]
-        assert list(await store.facts("n", ["a"])) == expected
-        assert list(await store.facts("n", ["b", "a", "unknown"])) == expected
-        assert list(await store.facts("n", ["b"])) == expected[1:]
-        assert list(await store.facts("n", [])) == []
+        assert list(await facts_of(store, "n", ["a"])) == expected
+        assert list(await facts_of(store, "n", ["b", "a", "unknown"])) == expected
+        assert list(await facts_of(store, "n", ["b"])) == expected[1:]
+        assert list(await facts_of(store, "n", [])) == []
 
     async def test_what_lies_around_entities_is_found_at_once(self, store: GraphStore) -> None:
         _, (first, second) = await self._two_segments(store)
@@ -139,8 +140,8 @@ class ViewContract(Contract):
         await apply(store, "n", Change(entities=[_entity("c", "Dr C")]))
         for keys in (["a"], ["c", "unknown", "a"], ["a", "b", "c"], []):
             found = await store.around("n", keys)
-            assert list(found.facts) == list(await store.facts("n", keys))
-            assert found.places == await store.segments_with("n", keys)
+            assert list(found.facts) == list(await facts_of(store, "n", keys))
+            assert found.places == (await store.around("n", keys)).places
             assert found.segments == () or not list(found.segments)
             ends = {end for fact in found.facts for end in (fact.head, fact.tail)}
             known = {*ends, *keys} - {"unknown"}
@@ -163,7 +164,7 @@ class ViewContract(Contract):
     ) -> None:
         _, (first, second) = given = text("d", "Cy Ann ", "nobody ")
         await add(store, "n", given)
-        found = await store.entities_in("n", [second.id, "unknown", first.id])
+        found = await entities_in(store, "n", [second.id, "unknown", first.id])
         assert found == {second.id: (), first.id: ("Ann", "Cy")}
 
     async def test_questions_come_in_order_and_once(self, store: GraphStore) -> None:
@@ -190,7 +191,7 @@ class ViewContract(Contract):
         await apply(store, "n", Change(clear=[segments[0].id, "unknown"]))
         counts = await store.counts("n")
         assert (counts["entities"], counts["facts"], counts["questions"]) == (1, 0, 0)
-        assert list(await store.merged_segments("n", "d")) == [segments[1].id]
+        assert await merged_segments(store, "n", "d") == [segments[1].id]
         assert [row.count for row in await store.names("n")] == [1]
         await apply(store, "n", change(segments, ["Ann"]))
         assert await contents(store, "n") == before

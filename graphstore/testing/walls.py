@@ -7,18 +7,11 @@ import numpy as np
 import pytest
 
 from qrmem.errors import NotFound, StoreConflict
-from qrmem.graphstore.protocol import (
-    Change,
-    EntityRow,
-    FactRow,
-    GraphStore,
-    IndexRow,
-    MentionRow,
-    kept_value,
-)
+from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, IndexRow, MentionRow
+from qrmem.graphstore.reads import entities_in, facts_of, kept_value
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
-from qrmem.graphstore.testing.samples import INFO, add, apply, contents, text
+from qrmem.graphstore.testing.samples import INFO, add, apply, contents, indexed, text
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Question
 
 ODD_NAMES = (
@@ -88,8 +81,8 @@ class WallsContract(Contract):
             await store.put_documents("n", [pair])
         rows = [IndexRow(s.id, 1, {f"word{n}": 1}) for n, (_, ids) in enumerate(given) for s in ids]
         await apply(store, "n", Change(index=rows))
-        assert sorted(await store.indexed("n")) == sorted(r.segment_id for r in rows)
-        assert {e.document_id for e in await store.entries("n", await store.indexed("n"))} == set(
+        assert sorted(await indexed(store, "n")) == sorted(r.segment_id for r in rows)
+        assert {e.document_id for e in await store.entries("n", await indexed(store, "n"))} == set(
             ODD_NAMES
         )
         for odd in ODD_NAMES:  # whatever a question holds, it is no query language
@@ -122,10 +115,10 @@ class WallsContract(Contract):
         found = {entity.key: entity for entity in await store.entities("n", ODD_NAMES)}
         assert list(found) == list(ODD_NAMES)
         assert all((e.name, e.type, e.questions) == (k, k, (k,)) for k, e in found.items())
-        assert {(f.head, f.tail, f.question) for f in await store.facts("n", ODD_NAMES)} == {
+        assert {(f.head, f.tail, f.question) for f in await facts_of(store, "n", ODD_NAMES)} == {
             (row.head, row.tail, row.question) for row in facts
         }
-        assert (await store.entities_in("n", [segment.id]))[segment.id] == tuple(sorted(ODD_NAMES))
+        assert (await entities_in(store, "n", [segment.id]))[segment.id] == tuple(sorted(ODD_NAMES))
         assert {q.text for q in await store.questions("n")} == set(ODD_NAMES)
         await apply(store, "n", Change(names={ODD_NAMES[-1]: ODD_NAMES[0]}))
         assert list(await store.entities("n", [ODD_NAMES[-1]])) == []
@@ -172,14 +165,14 @@ class WallsContract(Contract):
         id_ = segments[0].id
         assert list(await store.segments("m", [id_])) == []
         assert list(await store.entities("m", ["Ann"])) == []
-        assert list(await store.facts("m", ["Ann"])) == []
-        assert await store.entities_in("m", [id_]) == {}
-        assert await store.segments_with("m", ["Ann"]) == {}
+        assert list(await facts_of(store, "m", ["Ann"])) == []
+        assert await entities_in(store, "m", [id_]) == {}
+        assert (await store.around("m", ["Ann"])).places == {}
         assert list(await store.questions("m", [id_])) == []
         assert (await store.vocabulary("m", ["met"])).frequencies == {}
         assert list(await store.matching("m", [["met"]], 9)) == []
         assert list(await store.entries("m", [id_])) == []
-        assert await store.named_in("m", [id_]) == {}
+        assert (await store.mentions("m", [id_])).named == {}
         row = np.ones((1, 3), dtype=np.float32)
         await store.put_vectors("m", "segment", [id_], row)
         assert list(await store.owners("n", "segment")) == []

@@ -6,6 +6,7 @@ Nothing is composed: an excerpt is a run of whole sentences of one segment, as t
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from rapidfuzz import fuzz
 
@@ -54,15 +55,6 @@ class Excerpt:
         return self.segment.text[self.start : self.end]
 
 
-def excerpts(question: str, passages: Sequence[Passage]) -> list[Excerpt]:
-    """Return up to three excerpts, best first, of at most 150 words in all; [] if nothing matches.
-
-    A table of contents, a title page, an index or a licence comes in only where nothing else
-    matches; a heading alone is no excerpt.
-    """
-    return [shown for _, shown in _chosen(Evidence(query(question), _readable(passages)))]
-
-
 def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return hits with the part of each text that matches best, and its matches.
 
@@ -81,13 +73,11 @@ def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
     for n, (segment, hit) in enumerate(zip(segments, hits, strict=True)):
         language = language_of(hit.title)
         own = clues.get(str(n), [])
-        if language:
-            start, end = _code_lines(evidence, hit.text, language)
-        elif own:
+        if own and not language:
             found = _best_part(evidence.asked, segment, own)
-            start, end = found.start, found.end
-        else:
-            start, end = 0, len(hit.text)
+            shown.append(replace(hit, excerpt=found.text, matches=found.matches))
+            continue
+        start, end = _code_lines(evidence, hit.text, language) if language else (0, len(hit.text))
         text = hit.text[start:end]
         shown.append(replace(hit, excerpt=text, matches=matches(question, text)))
     return shown
@@ -119,16 +109,34 @@ def _code_lines(evidence: Evidence, text: str, language: str) -> tuple[int, int]
         worth = [_weight(evidence, set().union(*one)) for one in near]
         worth = [w + max(_weight(evidence, o) for o in n) for w, n in zip(worth, near, strict=True)]
         best = [n for n, one in enumerate(worth) if one == max(worth)]
-        first = best[len(best) // 2] if best else 0
+        first = _opened_by(rows, best[len(best) // 2]) if best else 0
     start = sum(map(len, rows[:first]))
     return start, start + len("".join(rows[first : first + CODE_LINES]).rstrip())
+
+
+def _opened_by(rows: Sequence[str], at: int) -> int:
+    """Return the line that opens the block in which a line stands, if it is among those before."""
+    depth = _indent(rows[at])
+    for n in range(at - 1, max(-1, at - CODE_LINES // 2), -1):
+        if rows[n].strip() and _indent(rows[n]) < depth:
+            return n
+    return at
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
 
 
 def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans of a text's words that a question has, in any of their forms."""
     wanted = query(question).terms
-    spans = (match.span() for match in _WORD.finditer(text))
-    return tuple(span for span in spans if not wanted.isdisjoint(content(text[slice(*span)])))
+    return tuple(m.span() for m in _WORD.finditer(text) if not wanted.isdisjoint(_of_word(m[0])))
+
+
+@lru_cache(maxsize=10_000)
+def _of_word(word: str) -> list[str]:
+    """Return the terms of one word; texts repeat their words."""
+    return content(word)
 
 
 def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, tokens: int) -> Verdict:

@@ -6,12 +6,12 @@ from qrmem.answering.with_model import Answerer
 from qrmem.config import Settings
 from qrmem.extraction.batched import TogetherReader
 from qrmem.extraction.compact import CompactReader
+from qrmem.extraction.facts import FactReader
 from qrmem.extraction.paper import PaperReader
 from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.relation_folding import Folder
 from qrmem.extraction.summaries import Summariser
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,
@@ -25,6 +25,7 @@ from qrmem.types import (
     Reading,
     Segment,
     Tokenizer,
+    Turn,
     Verdict,
 )
 
@@ -55,7 +56,6 @@ class PromptedReasoner:
         """
         prompts = load_prompts(settings.prompts)
         self._name = f"prompted:{chat.name}:{mode}:{prompts.label}"
-        self._window = settings.window
         caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
         reserve = min(settings.reserve, settings.window // 4)
         context = PromptContext(caller, settings.window, reserve, settings.questions)
@@ -67,6 +67,7 @@ class PromptedReasoner:
         self._summariser = Summariser(
             caller, settings.window, reserve, settings.concurrency, mode == "paper"
         )
+        self._facts = FactReader(caller, settings.window, reserve)
         self._folder = Folder(caller, settings.window, reserve)
         self._answerer = Answerer(caller, settings.reserve, is_watched)
 
@@ -117,6 +118,12 @@ class PromptedReasoner:
     ) -> Folded:
         """Merge two relations of the same two entities."""
         return await self._folder.fold(relations, texts, summary=summary, question=question)
+
+    async def facts(
+        self, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
+    ) -> list[list[str]]:
+        """Return what is worth remembering of each turn; see `FactReader.facts`."""
+        return await self._facts.facts(earlier, turns, segments)
 
     async def query_entities(self, context: AskContext) -> Sequence[str]:
         """Return the names in the question and its options."""

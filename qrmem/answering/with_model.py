@@ -8,8 +8,7 @@ from qrmem.answering import options
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import pieces
-from qrmem.llm.prompting import Called, Caller, Out
-from qrmem.llm.token_budget import Draft, draft
+from qrmem.llm.prompting import Called, Caller, Draft, Out, draft
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.text.names import normalise_name, occurs_in
@@ -170,6 +169,8 @@ class Answerer:
         self, context: AskContext, passages: Sequence[Passage]
     ) -> tuple[list[list[str]], Callable[[Kept], dict[str, object]]]:
         question = options.shown(context.question, context.choices)
+        if any(passage.superseded_by for passage in passages):
+            question = f"{question}\n{_NEWEST}"
 
         def inputs(kept: Kept) -> dict[str, object]:
             return dict(passages="\n".join(kept[0]) or "(none)", question=question)

@@ -18,27 +18,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     4 store or model out of reach, 130 interrupted and resumable.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    return run_to_exit(partial(_command, argv), debug="--debug" in argv)
+    work = partial(_command, argv)
+    return run_to_exit(work, debug="--debug" in argv, as_json="--json" in argv)
 
 
 def _command(argv: Sequence[str]) -> int:
-    # Whatever takes long to load is loaded where Ctrl-C is already understood.
-    import asyncio
-
+    # Whatever takes long to load is loaded where Ctrl-C is already understood, and help first.
     from qrmem.cli.parser import build_parser
 
     parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
     if arguments.command == "help":
         parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
+    import asyncio
+
     from qrmem.cli.commands import COMMANDS
 
     return asyncio.run(COMMANDS[arguments.command](arguments))
 
 
-def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
-    """Run something; turn what it raises into one line and an exit code, unless `debug`."""
+def run_to_exit(work: Callable[[], int], *, debug: bool = False, as_json: bool = False) -> int:
+    """Run something; turn what it raises into one line and an exit code, unless `debug`.
+
+    Args:
+        as_json: the line is a JSON object with `error`, `kind` and `exit`.
+    """
     _take_any_text()
+    failed: BaseException
     try:
         return work()
     except QrmemError as exc:
@@ -46,23 +56,23 @@ def run_to_exit(work: Callable[[], int], *, debug: bool = False) -> int:
             _drop_output()
         if debug:
             raise
-        _say(_one_line(exc) + _hint(exc))
-        return exc.exit_code
-    except KeyboardInterrupt:
-        _say("interrupted; run the same command again to continue")
-        return INTERRUPTED
+        failed, code, line = exc, exc.exit_code, _one_line(exc) + _hint(exc)
+    except KeyboardInterrupt as exc:
+        line = "interrupted; run the same command again to continue"
+        failed, code = exc, INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing left to say.
         _drop_output()
         return 0
-    except MemoryError:
-        _say("out of memory; add fewer or smaller documents at a time")
-        return 1
+    except MemoryError as exc:
+        failed, code, line = exc, 1, "out of memory; add fewer or smaller documents at a time"
     except Exception as exc:
         if debug:
             raise
-        _say(f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)")
-        return 1
+        line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
+        failed, code = exc, 1
+    _say(line, type(failed).__name__, code, as_json=as_json)
+    return code
 
 
 def _hint(exc: QrmemError) -> str:
@@ -99,6 +109,13 @@ def _one_line(exc: BaseException) -> str:
     return " ".join(safe(str(exc)).split()) or type(exc).__name__
 
 
-def _say(line: str) -> None:
+def _say(line: str, kind: str, code: int, *, as_json: bool) -> None:
+    """Say on standard error, which holds all that is no result, what went wrong."""
+    from qrmem.cli.output import RED, UNSTYLED, has_colours, print_json_line
+
     with suppress(OSError):
-        print(f"qrmem: {line}", file=sys.stderr, flush=True)
+        if as_json:
+            print_json_line({"error": line, "kind": kind, "exit": code}, sys.stderr)
+        else:
+            on, off = (RED, UNSTYLED) if has_colours(sys.stderr) else ("", "")
+            print(f"{on}qrmem:{off} {line}", file=sys.stderr, flush=True)

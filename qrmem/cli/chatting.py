@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
-from qrmem.cli.options import opened
+from qrmem.cli.cost_options import Common
+from qrmem.cli.options import agreed, opened
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.budget import ByteBudget, open_file
-from qrmem.types import Recalled, Turn
+from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
     from qrmem.graph.dialog import Message
@@ -20,22 +21,26 @@ if TYPE_CHECKING:
 _INDENT = " " * 4
 
 
-def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
+def add_chat(commands: Any, common: Common) -> None:
     """Add the command and what it can do."""
     chat = commands.add_parser(
         "chat", help="keep conversations, and recall what a prompt needs of them"
     )
     actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add = actions.add_parser("add", parents=[common], help="keep the turns of a chat log")
+    add = actions.add_parser(
+        "add", parents=common("memory", "model", "embedder"), help="keep the turns of a chat log"
+    )
     add.add_argument("source", metavar="FILE|-", help="one message a line, or a JSON list of them")
     add.add_argument("--at", metavar="TIME", help="time of messages that have none")
-    say = actions.add_parser("say", parents=[common], help="keep one turn")
+    say = actions.add_parser(
+        "say", parents=common("memory", "model", "embedder"), help="keep one turn"
+    )
     say.add_argument("role", help="user, assistant, …")
     say.add_argument("text")
     say.add_argument("--at", metavar="TIME", help="default: now")
     say.add_argument("--speaker", default="", metavar="NAME")
     recall = actions.add_parser(
-        "recall", parents=[common], help="earlier turns that a prompt needs"
+        "recall", parents=common("memory", "embedder"), help="earlier turns that a prompt needs"
     )
     recall.add_argument("prompt")
     recall.add_argument(
@@ -43,11 +48,30 @@ def add_chat(commands: Any, common: argparse.ArgumentParser) -> None:
         type=int,
         default=2000,
         metavar="N",
-        help="token limit of what is recalled (2000)",
+        help="token limit of what is recalled",
     )
-    turns = actions.add_parser("turns", parents=[common], help="list what was said, in order")
+    turns = actions.add_parser(
+        "turns", parents=common("memory"), help="list what was said, in order"
+    )
     for action in (add, say, recall, turns):
         action.add_argument("--session", metavar="S", help="name of the conversation")
+        action.add_argument("--user", metavar="U", help="whose conversation it is")
+    for action in (add, say):
+        action.add_argument(
+            "--extract", action="store_true", help="note facts with the chat model, too"
+        )
+    extract = actions.add_parser(
+        "extract",
+        parents=common("memory", "model", "embedder"),
+        help="note facts, with the chat model, of turns without any",
+    )
+    extract.add_argument("--session", metavar="S", help="of this conversation alone")
+    extract.add_argument("--user", metavar="U", help="of this user's alone")
+    forget = actions.add_parser(
+        "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
+    )
+    forget.add_argument("user", metavar="USER")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
 
 
 async def chat(arguments: argparse.Namespace) -> int:
@@ -59,16 +83,25 @@ async def _add(arguments: argparse.Namespace) -> int:
     found, broken = messages(arguments.source)
     session = arguments.session or ""
     async with opened(arguments, create=True) as memory:
-        added = await memory.add_messages(found, at=arguments.at, session=session, only_new=True)
+        added = await memory.add_messages(
+            found,
+            at=arguments.at,
+            session=session,
+            only_new=True,
+            user=arguments.user or "",
+            extract=arguments.extract,
+        )
+        noted = await memory.wait() if arguments.extract else None
     known = (
         f"; {len(found) - len(added)} were already there, or are empty"
         if len(added) < len(found)
         else ""
     )
     for reason in broken:
-        output.note(f"left out: {reason}")
-    _print(arguments, {"added": added, "left_out": broken}, [f"{_count(added)} kept{known}"])
-    return 1 if broken else 0
+        output.note(f"left out: {reason}", quiet=arguments.quiet)
+    told = {"added": added, "left_out": broken, **({"facts": noted.added} if noted else {})}
+    _print_done(arguments, told, [f"{_count(added)} kept{known}{_noted(noted)}"])
+    return 1 if broken or (noted and noted.problems) else 0
 
 
 async def _say(arguments: argparse.Namespace) -> int:
@@ -79,22 +112,62 @@ async def _say(arguments: argparse.Namespace) -> int:
             at=arguments.at,
             session=arguments.session or "",
             speaker=arguments.speaker,
+            user=arguments.user or "",
+            extract=arguments.extract,
         )
-    return _print(arguments, {"added": [id]}, [f"kept as {id}"])
+        noted = await memory.wait() if arguments.extract else None
+    told = {"added": [id], **({"facts": noted.added} if noted else {})}
+    _print_done(arguments, told, [f"kept as {id}{_noted(noted)}"])
+    return 1 if noted and noted.problems else 0
+
+
+async def _extract(arguments: argparse.Namespace) -> int:
+    async with opened(arguments) as memory:
+        done = await memory.extract_facts(session=arguments.session, user=arguments.user)
+    _print_done(arguments, done, [f"{_count(range(done.read))} read{_noted(done)}"])
+    return 1 if done.problems else 0
+
+
+def _noted(report: AddReport | None) -> str:
+    """Say what was noted; what was not goes to standard error."""
+    if report is None:
+        return ""
+    for reason in dict.fromkeys(reason for _, _, reason in report.problems):
+        count = [one for one in report.problems if one[2] == reason]
+        output.note(f"no facts of {_count(count)}: {reason}; `qrmem chat extract` tries again")
+    return f"; {_count(report.added, 'fact')} noted"
 
 
 async def _recall(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
         found = await memory.recall(
-            arguments.prompt, session=arguments.session or "", tokens=arguments.tokens
+            arguments.prompt,
+            session=arguments.session or "",
+            tokens=arguments.tokens,
+            user=arguments.user,
         )
     return _print(arguments, found, recalled_lines(found))
 
 
 async def _turns(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
-        found = await memory.turns(arguments.session)
+        found = await memory.turns(arguments.session, user=arguments.user)
     return _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
+
+
+async def _forget_user(arguments: argparse.Namespace) -> int:
+    user = arguments.user
+    async with opened(arguments) as memory:
+        if not arguments.yes and not _agreed_to_forget(user):
+            output.note("nothing was deleted")
+            return 0
+        count = await memory.forget_user(user)
+    said = f"{_count(range(count), 'document')} of {user} deleted"
+    return _print(arguments, {"user": user, "deleted": count}, [output.safe(said)])
+
+
+def _agreed_to_forget(user: str) -> bool:
+    return agreed(f"delete all that {user} said and added?", "chat forget-user")
 
 
 def messages(source: str) -> tuple[list["Message"], list[str]]:
@@ -164,8 +237,14 @@ def recalled_lines(found: Recalled) -> list[str]:
         lines.append(f"from earlier ({_count(found.related)}):")
     for turn in found.related:
         lines.append(_INDENT + _line(turn))
+        lines += [
+            f"{_INDENT * 2}noted: {output.shortened(fact)}" for fact in found.facts.get(turn.id, ())
+        ]
         for later in (by_id[id] for id in found.corrections.get(turn.id, ()) if id in by_id):
             lines.append(f"{_INDENT * 2}corrected? {_line(later)}")
+        for words, first, last in found.times.get(turn.id, ()):
+            days = first if first == last else f"{first} to {last}"
+            lines.append(f"{_INDENT * 2}{output.safe(words)}: {days}")
     if found.recent:
         lines.append(f"just now ({_count(found.recent)}):")
         lines += [_INDENT + _line(turn) for turn in found.recent]
@@ -187,8 +266,12 @@ def _line(turn: Turn) -> str:
     )
 
 
-def _count(turns: Sequence[object]) -> str:
-    return "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+def _count(found: Sequence[object], what: str = "turn") -> str:
+    return f"1 {what}" if len(found) == 1 else f"{len(found)} {what}s"
+
+
+def _print_done(arguments: argparse.Namespace, value: Any, lines: list[str]) -> None:
+    output.print_result(value, lines, as_json=arguments.json, quiet=arguments.quiet)
 
 
 def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> int:
@@ -201,4 +284,6 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]]
     "say": _say,
     "recall": _recall,
     "turns": _turns,
+    "extract": _extract,
+    "forget-user": _forget_user,
 }

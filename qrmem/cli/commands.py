@@ -9,7 +9,15 @@ from qrmem.cli import costing, lines, output, serving
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.evaluating import evaluate
-from qrmem.cli.options import ask_options, narrowed, opened, question_of, settings_of, sources_of
+from qrmem.cli.options import (
+    agreed,
+    ask_options,
+    narrowed,
+    opened,
+    question_of,
+    settings_of,
+    sources_of,
+)
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
 from qrmem.config import Settings
@@ -40,17 +48,19 @@ async def add(arguments: Namespace) -> int:
                 grown = await memory.build_tree(*given) if is_wanted else None
             except BaseException:
                 if progress.done:
-                    output.note(
-                        f"{progress.done} of {progress.total} segments were read and are kept"
-                    )
+                    read = f"{progress.done} of {progress.total} segments were read and are kept"
+                    output.note(read, quiet=arguments.quiet)
                 if arguments.rebuild and progress.total:
-                    output.note(f"to continue, {AGAIN_AFTER_REBUILD}")
+                    output.note(f"to continue, {AGAIN_AFTER_REBUILD}", quiet=arguments.quiet)
                 raise
     if report.unchanged and (arguments.meta or arguments.title) and not arguments.update:
         output.note(
-            "title and metadata of a document that is already there change only with --update"
+            "title and metadata of a document that is already there change only with --update",
+            quiet=arguments.quiet,
         )
-    output.print_result(report, output.report_lines(report), as_json=arguments.json)
+    quiet = arguments.quiet and report.is_complete
+    shown = output.report_lines(report)
+    output.print_result(report, shown, as_json=arguments.json, quiet=quiet)
     if grown is not None:
         output.note(tree_report_lines(grown)[0], quiet=arguments.quiet)
     if report.stopped:
@@ -63,7 +73,8 @@ async def add(arguments: Namespace) -> int:
 
 def _say_reasoner(settings: Settings, arguments: Namespace) -> None:
     if not (settings.model or settings.replay):
-        output.note("no model set: built-in rules read the text", quiet=arguments.quiet)
+        quiet = arguments.quiet or arguments.json
+        output.note("no model set: built-in rules read the text", quiet=quiet)
 
 
 async def search(arguments: Namespace) -> int:
@@ -91,8 +102,8 @@ async def ask(arguments: Namespace) -> int:
     elif arguments.json:
         output.print_json(answer)
     else:
-        lines = [*output.answer_lines(answer), *correction_lines(corrected)]
-        output.show("\n".join(lines))
+        shown = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet)
+        output.show("\n".join([*shown, *correction_lines(corrected)]))
     return DONE
 
 
@@ -171,43 +182,37 @@ async def delete(arguments: Namespace) -> int:
         raise UsageError("name documents to delete, or give --all")
     async with opened(arguments) as memory:
         what = "the whole namespace" if arguments.all else ", ".join(arguments.documents)
-        if not arguments.yes and not _agreed(f"delete {what} from {memory.settings.memory}?"):
-            output.note("nothing was deleted")
+        if not arguments.yes and not agreed(f"delete {what} from {memory.settings.memory}?"):
+            output.note("nothing was deleted", quiet=arguments.quiet)
             return DONE
         await (memory.delete_all() if arguments.all else memory.delete(*arguments.documents))
-    return _print(arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"])
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("without a terminal, delete needs --yes")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return _print_done(arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"])
 
 
 async def merge(arguments: Namespace) -> int:
     """Merge two names by hand."""
     async with opened(arguments) as memory:
         await memory.merge(arguments.first, arguments.second)
-        await _note_unknown(memory, arguments.first, arguments.second)
-    return _print(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
+        await _note_unknown(memory, arguments)
+    return _print_done(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
 
 
 async def separate(arguments: Namespace) -> int:
     """Keep two names apart by hand."""
     async with opened(arguments) as memory:
         await memory.separate(arguments.first, arguments.second)
-        await _note_unknown(memory, arguments.first, arguments.second)
-    return _print(arguments, {"separated": [arguments.first, arguments.second]}, ["done"])
+        await _note_unknown(memory, arguments)
+    return _print_done(arguments, {"separated": [arguments.first, arguments.second]}, ["done"])
 
 
-async def _note_unknown(memory: Memory, *names: str) -> None:
+async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
     """A decision about names that are yet to come is kept; a typing error should be seen."""
-    for name in names:
+    for name in (arguments.first, arguments.second):
         try:
             await memory.entity(name)
         except NotFound as exc:
-            output.note(f"{exc}; the decision is kept and applies once the name occurs")
+            told = f"{exc}; the decision is kept and applies once the name occurs"
+            output.note(told, quiet=arguments.quiet)
 
 
 async def reembed(arguments: Namespace) -> int:
@@ -220,7 +225,7 @@ async def reembed(arguments: Namespace) -> int:
     with Progress(quiet=arguments.quiet) as progress:
         async with opened(arguments, listener=progress) as memory:
             count = await memory.reembed(chosen)
-    return _print(arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"])
+    return _print_done(arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"])
 
 
 async def export(arguments: Namespace) -> int:
@@ -228,9 +233,11 @@ async def export(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         if not arguments.graphml:
             archived = await memory.export(arguments.path, runs=arguments.all)
-            return _print(arguments, archived, lines.archived_lines(archived, "written to"))
+            return _print_done(arguments, archived, lines.archived_lines(archived, "written to"))
         count = await memory.graphml(arguments.path)
-    return _print(arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"])
+    return _print_done(
+        arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"]
+    )
 
 
 async def import_(arguments: Namespace) -> int:
@@ -242,7 +249,15 @@ async def import_(arguments: Namespace) -> int:
                 _print(arguments, report, lines.extraction_lines(report))
                 return PARTLY if report.left_out else DONE
             archived = await memory.load(arguments.path)
-    return _print(arguments, archived, lines.archived_lines(archived, "read from"))
+    return _print_done(arguments, archived, lines.archived_lines(archived, "read from"))
+
+
+async def completion(arguments: Namespace) -> int:
+    """Print a script that has a shell complete commands and options."""
+    from argcomplete.shell_integration import shellcode
+
+    output.show(shellcode(["qrmem"], shell=arguments.shell))
+    return DONE
 
 
 async def doctor(arguments: Namespace) -> int:
@@ -266,6 +281,12 @@ async def _repair(arguments: Namespace) -> int:
     return PARTLY if done.damaged else DONE
 
 
+def _print_done(arguments: Namespace, value: Any, shown: list[str]) -> int:
+    """Say that something was done; with `--quiet` the exit code says it."""
+    output.print_result(value, shown, as_json=arguments.json, quiet=arguments.quiet)
+    return DONE
+
+
 def _print(arguments: Namespace, value: Any, shown: list[str]) -> int:
     output.print_result(value, shown, as_json=arguments.json)
     return DONE
@@ -286,6 +307,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "export": export,
     "tree": tree,
     "import": import_,
+    "completion": completion,
     "doctor": doctor,
     "chat": chat,
     "mcp": serving.mcp,

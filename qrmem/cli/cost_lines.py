@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from qrmem.cli.output import safe, shortened
+from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
 from qrmem.types.plans import Plan, Range, StagePlan
 
@@ -18,13 +19,21 @@ def go_on(again: str) -> str:
 def plan_lines(plan: Plan) -> list[str]:
     """Show a plan: what there is to do, by stage and model, and all together."""
     if plan.run == "add":
-        lines = [f"to read:   {plan.segments:,} segments of {plan.documents:,} documents"]
+        documents = counted(plan.documents, "documents")
+        lines = [f"to read:   {counted(plan.segments, 'segments')} of {documents}"]
+    elif plan.run == "tree":
+        documents = counted(plan.documents, "documents")
+        lines = [f"trees:     over {counted(plan.segments, 'segments')} of {documents}"]
     else:
-        lines = [f"memory:    {plan.segments:,} segments"]
+        lines = [f"memory:    {counted(plan.segments, 'segments')}"]
     if 0 < plan.sampled < plan.segments:
         lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
     if not plan.stages:
-        why = "everything is read" if plan.run == "add" and not plan.segments else "no model is set"
+        why = "no model is set"
+        if plan.run == "tree":
+            why = "no model is set, or all nodes are there"
+        elif not plan.segments:
+            why = "everything is read" if plan.run == "add" else "nothing was read into it yet"
         return [*lines, f"cost:      nothing: {why}", *_problems(plan)]
     lines += _table(plan)
     lines.append(f"tokens:    {_span(plan.tokens)}, prompts and replies together")
@@ -32,7 +41,7 @@ def plan_lines(plan: Plan) -> list[str]:
     seconds = plan.seconds
     lines.append(
         f"time:      {_time(seconds.likely)} ({_time(seconds.low)} to {_time(seconds.high)}), "
-        f"{plan.concurrency} calls at once; {plan.basis}"
+        f"{counted(plan.concurrency, 'calls')} at once; {plan.basis}"
     )
     return [*lines, *_problems(plan)]
 

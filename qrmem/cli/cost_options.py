@@ -1,8 +1,12 @@
 """Command line arguments about calls, money and model replies."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+Common = Callable[..., Iterable[argparse.ArgumentParser]]
+"""Gives the parents of a command's parser, by the names of what it shares with other commands:
+`memory`, `model`, `embedder`; what shapes the output is always among them."""
 
 
 def add_caps(parser: argparse.ArgumentParser) -> None:
@@ -27,25 +31,26 @@ def add_caps(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_prompts(parser: argparse.ArgumentParser) -> None:
-    """Add by which prompts a model is asked."""
-    parser.add_argument(
+def add_prompts(parser: argparse.ArgumentParser) -> Any:
+    """Add by which prompts a model is asked; returns the group."""
+    group = parser.add_argument_group("prompts")
+    group.add_argument(
         "--prompts",
         metavar="paper|FOLDER",
-        help="prompt templates: the set `paper`, or a folder of files NAME.md; default: our own",
+        help="prompt templates: the set `paper`, or a folder of files NAME.md (default: our own)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--paper-exact",
         action="store_const",
         const=True,
         help="read and search as in QRMeM's paper, without our own changes",
     )
+    return group
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
     """Add which model is asked in which stage, and by which prompts."""
-    add_prompts(parser)
-    parser.add_argument(
+    add_prompts(parser).add_argument(
         "--stage-model",
         action="append",
         dest="stage_models",
@@ -75,7 +80,7 @@ def add_tapes(parser: argparse.ArgumentParser) -> None:
 
 def add_cost_commands(
     commands: Any,
-    common: argparse.ArgumentParser,
+    common: Common,
     options: dict[str, Callable[[argparse.ArgumentParser], None]],
 ) -> None:
     """Add the commands that plan, sum up and prune.
@@ -84,22 +89,24 @@ def add_cost_commands(
         options: of the runs that can be planned.
     """
     plan = commands.add_parser(
-        "plan", help="estimate what an add or an ask would cost, without calling a model"
+        "plan", help="estimate what an add, an ask or trees would cost, without calling a model"
     )
-    runs = plan.add_subparsers(dest="run", required=True, metavar="add|ask")
+    runs = plan.add_subparsers(dest="run", required=True, metavar="add|ask|tree")
     for name, add_options in options.items():
         run = runs.add_parser(
-            name, parents=[common], help=f"estimate what `qrmem {name} …` would cost"
+            name,
+            parents=common("memory", "model", "embedder"),
+            help=f"estimate what `qrmem {'tree build' if name == 'tree' else name} …` would cost",
         )
         add_options(run)
         add_models(run)
         add_caps(run)
-    usage = commands.add_parser("usage", parents=[common], help="show what all runs cost")
+    usage = commands.add_parser("usage", parents=common("memory"), help="show what all runs cost")
     usage.add_argument("--by", choices=("stage", "run", "day"), default="stage")
-    commands.add_parser("prune", parents=[common], help="delete cached model replies")
-    init = commands.add_parser("init", parents=[common], help="write a settings file to edit")
+    commands.add_parser("prune", parents=common("memory"), help="delete cached model replies")
+    init = commands.add_parser("init", parents=common(), help="write a settings file to edit")
     init.add_argument("path", nargs="?", default="qrmem.toml", metavar="PATH")
     init.add_argument("--force", action="store_true", help="replace an existing file")
 
 
-__all__ = ["add_caps", "add_cost_commands", "add_models", "add_prompts", "add_tapes"]
+__all__ = ["Common", "add_caps", "add_cost_commands", "add_models", "add_prompts", "add_tapes"]

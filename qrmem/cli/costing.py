@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.cli import cost_lines, output
-from qrmem.cli.options import ask_options, opened, settings_of, sources_of
+from qrmem.cli.options import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.errors import NotFound, UsageError
-from qrmem.memory import open
 
 
 async def plan(arguments: Namespace) -> int:
-    """Say what an `add` or an `ask` would use; no call is made and nothing is written."""
+    """Say what a run would use; no call is made and nothing is written."""
     settings = settings_of(arguments)
     if arguments.run == "add":
         chosen: dict[str, Any] = {
@@ -21,9 +20,13 @@ async def plan(arguments: Namespace) -> int:
             "glob": arguments.glob,
             "follow_links": arguments.follow_links,
             "question": arguments.question or "",
+            "tree": arguments.tree,
         }
+    elif arguments.run == "tree":
+        how = {"kind": arguments.kind, "preset": arguments.preset}
+        chosen = {"tree": arguments.documents or True, **how}
     else:
-        chosen = {"ask": arguments.question, **ask_options(arguments)}
+        chosen = {"ask": question_of(arguments), **ask_options(arguments)}
     async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
         found = await memory.plan(**chosen)
     output.print_result(found, cost_lines.plan_lines(found), as_json=arguments.json)
@@ -32,6 +35,8 @@ async def plan(arguments: Namespace) -> int:
 
 async def _memory(settings: Any, *, may_be_new: bool) -> Any:
     """Open the memory; where there is none yet, an empty one that is never written."""
+    from qrmem.memory import open
+
     try:
         return await open(settings=settings, create=False)
     except NotFound:
@@ -54,7 +59,7 @@ async def prune(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         count = await memory.prune()
     lines = [f"{count:,} cached replies deleted; what was extracted from them is kept"]
-    output.print_result({"forgotten": count}, lines, as_json=arguments.json)
+    _print_done(arguments, {"forgotten": count}, lines)
     return 0
 
 
@@ -63,8 +68,12 @@ async def init(arguments: Namespace) -> int:
     path = Path(arguments.path)
     _write(path, replace=arguments.force)
     lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
-    output.print_result({"written": str(path)}, lines, as_json=arguments.json)
+    _print_done(arguments, {"written": str(path)}, lines)
     return 0
+
+
+def _print_done(arguments: Namespace, value: Any, lines: list[str]) -> None:
+    output.print_result(value, lines, as_json=arguments.json, quiet=arguments.quiet)
 
 
 def _write(path: Path, *, replace: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from qrmem.config import Settings, revealed
-from qrmem.errors import QrmemError
+from qrmem.errors import QrmemError, install
 from qrmem.types import Repair
 
 EXTRAS = {
@@ -18,7 +18,9 @@ EXTRAS = {
     "taggers": ("stanza",),
     "code": ("scipy", "tree-sitter", "tree-sitter-python"),
     "eval": ("matplotlib",),
+    "litellm": ("litellm",),
     "llmlingua": ("llmlingua",),
+    "perplexity": ("torch", "transformers", "accelerate", "gguf"),
     "docs": ("mkdocs-material",),
     "mcp": ("mcp",),
     "serve": ("fastapi", "fastapi-offline"),
@@ -85,7 +87,7 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        text = f"not installed: {', '.join(missing)}; pip install 'qrmem[{name}]'"
+        text = f"not installed: {', '.join(missing)}; {install(name)}"
         return Finding(f"extra {name}", False, text)
     return Finding(f"extra {name}", True, ", ".join(found))
 

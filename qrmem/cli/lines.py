@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.cli.output import problem_lines, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
+from qrmem.text.numbers import counted
 from qrmem.types import (
     Archived,
     DocumentInfo,
@@ -26,7 +27,7 @@ def status_lines(status: MemoryStatus) -> list[str]:
     lines = [
         f"memory:    {safe(status.location)}, namespace {safe(status.namespace)}",
         f"segments:  {states or 'none'}",
-        "holds:     " + ", ".join(f"{n:,} {what}" for what, n in status.counts.items()),
+        "holds:     " + ", ".join(counted(n, what) for what, n in status.counts.items()),
         f"cut by:    {status.tokenizer}, at most {status.segment_tokens} tokens",
         f"embedder:  {status.embedder}"
         + (f", {status.dimension} dimensions" if status.dimension else ""),
@@ -59,18 +60,24 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
     entity = view.entity
     forms = ", ".join(f"{shortened(form, 60)} ({count})" for form, count in entity.forms)
     lines = [f"{safe(entity.name)}  [{entity.type or 'type unknown'}]", f"called:    {forms}"]
-    lines.append(f"relations: {len(view.relations)}")
+    lines.append(f"relations: {_of(view.relations, limit)}")
     for relation in view.relations[:limit]:
         other = relation.tail if relation.head == entity.key else relation.head
         name = safe(view.neighbours.get(other, other))
         lines.append(f"  — {name} ({len(relation.facts)}): {shortened(relation.description, 160)}")
-    lines.append(f"questions: {len(view.questions)}")
+    lines.append(f"questions: {_of(view.questions, limit)}")
     lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
-    lines.append(f"segments:  {len(view.segments)}")
+    lines.append(f"segments:  {_of(view.segments, limit)}")
     for segment in view.segments[:limit]:
         place = safe(f"{segment.document_id} {segment.part}".strip())
         lines.append(f"  {segment.id}  {place}: {shortened(segment.text, 100)}")
     return lines
+
+
+def _of(rows: Sequence[object], limit: int) -> str:
+    return f"{len(rows)}" + (
+        f", the first {limit} (--limit N for more)" if limit < len(rows) else ""
+    )
 
 
 def trail_list(trails: Sequence[Trail]) -> list[str]:
@@ -83,10 +90,16 @@ def trail_list(trails: Sequence[Trail]) -> list[str]:
 
 def merge_lines(merges: Sequence[Merge]) -> list[str]:
     """Show which names are merged, and why."""
+    why = {
+        "exact": "written alike",
+        "alias": "a short form, a title or another name",
+        "user": "by hand",
+    }
     lines = [
-        f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  ({m.reason}"
-        + (f" {m.score:.2f})" if m.reason == "similar" else ")")
+        f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  "
+        f"({why.get(m.reason) or f'similar, {m.score:.2f}'})"
         for m in merges
+        if m.name != m.into
     ]
     hint = "qrmem merge A B merges two names by hand, qrmem separate A B keeps them apart"
     return [*(lines or ["no names are merged"]), hint]
@@ -117,8 +130,8 @@ def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> 
 def archived_lines(archived: Archived, what: str) -> list[str]:
     """Say what is in an archive."""
     return [
-        f"{what} {safe(archived.path)}: {archived.documents:,} documents,"
-        f" {archived.segments:,} segments, {archived.entities:,} entities",
+        f"{what} {safe(archived.path)}: {counted(archived.documents, 'documents')},"
+        f" {counted(archived.segments, 'segments')}, {counted(archived.entities, 'entities')}",
         f"checksum:  {archived.checksum}",
     ]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.memory import open
 from qrmem.types import Document, Listener
 
 if TYPE_CHECKING:
@@ -61,7 +60,21 @@ def opened(
     Args:
         create: make the memory if there is none.
     """
+    from qrmem.memory import open  # help is shown without it
+
     return open(settings=settings_of(arguments), create=create, listener=listener)
+
+
+def agreed(question: str, command: str = "delete") -> bool:
+    """Ask before something is deleted by a command.
+
+    Raises:
+        UsageError: there is no terminal to ask on.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"without a terminal, {command} needs --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def sources_of(arguments: Namespace) -> Any:

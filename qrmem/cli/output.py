@@ -14,6 +14,7 @@ from typing import Any
 
 from qrmem.config import Secret
 from qrmem.errors import OutputFailed
+from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
 
 QUOTE_LENGTH = 300
@@ -21,9 +22,12 @@ _LINES, _WIDTH = 8, 100
 """Of an excerpt of code."""
 _CODE = re.compile(r"lines? \d")
 STEP_EDGES = 3
-_MARK, _UNMARK = "\x02", "\x03"
-"""Round a word that the question has, until it is known where it is printed."""
-_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_MARK, _LABEL, _UNMARK = "\x02", "\x04", "\x03"
+"""Round a word that the question has and a line's label, until it is known who reads them."""
+RED, UNSTYLED = "\x1b[31m", "\x1b[0m"
+_STYLES = {_MARK: "\x1b[1;33m", _LABEL: "\x1b[36m", _UNMARK: UNSTYLED}
+_STYLED = re.compile("([\x02\x03\x04])")
+_LABELS = re.compile(r"\A(answer|closest passages|reason|cited|trail|cost)\b")
 _PROBLEMS = 20
 """Lines about problems; a person reads no more, and `--json` has all."""
 
@@ -57,15 +61,16 @@ def show(text: str) -> None:
 
 
 def _styled(text: str) -> str:
-    """Replace control characters, and marks by bold letters where a person reads them."""
-    on, off = (_BOLD, _PLAIN) if _shows_bold() else ("", "")
-    before, *marked = text.split(_MARK)
-    pieces = [piece.partition(_UNMARK) for piece in marked]
-    return safe(before) + "".join(f"{on}{safe(a)}{off}{safe(b)}" for a, _, b in pieces)
+    """Replace control characters, and marks by colours where a person reads them."""
+    shown = _STYLES if has_colours(sys.stdout) else {}
+    pieces = [shown.get(p, "") if p in _STYLES else safe(p) for p in _STYLED.split(text)]
+    return "".join(pieces) + (shown.get(_UNMARK, "") if len(pieces) > 1 else "")
 
 
-def _shows_bold() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+def has_colours(stream: Any) -> bool:
+    """Say whether a person reads a stream on a terminal and did not refuse colours."""
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not refused and bool(stream.isatty())
 
 
 def _mark(line: str, words: Collection[str]) -> str:
@@ -87,17 +92,24 @@ def _json(value: Any, indent: int | None = None) -> str:
     return "".join(c if c == "\n" or not _is_control(c) else json.dumps(c)[1:-1] for c in text)
 
 
-def print_result(value: Any, lines: Sequence[str], *, as_json: bool) -> None:
-    """Print a result: as JSON, or in lines for people."""
+def print_result(value: Any, lines: Sequence[str], *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result: as JSON, or in lines for people.
+
+    Args:
+        quiet: the lines say no more than that something was done; the exit code says it, too.
+    """
     if as_json:
         print_json(value)
-    else:
+    elif not quiet:
         show("\n".join(lines))
 
 
-def print_json_line(value: Any) -> None:
-    """Print one JSON object on one line (`--stream --json`)."""
-    show(_json(value))
+def print_json_line(value: Any, stream: Any = None) -> None:
+    """Print one JSON object on one line: steps that are streamed, and errors."""
+    if stream is None:
+        show(_json(value))
+    else:
+        print(_json(value), file=stream, flush=True)
 
 
 def note(text: str, *, quiet: bool = False) -> None:
@@ -212,8 +224,13 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     ]
 
 
-def answer_lines(answer: Answer) -> list[str]:
-    """Show an answer with its citations, its trail and what it cost."""
+def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> list[str]:
+    """Show an answer with its citations, and what was done for it.
+
+    Args:
+        trail: all of its trail and what it cost; else one line.
+        quiet: nothing about what was done.
+    """
     if answer.status == "passages" and answer.citations:
         # What would be the answer is these passages: they are shown once.
         lines = ["closest passages (no chat model is set):   [passages]"]
@@ -224,11 +241,27 @@ def answer_lines(answer: Answer) -> list[str]:
         if answer.reason and answer.status != "answered":
             lines.append(f"reason: {shortened(answer.reason)}")
     lines += [citation_line(citation) for citation in answer.citations]
-    lines += ["trail:"]
-    for before, step in _steps(answer.trail):
-        lines += step_lines(step, before)
-    lines.append(f"cost:   {usage_line(answer.usage)}")
-    return lines
+    if trail:
+        lines += ["trail:"]
+        for before, step in _steps(answer.trail):
+            lines += step_lines(step, before)
+        lines.append(f"cost:   {usage_line(answer.usage)}")
+    elif not quiet:
+        lines.append(trail_line(answer.trail))
+    return [_LABELS.sub(rf"{_LABEL}\1{_UNMARK}", line, count=1) for line in lines]
+
+
+def trail_line(trail: Trail) -> str:
+    """Sum a run up in one line, and say how to see all of it."""
+    read = {segment.segment_id for step in trail.steps for segment in step.read}
+    parts = [
+        safe(trail.strategy),
+        counted(len(trail.steps), "steps"),
+        f"{counted(len(read), 'segments')} read",
+        usage_line(trail.usage),
+    ]
+    see = f"qrmem trail {trail.id}" if trail.id else "--trail"
+    return f"trail:  {', '.join(parts)} ({see} shows it)"
 
 
 def citation_line(citation: Citation) -> str:
@@ -254,7 +287,8 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     """Show one step of a trail; of its entities those that the step before did not stand on."""
     head = f"  {step.n}. {step.action}"
     if step.read or step.dropped:
-        head += f": read {len(step.read)} segments ({sum(s.tokens for s in step.read)} tokens)"
+        size = sum(segment.tokens for segment in step.read)
+        head += f": read {counted(len(step.read), 'segments')} ({size} tokens)"
         head += f", dropped {len(step.dropped)}" if step.dropped else ""
     head += f" → {step.verdict}" if step.verdict else ""
     lines = [head]
@@ -313,7 +347,7 @@ def usage_line(usage: Usage) -> str:
         calls[name] += stage.calls
     parts = ", ".join(f"{name} {count}" for name, count in sorted(calls.items()))
     return (
-        f"{usage.calls} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out "
+        f"{counted(usage.calls, 'calls')}, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out "
         f"({parts}){_money([stage for _, stage in stages])}"
     )
 

@@ -2,90 +2,194 @@
 
 import argparse
 import re
+from collections.abc import Iterable
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from functools import cache
+from typing import Any, NoReturn, get_args
 
 from qrmem.cli.chatting import add_chat
-from qrmem.cli.cost_options import add_caps, add_cost_commands, add_models, add_tapes
+from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.evaluating import add_eval
 from qrmem.cli.serving import add_serving
-from qrmem.cli.trees import add_tree
+from qrmem.cli.trees import add_build_options, add_tree
+from qrmem.config import Settings
 from qrmem.errors import UsageError
+from qrmem.types import Strategy
 
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
+
+
+_DEFAULTS = {field.name: field.default for field in fields(Settings)}
+
+
+class _Help(argparse.HelpFormatter):
+    """Names the default of an option that has one: its own, else that of the setting."""
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        """Show what has to be given; the options follow below, in groups."""
+        shown = [a for a in actions if not a.option_strings or a.required]
+        if len(shown) < len(list(actions)):
+            self._prog += " [OPTIONS]"
+        super().add_usage(usage, shown, [], prefix)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return help_of(action)
+
+
+def help_of(action: argparse.Action) -> str | None:
+    """Return the help of an option, with its default."""
+    if not action.option_strings or not action.help or "default" in action.help:
+        return action.help
+    default = action.default
+    if default in (None, argparse.SUPPRESS):
+        default = _DEFAULTS.get(action.dest)
+    is_told = isinstance(default, str | int | float) and not isinstance(default, bool) and default
+    return f"{action.help} (default: {default})" if is_told else action.help
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Help, **options})
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{_plainer(message)} (see {self.prog} --help)")
 
 
+class _Version(argparse.Action):
+    """Prints the version, which takes long to look up."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any, **more: Any) -> NoReturn:
+        import qrmem
+
+        print(f"qrmem {qrmem.__version__}")
+        parser.exit()
+
+
 def _plainer(message: str) -> str:
-    """Return what argparse says of an unknown command in one line, with the one that comes near."""
-    wrong = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(choose from (.*)\)", message)
+    """Return what argparse says of a wrong word in one line, with the one that comes near."""
+    wrong = re.match(r"argument (.*?): invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if not wrong:
         return message
-    near = get_close_matches(wrong[1], re.findall(r"[\w-]+", wrong[2]), n=1)
-    return f"there is no command {wrong[1]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    words = re.findall(r"[\w-]+", wrong[3])
+    near = get_close_matches(wrong[2], words, n=1)
+    told = f"there is no command {wrong[2]!r}"
+    if wrong[1] != "COMMAND":
+        told = f"{wrong[1]} takes {', '.join(words)}, not {wrong[2]!r}"
+    return told + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser; `namespace.command` names the sub-command."""
-    from importlib.metadata import version
-
     parser = _Parser(
         prog="qrmem",
         description="Read long documents once, then ask: answers cite the segments that were read.",
-        parents=[_common(None)],
+        parents=_common(None)("memory", "model", "embedder"),
     )
-    parser.add_argument("--version", action="version", version=f"qrmem {version('qrmem')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common(argparse.SUPPRESS)
     adders = (_add, _ask, _search, _looks, _changes, add_tree, add_chat, add_serving, add_eval)
     for add in adders:
         add(commands, common)
-    add_cost_commands(commands, common, {"add": _add_options, "ask": _ask_options})
+    add_cost_commands(
+        commands, common, {"add": _add_options, "ask": _ask_options, "tree": add_build_options}
+    )
+    complete = commands.add_parser(
+        "completion", help="print what makes a shell complete commands and options"
+    )
+    complete.add_argument("shell", choices=("bash", "zsh", "fish"))
     help = commands.add_parser("help", help="show the options of a command")
     help.add_argument("of", nargs="?", metavar="COMMAND", choices=[*commands.choices])
     return parser
 
 
-def _common(default: str | None) -> argparse.ArgumentParser:
-    """Return what every command takes, before its name or after it.
+def _common(default: str | None) -> Common:
+    """Return what gives the options that commands share; they stand before a command's name, too.
 
     Args:
         default: of what is not given; `SUPPRESS` keeps what was given before the name.
     """
-    common = _Parser(add_help=False, argument_default=default)
-    group = common.add_argument_group("common options")
-    group.add_argument(
-        "-m", "--memory", metavar="PATH|URI", help="default: $QRMEM_MEMORY or qrmem.db"
-    )
-    group.add_argument(
-        "-n", "--namespace", metavar="N", help="default: $QRMEM_NAMESPACE or default"
-    )
-    group.add_argument(
-        "-M", "--model", metavar="M", help="chat model; if none is set, built-in rules read"
-    )
-    group.add_argument("--base-url", metavar="U", help="address of an OpenAI-compatible server")
-    group.add_argument(
-        "--embedder",
-        metavar="E",
-        help="none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME",
-    )
-    group.add_argument("--json", action="store_true", help="print one JSON document")
-    group.add_argument("-q", "--quiet", action="store_true", help="print no progress and no notes")
-    group.add_argument("--debug", action="store_true", help="show tracebacks")
-    return common
+
+    @cache
+    def one(name: str) -> argparse.ArgumentParser:
+        parser = _Parser(add_help=False, argument_default=default)
+        group = parser.add_argument_group(_TITLES[name])
+        for names, options in _SHARED[name]:
+            group.add_argument(*names, **options)
+        return parser
+
+    def parents(*names: str) -> Iterable[argparse.ArgumentParser]:
+        return [one(name) for name in (*names, "output")]
+
+    return parents
+
+
+_TITLES = {
+    "memory": "memory",
+    "model": "chat model",
+    "embedder": "embeddings",
+    "output": "output",
+}
+_SHARED: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {
+    "memory": [
+        (
+            ("-m", "--memory"),
+            {"metavar": "PATH|URI", "help": "default: $QRMEM_MEMORY or qrmem.db"},
+        ),
+        (("-n", "--namespace"), {"metavar": "N", "help": "default: $QRMEM_NAMESPACE or default"}),
+    ],
+    "model": [
+        (
+            ("-M", "--model"),
+            {"metavar": "M", "help": "default: $QRMEM_MODEL; if none is set, built-in rules read"},
+        ),
+        (
+            ("--base-url",),
+            {
+                "metavar": "U",
+                "help": "address of an OpenAI-compatible server "
+                "(default: $OPENAI_BASE_URL or OpenAI's own)",
+            },
+        ),
+    ],
+    "embedder": [
+        (
+            ("--embedder",),
+            {
+                "metavar": "E",
+                "help": "none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME "
+                "(default: the memory's own; for a new one $QRMEM_EMBEDDER, else local where the "
+                "extra `local` is installed, else none)",
+            },
+        ),
+    ],
+    "output": [
+        (
+            ("--json",),
+            {"action": "store_true", "help": "print one JSON document; errors are JSON, too"},
+        ),
+        (
+            ("-q", "--quiet"),
+            {
+                "action": "store_true",
+                "help": "print results and errors only: no progress, no "
+                "notes, and nothing where all went well and there is no result",
+            },
+        ),
+        (("--debug",), {"action": "store_true", "help": "show tracebacks"}),
+    ],
+}
 
 
 def _narrowing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = parser.add_argument_group("documents")
+    group.add_argument(
         "--document", action="append", metavar="ID", help="use only this document (repeatable)"
     )
-    parser.add_argument(
+    group.add_argument(
         "--where",
         action="append",
         metavar="KEY=VALUE",
@@ -93,8 +197,10 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add(commands: Any, common: argparse.ArgumentParser) -> None:
-    add = commands.add_parser("add", parents=[common], help="read documents into the memory")
+def _add(commands: Any, common: Common) -> None:
+    add = commands.add_parser(
+        "add", parents=common("memory", "model", "embedder"), help="read documents into the memory"
+    )
     _add_options(add)
     for more in (add_models, add_caps, add_tapes):
         more(add)
@@ -102,114 +208,130 @@ def _add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_options(add: argparse.ArgumentParser) -> None:
     add.add_argument("sources", nargs="+", metavar="FILE|FOLDER|-")
-    add.add_argument("--glob", metavar="PATTERN", help="read only files of a folder that match")
-    add.add_argument(
+    which = add.add_argument_group("documents")
+    which.add_argument("--glob", metavar="PATTERN", help="read only files of a folder that match")
+    which.add_argument(
         "--follow-links", action="store_true", help="follow links that lead out of the folder"
     )
-    add.add_argument("--id", help="id of the document (one FILE only)")
-    add.add_argument("--title", help="title of the document (one FILE only)")
-    add.add_argument(
+    which.add_argument("--id", help="id of the document (one FILE only)")
+    which.add_argument("--title", help="title of the document (one FILE only)")
+    which.add_argument(
         "--meta", action="append", metavar="KEY=VALUE", help="metadata of the document (repeatable)"
     )
-    add.add_argument(
+    how = add.add_argument_group("reading")
+    how.add_argument(
         "--update", action="store_true", help="replace documents whose text has changed"
     )
-    add.add_argument("--rebuild", action="store_true", help="read all segments again")
-    add.add_argument(
+    how.add_argument("--rebuild", action="store_true", help="read all segments again")
+    how.add_argument(
         "--mode",
         choices=("compact", "paper"),
         help="prompts that read segments: few calls, or one call a step as in the paper",
     )
-    add.add_argument("--tagger", metavar="T", help=TAGGER)
-    add.add_argument("--tokenizer", help="for a new namespace: builtin, tiktoken:NAME or hf:PATH")
-    add.add_argument(
+    how.add_argument("--tagger", metavar="T", help=TAGGER)
+    how.add_argument("--tokenizer", help="for a new namespace: builtin, tiktoken:NAME or hf:PATH")
+    how.add_argument(
         "--segment-tokens", type=int, metavar="N", help="for a new namespace: tokens of a segment"
     )
-    add.add_argument("--concurrency", type=int, metavar="N", help="chat calls at the same time")
-    add.add_argument(
+    how.add_argument("--concurrency", type=int, metavar="N", help="chat calls at the same time")
+    how.add_argument(
         "--tree",
         action="store_true",
         help="build a tree of summaries over each document, too (needs the extra `tree`)",
     )
-    add.add_argument(
+    how.add_argument(
         "--question", metavar="Q", help="extract with this question in mind, as in the paper"
     )
 
 
-def _ask(commands: Any, common: argparse.ArgumentParser) -> None:
-    ask = commands.add_parser("ask", parents=[common], help="answer a question, with citations")
+def _ask(commands: Any, common: Common) -> None:
+    ask = commands.add_parser(
+        "ask",
+        parents=common("memory", "model", "embedder"),
+        help="answer a question, with citations",
+    )
     _ask_options(ask)
-    ask.add_argument("--stream", action="store_true", help="print each step as it happens")
-    ask.add_argument("--no-trail", action="store_true", help="do not record this run")
+    trail = ask.add_argument_group("trail")
+    trail.add_argument("--trail", action="store_true", help="show every step, and what it cost")
+    trail.add_argument("--stream", action="store_true", help="print each step as it happens")
+    trail.add_argument("--no-trail", action="store_true", help="do not record this run")
     for more in (add_models, add_caps, add_tapes):
         more(ask)
 
 
 def _ask_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("question", help="`-` reads it from standard input")
-    ask.add_argument(
+    how = ask.add_argument_group("answering")
+    how.add_argument(
         "--strategy",
+        choices=get_args(Strategy),
+        metavar="S",
         help="reflection, graph-expansion, entity-trial, fragment, inner-loop, raptor, "
         "raptor-layered, temp-mem, overview or passages; default: read everything if it fits the "
         "window, else overview for a summary, else reflection; passages without a chat model",
     )
-    ask.add_argument(
+    how.add_argument(
         "--window",
         type=int,
         metavar="L",
-        help="token limit of each call (default: the model's, at most 16384; 4096 if unknown)",
+        help="token limit of each call, at least 64 (default, and 0: the model's, at most 16384; "
+        "4096 if unknown)",
     )
-    ask.add_argument(
+    how.add_argument(
         "--choice",
         action="append",
         metavar="TEXT",
         help="one of several possible answers (repeatable)",
     )
-    ask.add_argument("--trials", type=int, metavar="N", help="maximum number of reading steps (5)")
-    ask.add_argument(
+    how.add_argument(
+        "--trials", type=int, metavar="N", help="maximum number of reading steps (default: 5)"
+    )
+    how.add_argument(
         "--start",
         choices=("search", "entities"),
-        help="begin at search results, or at the entities of the question",
+        help="begin at search results, or at the entities of the question (default: search)",
     )
-    ask.add_argument("--force", action="store_true", help="answer even when unsure")
-    ask.add_argument(
+    how.add_argument("--force", action="store_true", help="answer even when unsure")
+    how.add_argument(
         "--orientation",
         choices=("none", "local"),
         help="first extract again from segments near the question",
     )
-    ask.add_argument("--tagger", metavar="T", help=f"{TAGGER} (with --orientation local)")
+    how.add_argument("--tagger", metavar="T", help=f"{TAGGER} (with --orientation local)")
     _narrowing(ask)
 
 
-def _search(commands: Any, common: argparse.ArgumentParser) -> None:
+def _search(commands: Any, common: Common) -> None:
     search = commands.add_parser(
-        "search", parents=[common], help="rank segments, without a chat model"
+        "search", parents=common("memory", "embedder"), help="rank segments, without a chat model"
     )
     search.add_argument("question")
-    search.add_argument("-k", type=int, default=10, metavar="N", help="number of segments (10)")
+    search.add_argument("-k", type=int, default=10, metavar="N", help="number of segments")
     _narrowing(search)
 
 
-def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
-    show = commands.add_parser("show", parents=[common], help="show the memory, or one entity")
+def _looks(commands: Any, common: Common) -> None:
+    show = commands.add_parser(
+        "show", parents=common("memory"), help="show the memory, or one entity"
+    )
     show.add_argument("entity", nargs="?", help="name of an entity")
     show.add_argument("--merges", action="store_true", help="which names are merged, and why")
     show.add_argument("--neo4j", action="store_true", help="ready queries for Neo4j Browser")
-    show.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="maximum number of rows (20)"
+    show.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
+    trail = commands.add_parser(
+        "trail", parents=common("memory"), help="show a recorded run step by step"
     )
-    trail = commands.add_parser("trail", parents=[common], help="show a recorded run step by step")
     trail.add_argument("id", nargs="?", help="default: the last run")
     trail.add_argument("--list", action="store_true", help="list recorded runs, newest first")
     trail.add_argument("--html", metavar="FILE", help="write it as one page without scripts")
     commands.add_parser(
-        "status", parents=[common], help="show how far reading has come and what it cost"
+        "status", parents=common("memory"), help="show how far reading has come and what it cost"
     )
-    commands.add_parser("list", parents=[common], help="list documents and namespaces")
+    commands.add_parser("list", parents=common("memory"), help="list documents and namespaces")
     # Options of its own: `--model` alone asks the model of the settings, and is no common option.
     doctor = commands.add_parser(
         "doctor",
-        parents=[_common(argparse.SUPPRESS)],
+        parents=_common(argparse.SUPPRESS)("memory", "model", "embedder"),
         conflict_handler="resolve",
         help="check what is installed and what answers",
     )
@@ -231,21 +353,25 @@ def _looks(commands: Any, common: argparse.ArgumentParser) -> None:
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 
 
-def _changes(commands: Any, common: argparse.ArgumentParser) -> None:
-    delete = commands.add_parser("delete", parents=[common], help="delete documents")
+def _changes(commands: Any, common: Common) -> None:
+    delete = commands.add_parser("delete", parents=common("memory"), help="delete documents")
     delete.add_argument("documents", nargs="*", metavar="ID")
     delete.add_argument("--all", action="store_true", help="delete the whole namespace")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     for name, text in (("merge", "merge two names"), ("separate", "keep two names apart")):
         help = f"{text} by hand; your decision overrides the rules and is kept"
-        names = commands.add_parser(name, parents=[common], help=help)
+        names = commands.add_parser(name, parents=common("memory"), help=help)
         names.add_argument("first")
         names.add_argument("second")
     reembed = commands.add_parser(
-        "reembed", parents=[common], help="embed all segments again, with --embedder"
+        "reembed",
+        parents=common("memory", "model", "embedder"),
+        help="embed all segments again, with --embedder",
     )
     add_caps(reembed)
-    export = commands.add_parser("export", parents=[common], help="write the namespace to a file")
+    export = commands.add_parser(
+        "export", parents=common("memory"), help="write the namespace to a file"
+    )
     export.add_argument("path", metavar="PATH")
     what = export.add_mutually_exclusive_group()
     what.add_argument(
@@ -254,7 +380,9 @@ def _changes(commands: Any, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--graphml", action="store_true", help="write the graph, for Gephi and Cytoscape"
     )
-    load = commands.add_parser("import", parents=[common], help="read a file that `export` wrote")
+    load = commands.add_parser(
+        "import", parents=common("memory", "embedder"), help="read a file that `export` wrote"
+    )
     load.add_argument("path", metavar="PATH")
     load.add_argument(
         "--openie",

@@ -2,37 +2,46 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
+from qrmem.cli.cost_options import Common
 from qrmem.cli.options import opened, settings_of
-from qrmem.io.place import write_whole
-from qrmem.memory import Memory
 from qrmem.types import Trail
+
+if TYPE_CHECKING:
+    from qrmem.memory import Memory
 
 HOST, PORT = "127.0.0.1", 8321
 
 
-def add_serving(commands: Any, common: argparse.ArgumentParser) -> None:
+def add_serving(commands: Any, common: Common) -> None:
     """Add the commands that serve a memory."""
     mcp = commands.add_parser(
-        "mcp", parents=[common], help="serve the memory to an MCP client (extra mcp)"
+        "mcp",
+        parents=common("memory", "model", "embedder"),
+        help="serve the memory to an MCP client (extra mcp)",
     )
     mcp.add_argument(
         "--http", action="store_true", help="by streamable HTTP at /mcp; default: standard input"
     )
+    mcp.add_argument("--user", default="", metavar="U", help="read and write as this user alone")
     serve = commands.add_parser(
-        "serve", parents=[common], help="serve the memory by REST (extra serve)"
+        "serve",
+        parents=common("memory", "model", "embedder"),
+        help="serve the memory by REST (extra serve)",
     )
     view = commands.add_parser(
-        "view", parents=[common], help="show the memory on a page of this machine (extra serve)"
+        "view",
+        parents=common("memory"),
+        help="show the memory on a page of this machine (extra serve)",
     )
     view.add_argument("--no-browser", action="store_true", help="print the address only")
-    view.add_argument("--port", type=int, default=0, metavar="P", help="port (a free one)")
+    view.add_argument("--port", type=int, default=0, metavar="P", help="port (default: a free one)")
     for server in (mcp, serve):
         server.add_argument("--write", action="store_true", help="let clients add and delete")
-        server.add_argument("--host", default=HOST, metavar="H", help=f"address ({HOST})")
-        server.add_argument("--port", type=int, default=PORT, metavar="P", help=f"port ({PORT})")
+        server.add_argument("--host", default=HOST, metavar="H", help="address")
+        server.add_argument("--port", type=int, default=PORT, metavar="P", help="port")
 
 
 async def mcp(arguments: argparse.Namespace) -> int:
@@ -40,7 +49,7 @@ async def mcp(arguments: argparse.Namespace) -> int:
     from qrmem.integrations.mcp import http_app, server
 
     async with opened(arguments, create=arguments.write) as memory:
-        made = server(memory, write=arguments.write)
+        made = server(memory, write=arguments.write, user=arguments.user)
         if arguments.http:
             await _serve(arguments, http_app(made, arguments.host), "/mcp")
         else:
@@ -66,7 +75,7 @@ async def view(arguments: argparse.Namespace) -> int:
     from qrmem.web.view import view as page
 
     async with opened(arguments) as memory:
-        await memory.status()  # refuses here what is no memory
+        await memory.trails(1)  # refuses here what is no memory
         with listening(HOST, arguments.port) as socket:
             port, token = socket.getsockname()[1], secrets.token_urlsafe(24)
             hosts = (f"{HOST}:{port}", f"localhost:{port}")
@@ -80,8 +89,9 @@ async def view(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def write_trail(memory: Memory, trail: Trail, path: str) -> int:
+async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     """Write a trail as one HTML file."""
+    from qrmem.io.place import write_whole
     from qrmem.web.trail_page import trail_page
 
     ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}

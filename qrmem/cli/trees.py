@@ -6,7 +6,7 @@ from typing import Any
 
 from qrmem.cli import output
 from qrmem.cli.cost_lines import AGAIN, go_on
-from qrmem.cli.cost_options import add_caps, add_models
+from qrmem.cli.cost_options import Common, add_caps, add_models
 from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound
@@ -15,33 +15,44 @@ from qrmem.types.trees import Tree, TreeNode, TreeReport
 _SHOWN = 160
 
 
-def add_tree(commands: Any, common: ArgumentParser) -> None:
+def add_tree(commands: Any, common: Common) -> None:
     """Add the command and its two actions."""
-    tree = commands.add_parser("tree", parents=[common], help="build or show trees of summaries")
+    tree = commands.add_parser("tree", help="build or show trees of summaries")
     actions = tree.add_subparsers(dest="action", required=True, metavar="ACTION")
     build = actions.add_parser(
-        "build", parents=[common], help="build a tree over each document (needs the extra `tree`)"
+        "build",
+        parents=common("memory", "model", "embedder"),
+        help="build a tree over each document (needs the extra `tree`)",
     )
-    show = actions.add_parser("show", parents=[common], help="show trees as an outline")
-    for action in (build, show):
-        action.add_argument("documents", nargs="*", metavar="ID", help="default: all documents")
-        action.add_argument(
-            "--kind",
-            choices=("ilm", "raptor"),
-            default="ilm",
-            help="ilm: summary and surprises of every segment; raptor: plain summaries of clusters",
-        )
+    show = actions.add_parser("show", parents=common("memory"), help="show trees as an outline")
+    add_build_options(build)
+    _add_documents(show)
+    show.add_argument(
+        "--depth", type=int, default=2, metavar="N", help="levels to show, from the top"
+    )
+    for more in (add_models, add_caps):
+        more(build)
+
+
+def add_build_options(build: ArgumentParser) -> None:
+    """Add what building trees takes, models and caps apart."""
+    _add_documents(build)
     build.add_argument(
         "--preset",
         choices=("default", "paper"),
         default="default",
-        help="paper: cluster whole levels, not chapters first",
+        help="paper: cluster whole levels, not chapters first, and sample replies as ILM-TR does",
     )
-    show.add_argument(
-        "--depth", type=int, default=2, metavar="N", help="levels to show, from the top (2)"
+
+
+def _add_documents(action: ArgumentParser) -> None:
+    action.add_argument("documents", nargs="*", metavar="ID", help="default: all documents")
+    action.add_argument(
+        "--kind",
+        choices=("ilm", "raptor"),
+        default="ilm",
+        help="ilm: summary and surprises of every segment; raptor: plain summaries of clusters",
     )
-    for more in (add_models, add_caps):
-        more(build)
 
 
 async def tree(arguments: Namespace) -> int:
@@ -54,7 +65,9 @@ async def _build(arguments: Namespace) -> int:
         report = await memory.build_tree(
             *arguments.documents, kind=arguments.kind, preset=arguments.preset
         )
-    output.print_result(report, tree_report_lines(report), as_json=arguments.json)
+    quiet = arguments.quiet and not report.stopped
+    shown = tree_report_lines(report)
+    output.print_result(report, shown, as_json=arguments.json, quiet=quiet)
     if report.stopped:
         output.note(f"stopped: {report.stopped}; {go_on(AGAIN)}")
     return 1 if report.stopped else 0

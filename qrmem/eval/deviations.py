@@ -68,6 +68,12 @@ DEVIATIONS = (
         papers=_QRMEM,
     ),
     Deviation(
+        "segments are whole sentences, and end with a heading, a page or a passage too; one "
+        "sentence in 256 begins a new one where the last is half full",
+        "the paper gives a size alone; so an edited text meets its old segments again",
+        papers=_QRMEM,
+    ),
+    Deviation(
         "without `paper_exact`: reading and searching have our own changes",
         "--paper-exact turns them off",
         setting="paper_exact",
@@ -79,6 +85,12 @@ DEVIATIONS = (
         "the paper does not say how names are matched; 0 compares them by rules alone",
         setting="similar_names",
         value=0.0,
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "rules say which names are one entity: by spelling, titles and parts of full names, and "
+        "equal names of different types stay apart",
+        "the paper has a disambiguation and does not say how",
         papers=_QRMEM,
     ),
     Deviation(
@@ -110,9 +122,8 @@ DEVIATIONS = (
         "it is cheaper than a new reply at temperature 0.7, which the other three have",
     ),
     Deviation(
-        "the prompt for relations also shows the summary and the question, that for entities also "
-        "the question",
-        "section 2.1 reads for the question; the printed prompts do not show it",
+        "the prompt for entities also shows the question",
+        "section 2.1 seeks them according to it; the printed prompt has no place for it",
         papers=_QRMEM,
     ),
     Deviation(
@@ -126,14 +137,32 @@ DEVIATIONS = (
         papers=_QRMEM,
     ),
     Deviation(
-        "relations are merged in one call that also asks for the questions Q_s, as printed",
-        "the text of the paper generates them first; they are kept with the merged relation",
+        "relations are merged in one call that also asks for the questions Q_s, as printed; those "
+        "of several segments one after the other, in the order of their document",
+        "the text of the paper generates Q_s first, and merges two; Q_s are kept with the result",
         papers=_QRMEM,
     ),
     Deviation(
         "Algorithm 1 corrected: E begins as E_s and grows, an edge is taken once, its far end is "
-        "the node, lines 4 and 7 are one call",
+        "the node, lines 4 and 7 are one call; trials are bounded, and an answer is forced at the "
+        "last one",
         "as printed it never ends and reads what it never sets",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "a reading of what was read before is answered from the cache, and counted",
+        "the paper does not say what happens where a node brings nothing that fits the window",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "a name in the question that no entity has starts at the nearest one, a question without "
+        "a name at the entity nearest to it",
+        "the paper does not say where they start",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "[Q;R;E] is cut to 512 tokens: E has at most half of what Q leaves, then R is cut",
+        "Contriever reads no more",
         papers=_QRMEM,
     ),
     Deviation(
@@ -148,13 +177,29 @@ DEVIATIONS = (
     ),
     Deviation(
         "five readings (max_trials), 3 edges a step (width), 3 steps (depth), cosine 0.3 "
-        "(threshold)",
+        "(threshold; without an embedder the mean of the scores and a standard deviation)",
         "the paper gives no numbers",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "Graph Expansion elaborates the question from 30 relations at most; the result is compared "
+        "with all relations of up to 2,000 entities, with those around E in a larger memory; a "
+        "segment has the score of its best relation, and up to 0.01 for its own likeness",
+        "the paper does not say how relations lead to segments, nor how many the model sees",
         papers=_QRMEM,
     ),
     Deviation(
         "Entity Trial shows the names of the graph with their counts, the most frequent that fit",
         "the paper does not say which names the model sees",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "BM25 has k1 1.5 and b 0.75, over English stems without stop words",
+        "the papers name neither values nor words",
+    ),
+    Deviation(
+        "no top_p is sent",
+        "the papers sample by top-p and give no value; at temperature 0 it has no say",
         papers=_QRMEM,
     ),
     Deviation(
@@ -169,6 +214,17 @@ DEVIATIONS = (
     Deviation(
         "chat messages, no completion of a base model, no [INST] around a prompt",
         "servers put their model's own template around messages",
+        papers=_FRAGREL,
+    ),
+    Deviation(
+        "a reply has as many tokens as are kept for it: 512 in a chat, 200 in code",
+        "the paper gives no numbers; LongBench has 128 for a story",
+        papers=_FRAGREL,
+    ),
+    Deviation(
+        "cosines below 0 count as 0 in the semantic relation; over 10,000 fragments a straight "
+        "line stands for that",
+        "Equation 9 divides by their sum",
         papers=_FRAGREL,
     ),
     Deviation(

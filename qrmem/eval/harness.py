@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError
+from qrmem.errors import MissingError, UsageError, install
 from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.embedders import default_embedder, open_embedder
-from qrmem.llm.prompting import Caller
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.llm.routing import ChatModels
-from qrmem.llm.token_budget import TokenBudget
 from qrmem.models import Models, Run, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.types import (
@@ -256,9 +255,9 @@ def require(needs: frozenset[str], settings: Settings, name: str) -> None:
             f"the system {name!r} needs a chat model: --model and --base-url (or OPENAI_API_KEY)"
         )
     if "llmlingua" in needs and find_spec("llmlingua") is None:
-        raise MissingError(f"the system {name!r} needs an extra: pip install 'qrmem[llmlingua]'")
+        raise MissingError(f"the system {name!r} needs an extra: {install('llmlingua')}")
     if "embedder" in needs and settings.embedder == "none":
         raise MissingError(
-            f"the system {name!r} needs an embedder: --embedder local (pip install 'qrmem[local]') "
+            f"the system {name!r} needs an embedder: --embedder local ({install('local')}) "
             "or openai:NAME"
         )

@@ -27,7 +27,7 @@ REHEARSED = 3
 """Items that are rehearsed."""
 
 _TEXT = re.compile(r"<(text[0-9]*)[^>]*>\n(.*?)\n</\1>", re.DOTALL)
-_SENTENCE_WORDS, _NAMES, _QUESTIONS = 25, 8, 5
+_SENTENCE_WORDS, _ASKED_WORDS, _NAMES, _QUESTIONS = 25, 12, 8, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class StandIn:
                 return [
                     {**self._object(items, root, [text]), "n": n} for n, text in enumerate(texts, 1)
                 ]
-            return [1] if items.get("type") == "integer" else _list(name, texts[0])
+            # A prompt may show a summary first; the passage is what it is about.
+            return [1] if items.get("type") == "integer" else _list(name, max(texts, key=len))
         if name == "answer" and self._has_options:
             return "(A)"
         if name == "answer" and self._answers:
@@ -106,10 +107,15 @@ def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 
 def _list(name: str, text: str) -> list[str]:
     names = [mention.name for mention in tagged(text).mentions][:_NAMES]
+    words = text.split()
+    asked = (
+        words[at : at + _ASKED_WORDS] for at in range(0, _QUESTIONS * _ASKED_WORDS, _ASKED_WORDS)
+    )
     made = {
         "entities": [f"{name}|THING" for name in names],
         "relations": [f"{one}|{_words(text, 8)}|{other}" for one, other in pairwise(names)],
-        "questions": [f"What does the text tell of {name} there?" for name in names[:_QUESTIONS]],
+        # Of other words each: questions that are alike are not taken.
+        "questions": [f"{' '.join(question)}?" for question in asked if question],
         "quotes": [_words(text, 10)],
         "memos": [f"{n}-{n + 3}|{_words(text, 4)}|{_words(text, _SENTENCE_WORDS)}" for n in (1, 5)],
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, QrmemError, UsageError
+from qrmem.errors import MissingError, UsageError
 from qrmem.eval.datasets.arranging import Arrangement
 from qrmem.eval.datasets.reading import data_file
 from qrmem.eval.harness import require, resolved
@@ -172,14 +172,13 @@ async def run_preset(
     settings = settled(preset, chosen, settings)
     systems, left = _runnable(preset, chosen, settings)
     done: list[RunStats] = []
-    error: QrmemError | None = None
+    lacking: list[Skipped] = []
     for part in preset.parts:
         try:
             spec = _spec(part, preset, chosen, systems)
             made = prepared(spec, settings) if spec.systems else None
         except UsageError as exc:
-            left.append(Skipped(part.name, str(exc)))
-            error = exc
+            lacking.append(Skipped(part.name, str(exc)))
             continue
         if made is None:
             continue
@@ -187,10 +186,11 @@ async def run_preset(
         told(f"{preset.name}: {part.name}, {len(made.systems)} systems")
         done.append(await run_made(made, out / folder_of(part), options))
         options = replace(options, caps=rest_of(options.caps, done[-1].used))
+    if not done and lacking:
+        raise _none_runs(preset, lacking)
+    left += lacking
     for one in left:
         told(f"not run: {one.what}: {one.why}")
-    if not done and error is not None:
-        raise error
     return reduce(RunStats.plus, done, RunStats()), left
 
 
@@ -200,20 +200,29 @@ def runs_of(
     """Return the runs of all parts whose data is there, and what is left out.
 
     Raises:
-        UsageError: nothing is left of the systems.
+        UsageError: no part has its data, or nothing is left of the systems.
         MissingError: no system has what it needs.
     """
     settings = settled(preset, chosen, settings)
     systems, left = _runnable(preset, chosen, settings)
     runs = []
+    lacking: list[Skipped] = []
     for part in preset.parts:
         try:
             spec = _spec(part, preset, chosen, systems)
             if spec.systems:
                 runs.append(prepared(spec, settings))
         except UsageError as exc:
-            left.append(Skipped(part.name, str(exc)))
-    return runs, left
+            lacking.append(Skipped(part.name, str(exc)))
+    if not runs and lacking:
+        raise _none_runs(preset, lacking)
+    return runs, left + lacking
+
+
+def _none_runs(preset: Preset, lacking: list[Skipped]) -> UsageError:
+    more = f" (and {len(lacking) - 1} more parts)" if len(lacking) > 1 else ""
+    first = lacking[0]
+    return UsageError(f"no part of {preset.name} can be run: {first.what}: {first.why}{more}")
 
 
 def settled(preset: Preset, chosen: PresetOptions, settings: Settings) -> Settings:

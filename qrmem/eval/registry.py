@@ -31,6 +31,7 @@ from typing import (
 )
 
 from qrmem.errors import StoreUnavailable, UsageError
+from qrmem.eval.builders.manifest import MANIFEST, read_manifest
 from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:
@@ -251,20 +252,30 @@ def metric(name: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Makes the files of a data set out of texts."""
+    """Makes the files of a data set out of texts.
+
+    Attributes:
+        options: with their defaults.
+        is_repeatable: whether it writes a manifest, of which the same set can be made again.
+    """
 
     build: Callable[..., None]
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    is_repeatable: bool = False
 
 
 BUILDERS: Registry[Builder] = Registry("builder", "`qrmem eval list` shows those that there are")
 
 
-def builder(name: str, what: str) -> Callable[[F], F]:
+def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F], F]:
     """Register a function `(data, out, *, option=…)`; options are numbers, texts or switches.
 
     It reads `data`, a file or folder, and writes into the folder `out`, which is there and empty.
+
+    Args:
+        is_repeatable: it writes a manifest (`qrmem.eval.builders.manifest`), and has the option
+            `manifest`: of a set that is made again.
     """
 
     def register(build: F) -> F:
@@ -273,7 +284,9 @@ def builder(name: str, what: str) -> Callable[[F], F]:
             for one in signature(build).parameters.values()
             if one.kind is one.KEYWORD_ONLY
         }
-        BUILDERS.add(name, Builder(build, what, options))
+        if is_repeatable:
+            options["manifest"] = ""
+        BUILDERS.add(name, Builder(build, what, options, is_repeatable))
         return build
 
     return register
@@ -287,8 +300,13 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
         StoreUnavailable: the disk is full, or a file cannot be read or written.
     """
     found = BUILDERS[kind]
-    hints = get_type_hints(found.build)
+    hints = {**get_type_hints(found.build), "manifest": str}
     given = _cast_all(pairs, hints, set(found.options), f"the builder {kind}", kind)
+    manifest = None
+    if name := given.pop("manifest", ""):
+        manifest = read_manifest(Path(name), kind)
+        again = tuple(f"{key}={value}" for key, value in manifest.merged(given).items())
+        given = _cast_all(again, hints, set(found.options), f"the builder {kind}", name)
     if not data.exists():
         raise UsageError(f"there is no {data}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -298,6 +316,8 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
     partial.mkdir(parents=True)
     try:
         found.build(data, partial, **given)
+        if manifest:
+            manifest.check(read_manifest(partial / MANIFEST, kind))
         if out.exists():
             out.rmdir()
         partial.rename(out)

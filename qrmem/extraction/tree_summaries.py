@@ -25,8 +25,16 @@ ONE_IN = 6
 SHARE = 4
 """An extractive summary has at most one part in so many of the text's tokens."""
 RETRY_TEMPERATURE = 0.7
+PAPER_TEMPERATURE, PAPER_TOP_P, PAPER_REPLY = 0.2, 0.95, 1055
+PAPER_SAMPLING = {"top_k": 40, "min_p": 0.05, "repeat_penalty": 1.18, "repeat_last_n": 256}
+"""Parameters of the summary model in ILM-TR, appendix A.3, as llama.cpp's server names them; those
+that are switched off there are left out."""
 _SAME = 0.5
-_LABELS = re.compile(r"[(*#\s]*\b(summary|surprises?)[)*]*\s*[:：][)*]*\s*", re.IGNORECASE)
+_LABELS = re.compile(
+    r"(?:[(*#\s]*\b(?P<a>summary|surprises?)[)*]*\s*[:：][)*]*"
+    r"|[(<]\s*(?P<b>summary|surprises?)\s*[)>])\s*",
+    re.IGNORECASE,
+)
 _NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
@@ -118,12 +126,21 @@ def _surprise(
 
 
 async def prompted(
-    text: NodeText, caller: Caller, *, window: int, limit: int, surprising: bool = True
+    text: NodeText,
+    caller: Caller,
+    *,
+    window: int,
+    limit: int,
+    surprising: bool = True,
+    is_paper: bool = False,
 ) -> Summarised:
     """Ask a chat model for a summary and surprises; a reply without labels is asked for again.
 
-    A second reply without labels counts as the summary, whole. An empty one leaves an extractive
-    summary.
+    A second reply without labels counts as the summary, whole, if most of its content words are in
+    the text. Another one (a refusal, the prompt again, nothing) leaves an extractive summary.
+
+    Args:
+        is_paper: whether the model is asked with the parameters of ILM-TR, appendix A.3.
 
     Raises:
         WindowTooSmall: the prompt alone does not fit.
@@ -131,22 +148,26 @@ async def prompted(
     prompt = PROMPT if surprising else PLAIN_PROMPT
     pieces = [line for piece in text.pieces for line in piece.split("\n") if line.strip()]
     reply, made = "", Summarised("", (), False)
-    for attempt, temperature in enumerate((0.0, RETRY_TEMPERATURE)):
+    first = PAPER_TEMPERATURE if is_paper else 0.0
+    most = PAPER_REPLY if is_paper else limit if not surprising else 2 * limit
+    for attempt, temperature in enumerate((first, RETRY_TEMPERATURE)):
         said = await caller.say(
             prompt,
             lambda kept: {"text": fenced("\n".join(kept[0]))},
             [pieces],
             window=window,
-            reply=min(limit if not surprising else 2 * limit, window // 3),
+            reply=min(most, window // 3),
             segments=text.about,
             temperature=temperature,
             attempt=attempt,
+            top_p=PAPER_TOP_P if is_paper else 1.0,
+            sampling=PAPER_SAMPLING if is_paper else {},
         )
         reply = said.value or reply
         made = parsed(said.value) if surprising else Summarised(flat(reply), (), bool(reply))
         if made.is_well_formed and not _echoes(made.summary):
             return made
-    if _echoes(reply) or not reply:
+    if _echoes(reply) or not _is_about(made.summary or reply, text.pieces):
         return Summarised(extractive(text, caller.budget.count, limit=limit).summary, (), False)
     return Summarised(made.summary or flat(reply), made.surprises, False)
 
@@ -160,14 +181,28 @@ def parsed(reply: str) -> Summarised:
     said: dict[str, list[str]] = {"summary": [], "surprise": []}
     for n, label in enumerate(found):
         end = found[n + 1].start() if n + 1 < len(found) else len(reply)
-        name = "summary" if label[1].lower() == "summary" else "surprise"
+        name = "summary" if (label["a"] or label["b"]).lower() == "summary" else "surprise"
         said[name] += reply[label.end() : end].strip().split("\n")
     if not found:
-        return Summarised(flat(reply), (), False)
-    summary = " ".join(_plain(line) for line in said["summary"]).strip()
-    lines = [_plain(line) for line in said["surprise"]]
+        return Summarised(_once(flat(reply)), (), False)
+    summary = _once(" ".join(_plain(line) for line in said["summary"]).strip())
+    lines = dict.fromkeys(_plain(line) for line in said["surprise"])
     blocks = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
     return Summarised(summary, blocks, bool(summary) and bool(said["surprise"]))
+
+
+def _once(words: str) -> str:
+    """Return a text with each sentence once: small models repeat themselves up to the limit."""
+    found = list(dict.fromkeys(words[start:end].strip() for start, end in sentences(words)))
+    if any(other.startswith(found[-1]) for other in found[:-1]):  # cut in the middle of a repeat
+        found.pop()
+    return " ".join(found)
+
+
+def _is_about(reply: str, pieces: Sequence[str]) -> bool:
+    """Whether most content words of a reply are in the text that it is to summarise."""
+    said, known = set(terms(reply)), {term for piece in pieces for term in terms(piece)}
+    return len(said & known) > len(said) / 2
 
 
 def _plain(line: str) -> str:

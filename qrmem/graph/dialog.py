@@ -1,8 +1,9 @@
 """Conversations: turns as documents, what of them is recent, and what later turns correct."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError
@@ -130,6 +131,7 @@ def as_turn(info: DocumentInfo, text: str) -> Turn:
     )
 
 
+_ID = re.compile(r"(?:turn-|fact-(?=\d+-))(\d+)(?:-\d+)?")
 TURN = "turn-"
 """What the ids of turns begin with."""
 
@@ -139,10 +141,23 @@ def turn_id(number: int) -> str:
     return f"{TURN}{number:08d}"
 
 
+FACT = "fact-"
+"""What the ids of facts begin with."""
+FACT_KEY = "noted_of"
+"""Metadata of a fact: the id of its turn."""
+MOST_FACTS = 8
+"""Facts of one turn that are kept."""
+
+
+def fact_id(number: int, n: int) -> str:
+    """Return the id of the n-th fact of a turn, n from 1."""
+    return f"{FACT}{number:08d}-{n}"
+
+
 def turn_number(id: str) -> int:
-    """Return the number of the turn of an id; 0 for what is no turn's."""
-    number = id.removeprefix(TURN)
-    return int(number) if number.isdecimal() and id.startswith(TURN) else 0
+    """Return the number of the turn of a turn's or a fact's id; 0 for what is neither."""
+    found = _ID.fullmatch(id)
+    return int(found[1]) if found else 0
 
 
 def moment(at: datetime | str | None) -> str:
@@ -259,14 +274,14 @@ def fitting(
     corrected: Mapping[str, Sequence[str]],
     by_id: Mapping[str, Turn],
     tokens: int,
-    count: Callable[[str], int],
+    size: Callable[[Turn], int],
 ) -> list[Turn]:
     """Return the turns that fit, best first; what corrects a turn comes with it or it does not."""
     kept: dict[str, Turn] = {}
     for turn in found:
         group = [turn, *(by_id[id] for id in corrected.get(turn.id, ()))]
         new = {member.id: member for member in group if member.id not in kept}
-        needed = sum(count(member.text) for member in new.values())
+        needed = sum(map(size, new.values()))
         if needed <= tokens:
             kept |= new
             tokens -= needed
@@ -277,7 +292,7 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
     """Return the turns that some documents keep, with their texts, in their order."""
     ids = [info.id for info in infos]
     texts: dict[str, list[str]] = {}
-    for segment in await store.segments_of(ns, *ids) if ids else ():
+    for segment in await store.segments(ns, documents=ids) if ids else ():
         texts.setdefault(segment.document_id, []).append(segment.text)
     return [as_turn(info, "".join(texts[info.id])) for info in infos if info.id in texts]
 
@@ -295,11 +310,28 @@ async def corrected(
     near |= {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
     infos = await store.documents(ns, sorted(near))
     later = await read_turns(store, ns, [info for info in infos if is_turn(info)])
-    return corrections(turns, later), {turn.id: turn for turn in (*turns, *later)}
+    by_id = {turn.id: turn for turn in (*turns, *later)}
+    # A fact that corrects something stands for its turn.
+    found = {
+        id: tuple(dict.fromkeys(turn_id(by_id[one].number) for one in ids))
+        for id, ids in corrections(turns, later).items()
+    }
+    missing = {id for ids in found.values() for id in ids} - by_id.keys()
+    for turn in await read_turns(store, ns, await store.documents(ns, sorted(missing))):
+        by_id[turn.id] = turn
+    return {id: tuple(one for one in ids if one in by_id) for id, ids in found.items()}, by_id
+
+
+async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
+    """Return the facts that are kept of some turns, by the turns' numbers, in order."""
+    if not numbers or not await store.documents(ns, prefix=FACT, last=1):
+        return []
+    ids = [fact_id(number, n) for number in numbers for n in range(1, MOST_FACTS + 1)]
+    return [info for info in await store.documents(ns, ids) if FACT_KEY in info.metadata]
 
 
 def is_turn(info: DocumentInfo) -> bool:
-    """Whether a document keeps a turn."""
+    """Whether a document keeps a turn, or a fact of one."""
     return CHAT_KEY in info.metadata and isinstance(info.metadata.get(TURN_KEY), int)
 
 
@@ -337,12 +369,14 @@ def _corrects(later: str, earlier: str) -> str:
     """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
     if later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
         return ""
-    mine, theirs = set(terms(later)), set(terms(earlier))
+    mine, theirs = _terms(later), _terms(earlier)
     shared = mine & theirs
     share = len(shared) / max(1, min(len(mine), len(theirs)))
+    if shared <= _VERBS or share < min(_NAMED, MARKED) - 1e-9:
+        return ""
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
     has_name = any(not shared.isdisjoint(terms(word)) for word in old if word[0].isupper())
-    if shared <= _VERBS or share < (_NAMED if has_name else MARKED) - 1e-9:
+    if share < (_NAMED if has_name else MARKED) - 1e-9:
         return ""
     is_other, holds = bool(new - old), bool(_STATE.search(earlier))
     if _found(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
@@ -365,6 +399,11 @@ def _corrects(later: str, earlier: str) -> str:
     if is_same and not extra and not names and _STATE.search(later) and _STATE.search(earlier):
         return "alike"
     return ""
+
+
+@lru_cache(4096)  # each turn is compared with many
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
 
 
 def _found(marks: re.Pattern[str], later: str, earlier: str) -> bool:

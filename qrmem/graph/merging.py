@@ -77,11 +77,6 @@ async def merge_documents(
     return made
 
 
-async def merge_document(store: GraphStore, ns: str, document_id: str) -> int:
-    """Merge one document; see `merge_documents`."""
-    return await merge_documents(store, ns, [document_id])
-
-
 async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
     """Resolve the names that are stale: after a merge, a deletion or a user's decision.
 
@@ -98,9 +93,14 @@ async def current_merges(
     store: GraphStore, ns: str, *, similar: Similar | None = None
 ) -> Sequence[Merge]:
     """Return which names count as another and why, by entity key and name."""
-    names = await store.names(ns)
-    alike = await similar(names) if similar else ()
-    return resolve(map(NameUse.of, names), await store.decisions(ns), alike).merges
+    names, decisions = await store.names(ns), (await store.unmerged(ns)).decisions
+    if similar is not None:
+        return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
+    # Most names stand alone: only the others, and what is near them, are decided again.
+    sizes = Counter(row.entity for row in names)
+    near = Neighbourhood(store, ns, decisions)
+    await near.take({row.key: row.entity for row in names if sizes[row.entity] > 1})
+    return near.resolution().merges
 
 
 async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequence[NameRow]:

@@ -13,6 +13,7 @@ from qrmem.errors import StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import entities_in, facts_of
 from qrmem.types import Fact, MergeDecision, Repair
 
 _ALL = 2**31 - 1
@@ -79,7 +80,7 @@ async def _check(
 async def _is_damaged(store: GraphStore, ns: str, document_id: str) -> bool:
     """Say whether segments are no longer where they stood in the document's text."""
     document = await store.document(ns, document_id)
-    segments = await store.segments_of(ns, document_id)
+    segments = await store.segments(ns, documents=[document_id])
     return document is None or any(
         document.text[segment.start : segment.end] != segment.text for segment in segments
     )
@@ -98,11 +99,11 @@ async def _rebuilt(
         document = await store.document(ns, id_)
         if document is None:
             continue
-        await made.put_documents(ns, [(document, await store.segments_of(ns, id_))])
+        await made.put_documents(ns, [(document, await store.segments(ns, documents=[id_]))])
         rows = {row.segment_id: row for row in await store.ledger(ns, id_)}
         given = await store.contributions(ns, id_, kinds=_PASSES)
         await made.record(ns, [(rows[each.segment_id], each) for each in given])
-    for decision in await store.decisions(ns):
+    for decision in (await store.unmerged(ns)).decisions:
         await made.decide(ns, decision)
     await merge_documents(made, ns, documents, similar=similar)
     return made
@@ -111,11 +112,11 @@ async def _rebuilt(
 async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
     names = await store.names(ns)
     entities = {row.key: row.name for row in await store.list_entities(ns, _ALL)}
-    facts = await store.facts(ns, sorted({*entities, *(row.entity for row in names)}))
+    facts = await facts_of(store, ns, sorted({*entities, *(row.entity for row in names)}))
     mentions: dict[str, Sequence[str]] = {}
     for start in range(0, len(documents), _DOCUMENTS):
-        some = await store.segments_of(ns, *documents[start : start + _DOCUMENTS])
-        mentions |= await store.entities_in(ns, [segment.id for segment in some])
+        some = await store.segments(ns, documents=documents[start : start + _DOCUMENTS])
+        mentions |= await entities_in(store, ns, [segment.id for segment in some])
     return View(
         entity_of={row.key: row.entity for row in names},
         surfaces={row.key: row.surface for row in names},

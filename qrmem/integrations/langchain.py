@@ -23,33 +23,41 @@ TOOLS = ("search_memory", "ask_memory", "look_up_entity")
 _AWAITED = "this memory is awaited: use ainvoke, or open it with qrmem.sync.open"
 
 
-def tools(memory: Memory | sync.Memory, names: Sequence[str] = TOOLS) -> list[BaseTool]:
+def tools(
+    memory: Memory | sync.Memory, names: Sequence[str] = (), *, user: str = ""
+) -> list[BaseTool]:
     """Return tools bound to one memory: `search_memory`, `ask_memory` and `look_up_entity`.
 
     Each returns text: what a model reads next. A wrong argument comes back as text, too. Tools of a
     memory that `qrmem.open` gave are awaited; those of `qrmem.sync.open` can be called either way.
 
     Args:
-        names: which, of the methods of `qrmem.integrations.toolset.Toolset`.
+        names: which, of the methods of `qrmem.integrations.toolset.Toolset`; those three, if none
+            is named.
+        user: whose turns and documents alone are read and written; "": everybody's. A user has no
+            `look_up_entity`, which tells of all users together.
 
     Raises:
         UsageError: there is no function of a name.
     """
-    known = Toolset.functions(write=True)
+    known = Toolset.functions(write=True, user=user)
+    names = names or [name for name in TOOLS if name in known]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"no tool is called {unknown[0]!r}; there are {', '.join(known)}")
-    return [_tool(memory, name) for name in names]
+    return [_tool(memory, name, user) for name in names]
 
 
-def _tool(memory: Memory | sync.Memory, name: str) -> StructuredTool:
+def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
     async def coroutine(*args: Any, **options: Any) -> str:
-        text: str = await _acall(memory, lambda m: as_text(Toolset(m), name, *args, **options))
+        text: str = await _acall(
+            memory, lambda m: as_text(Toolset(m, user), name, *args, **options)
+        )
         return text
 
     def function(*args: Any, **options: Any) -> str:
         if isinstance(memory, Memory):
             return f"error: {_AWAITED}"
-        return memory.call(lambda m: as_text(Toolset(m), name, *args, **options))
+        return memory.call(lambda m: as_text(Toolset(m, user), name, *args, **options))
 
     made = StructuredTool.from_function(
         func=function,

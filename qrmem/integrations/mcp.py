@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import MissingError, NotFound, QrmemError
-from qrmem.integrations.toolset import READING, Toolset, trail_text
+from qrmem.errors import MissingError, NotFound, QrmemError, install
+from qrmem.integrations.toolset import READING, Toolset, one_line, trail_text
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -34,11 +34,13 @@ _ABOUT = (
 )
 
 
-def server(memory: "Memory", *, write: bool = False) -> "MCPServer[Any]":
+def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServer[Any]":
     """Return an MCP server of a memory; run it with `run_stdio_async` or its HTTP app.
 
     Args:
         write: whether tools that add something are offered.
+        user: whose turns and documents alone are read and written; "": everybody's. What tells of
+            all users together (entities, trails, figures, resources) is then not offered.
 
     Raises:
         MissingError: the extra `mcp` is not installed.
@@ -46,15 +48,16 @@ def server(memory: "Memory", *, write: bool = False) -> "MCPServer[Any]":
     try:
         from mcp.server.mcpserver import MCPServer
     except ImportError as exc:
-        raise MissingError("an MCP server needs: pip install 'qrmem[mcp]'") from exc
+        raise MissingError(f"an MCP server needs: {install('mcp')}") from exc
     from importlib.metadata import version
 
     made: MCPServer[Any] = MCPServer(
         "qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR"
     )
-    for name in Toolset.functions(write=write):
-        _offer(made, Toolset(memory), name)
-    _offer_resources(made, memory)
+    for name in Toolset.functions(write=write, user=user):
+        _offer(made, Toolset(memory, user), name)
+    if not user:
+        _offer_resources(made, memory)
     return made
 
 
@@ -98,8 +101,8 @@ def _offer_resources(made: "MCPServer[Any]", memory: "Memory") -> None:
     @made.resource("qrmem://documents", mime_type="text/plain")
     async def documents() -> str:
         """All documents: id and title."""
-        listed = ((info.id, info.title) for info in await memory.documents())
-        return "\n".join("\t".join(" ".join(part.split()) for part in both) for both in listed)
+        listed = await memory.documents()
+        return "\n".join(f"{one_line(info.id)}\t{one_line(info.title)}" for info in listed)
 
     @made.resource("qrmem://documents/{document_id}", mime_type="text/plain")
     async def document(document_id: str) -> str:

@@ -5,12 +5,14 @@ reads the same whichever way it came. What a document says stands between marks,
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import QrmemError, UsageError
+from qrmem.graph.dialog import USER_KEY
 from qrmem.prompts import fenced
-from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Trail
+from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -33,22 +35,41 @@ READING = (
 )
 """Functions that change nothing, except that `ask_memory` records its trail."""
 WRITING = ("add_text", "add_turn")
+SHARED = ("look_up_entity", "show_trail", "memory_status")
+"""Functions that tell of all users together: a toolset of one user does not have them."""
 
 
 class Toolset:
-    """The functions, bound to one memory: one namespace, which no argument can leave."""
+    """The functions, bound to one memory: one namespace, which no argument can leave.
 
-    def __init__(self, memory: "Memory") -> None:
+    Args:
+        user: whose turns and documents are read and written; "": everybody's. A model cannot
+            choose another, as no function has it as an argument.
+    """
+
+    def __init__(self, memory: "Memory", user: str = "") -> None:
         self._memory = memory
+        self._user = user
+
+    @property
+    def user(self) -> str:
+        """Whose it is; "": everybody's."""
+        return self._user
+
+    @property
+    def _where(self) -> dict[str, Scalar] | None:
+        return {USER_KEY: self._user} if self._user else None
 
     @staticmethod
-    def functions(*, write: bool = False) -> tuple[str, ...]:
+    def functions(*, write: bool = False, user: str = "") -> tuple[str, ...]:
         """Return the functions' names.
 
         Args:
             write: whether those that add something are among them.
+            user: whose toolset it is; "": everybody's.
         """
-        return READING + (WRITING if write else ())
+        found = READING + (WRITING if write else ())
+        return tuple(name for name in found if not (user and name in SHARED))
 
     @classmethod
     def described(cls, name: str) -> str:
@@ -73,7 +94,7 @@ class Toolset:
             query: what to look for, as a question or in keywords.
             k: how many passages, from 1 to 50.
         """
-        hits = await self._memory.search(_said(query, "query"), k=_count(k))
+        hits = await self._memory.search(_said(query, "query"), k=_count(k), where=self._where)
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
         said = [f"- [{t.at}] {t.speaker or t.role}: {t.text[:EXCERPT]}" for t in later.values()]
@@ -86,7 +107,8 @@ class Toolset:
         Args:
             question: one question, complete in itself.
         """
-        return answer_text(await self._memory.ask(_said(question, "question")))
+        answer = await self._memory.ask(_said(question, "question"), where=self._where)
+        return answer_text(answer)
 
     async def recall_conversation(self, prompt: str, session: str = "", tokens: int = 2000) -> str:
         """Return earlier turns of conversations that belong to a prompt, in order of time.
@@ -96,7 +118,9 @@ class Toolset:
             session: the conversation that goes on; turns of all conversations are found.
             tokens: upper bound of what is returned.
         """
-        found = await self._memory.recall(_said(prompt, "prompt"), session=session, tokens=tokens)
+        found = await self._memory.recall(
+            _said(prompt, "prompt"), session=session, tokens=tokens, user=self._user or None
+        )
         return recalled_text(found)
 
     async def look_up_entity(self, name: str) -> str:
@@ -127,7 +151,15 @@ class Toolset:
             title: shown with quotations.
             document_id: its id; a document of this id with another text is replaced.
         """
-        document = {"text": _said(text, "text"), "title": title, "id": document_id or None}
+        id = document_id
+        if self._user:  # no user replaces what is another's, or finds it there already
+            id = f"{self._user}/{id or sha256(text.encode()).hexdigest()[:16]}"
+        document = {
+            "text": _said(text, "text"),
+            "title": title,
+            "id": id or None,
+            "metadata": self._where or {},
+        }
         report = await self._memory.add(document, update=bool(document_id))
         kept = [*report.added, *report.updated, *report.unchanged]
         problems = "".join(f" Not read: {reason}." for _, _, reason in report.problems)
@@ -142,18 +174,21 @@ class Toolset:
             session: the conversation that it is part of.
             speaker: a name, where several people share a role.
         """
-        id = await self._memory.add_turn(role, text, session=session, speaker=speaker)
+        id = await self._memory.add_turn(
+            role, text, session=session, speaker=speaker, user=self._user
+        )
         return f"Kept as {id}."
 
 
-def openai_tools(*, write: bool = False) -> list[dict[str, Any]]:
+def openai_tools(*, write: bool = False, user: str = "") -> list[dict[str, Any]]:
     """Return the functions as the `tools=` of OpenAI's chat completions takes them.
 
     Args:
         write: whether those that add something are among them.
+        user: whose toolset carries them out (`Toolset(memory, user)`); "": everybody's.
     """
     found = []
-    for name in Toolset.functions(write=write):
+    for name in Toolset.functions(write=write, user=user):
         schema = Toolset.arguments(name).model_json_schema()
         del schema["title"]
         told = {"name": name, "description": Toolset.described(name), "parameters": schema}
@@ -166,6 +201,8 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
 
     Whatever else ends a call is said, too: an agent goes on without its memory.
     """
+    if name not in tools.functions(write=True, user=tools.user):
+        return f"error: there is no function {name!r}"
     try:
         text: str = await getattr(tools, name)(*args, **options)
     except QrmemError as exc:
@@ -191,14 +228,14 @@ def _count(k: int) -> int:
 def hits_text(hits: Sequence[Hit]) -> str:
     """Return passages with their ids, each between marks; of a long one the part that matches."""
     shown = [
-        f"{_line(f'[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}')}\n"
+        f"{one_line(f'[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}')}\n"
         f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
         for hit in hits
     ]
     return "\n\n".join(shown) or "Nothing in the memory fits."
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """Keep what a document calls itself within one line."""
     return " ".join(text.split())
 

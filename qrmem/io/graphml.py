@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import facts_of
 from qrmem.io.place import write_whole
 
 _ALL = 2**31 - 1
@@ -25,7 +26,7 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
         graph.add_node(
             entity.key, label=_xml(entity.name), type=_xml(entity.type), segments=entity.segments
         )
-    for relation in fold(await store.facts(ns, [entity.key for entity in listed])):
+    for relation in fold(await facts_of(store, ns, [entity.key for entity in listed])):
         if relation.head in graph and relation.tail in graph:
             graph.add_edge(
                 relation.head,

@@ -1,4 +1,7 @@
-"""Memories in and out: archives, and extractions that were made elsewhere."""
+"""Methods of a memory that bring it in and out: archives, GraphML, extractions made elsewhere.
+
+`qrmem.Memory` has each as a method.
+"""
 
 from dataclasses import replace
 from os import PathLike
@@ -6,26 +9,34 @@ from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
 from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.models import check_embedder
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Archived, Event, ExtractionReport, Listener
 
 if TYPE_CHECKING:
-    from qrmem.session import Session
+    from qrmem.memory import Memory
 
 
-async def load_archive(
-    session: "Session", path: str | PathLike[str], listener: Listener
-) -> Archived:
-    """Fill a namespace with an archive; see `Memory.load`."""
+async def load(memory: "Memory", path: str | PathLike[str]) -> Archived:
+    """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
+
+    Raises:
+        BadImport: the archive is cut, altered or not in its form; nothing is written.
+        MissingError: it was written by a newer qrmem, or embedded by another model than the
+            one that is chosen.
+        UsageError: the namespace holds something already.
+    """
     from qrmem.graph.merging import refresh_names
     from qrmem.io.archive import import_archive
 
+    session = memory._session
+    session.require_writable()
     done = await import_archive(
         session.store,
         session.ns,
         path,
-        accept=lambda info: _trusted(info, session.settings, listener),
-        listener=listener,
+        accept=lambda info: _trusted(info, session.settings, memory._emit),
+        listener=memory._emit,
     )
     await session.renew()
     similar = await session.similar()
@@ -43,8 +54,6 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
     Raises:
         EmbedderMismatch: the settings name another embedder.
     """
-    from qrmem.models import check_embedder
-
     check_embedder(settings, info)
     if info.embedder not in ("none", "local", settings.embedder):
         message = (
@@ -63,24 +72,58 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
     return info
 
 
-async def load_extraction(
-    session: "Session", path: str | PathLike[str], listener: Listener
-) -> ExtractionReport:
-    """Bring extractions into a namespace; see `Memory.load_openie`."""
+async def load_openie(memory: "Memory", path: str | PathLike[str]) -> ExtractionReport:
+    """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
+
+    Passages whose text the file has become documents; others are found by the id of a document
+    or a segment. See docs/archive.md for the forms.
+
+    Raises:
+        BadImport: the file is not in its form, or speaks of a passage that is not there;
+            nothing is written.
+    """
     from qrmem.io.openie import Deps, import_openie
 
+    session = memory._session
+    session.require_writable()
     tools = await session.models(create=True)
-    run = tools.run("construction", listener)
+    run = tools.run("construction", memory._emit)
     deps = Deps(
         store=session.store,
         info=tools.info,
         cutter=tools.cutter,
         embedder=run.embedder,
         similar=session.similar,
-        listener=listener,
+        listener=memory._emit,
     )
     try:
         return await import_openie(deps, path)
     finally:
         if run.calls:
-            await session.store.put_calls(session.ns, run.calls)
+            await session.store.record(session.ns, (), run.calls)
+
+
+async def export(memory: "Memory", path: str | PathLike[str], *, runs: bool = False) -> Archived:
+    """Write the namespace to one file: equal memories give equal bytes, from every store.
+
+    Args:
+        path: replaced if an archive stands there; anything else is not written over.
+        runs: write trails, the ledger of calls and cached replies too; they have a clock in
+            them.
+
+    Raises:
+        NotFound: there is no such namespace.
+        StoreConflict: somebody changed it meanwhile; nothing is written.
+    """
+    from qrmem.io.archive import export_archive
+
+    await memory._session.info()
+    return await export_archive(memory._session.store, memory._session.ns, path, runs=runs)
+
+
+async def graphml(memory: "Memory", path: str) -> int:
+    """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
+    from qrmem.io.graphml import write_graphml
+
+    await memory._session.info()
+    return await write_graphml(memory._session.store, memory._session.ns, path)

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
-from qrmem.llm.failures import Transient
+from qrmem.llm.servers import Transient
 from qrmem.llm.usage import Phase, Totals
 from qrmem.text.budget import open_file
 from qrmem.types import CallRecord, Event, Listener, Usage
@@ -344,8 +344,17 @@ class Prices:
     models: Mapping[str, Price]
 
     def of(self, model: str) -> Price | None:
-        """Return a model's price, or `None` if it is not known; a date in the name is no matter."""
-        return self.models.get(model) or self.models.get(_DATED.sub("", model))
+        """Return a model's price, or `None` if it is not known; a date in the name is no matter.
+
+        Of `provider/name` it is that of LiteLLM's list, where that is installed.
+        """
+        known = self.models.get(model) or self.models.get(_DATED.sub("", model))
+        if known is not None or "/" not in model:
+            return known
+        from qrmem.llm.other_providers import listed_price
+
+        listed = listed_price(model)
+        return Price(*listed) if listed else None
 
 
 def load_prices(file: Path | None = None) -> Prices:
@@ -361,8 +370,10 @@ def load_prices(file: Path | None = None) -> Prices:
     try:
         with open_file(file) as opened:
             text = opened.read().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"the prices in {file} cannot be read: {exc}") from exc
+    except OSError as exc:
+        raise UsageError(f"the prices in {file} cannot be read: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"the prices in {file} are not UTF-8: byte {exc.start}") from exc
     given = _read(text, str(file))
     return Prices(given.date or known.date, {**known.models, **given.models})
 

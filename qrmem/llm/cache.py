@@ -27,12 +27,10 @@ class ReplyCache:
     get: Get
     put: Put
 
-    async def find(self, keys: Sequence[str]) -> ChatReply | None:
-        """Return the reply that is kept under the first of some keys, if there is one."""
-        for key in keys:
-            if (kept := await self.get(key)) is not None:
-                return _restored(kept)
-        return None
+    async def find(self, key: str) -> ChatReply | None:
+        """Return the reply that is kept under a key, if there is one."""
+        kept = await self.get(key)
+        return None if kept is None else _restored(kept)
 
     async def keep(
         self, key: str, reply: ChatReply, request: ChatRequest, calls: Sequence[CallRecord]
@@ -56,14 +54,13 @@ class ReplyCache:
             raise cancelled
 
 
-def cache_keys(
-    request: ChatRequest, *, model: str, address: str, forms: Sequence[str]
-) -> list[str]:
-    """Return the hashes under which a reply is kept, by the form that it was asked for in.
+def cache_key(request: ChatRequest, *, model: str, address: str) -> str:
+    """Return the hash under which a reply is kept.
 
-    Stage and segment do not shape a reply.
+    Stage and segment do not shape a reply, nor does the output form that a server takes: it is
+    asked for the same schema.
     """
-    shaping = {
+    shaping: dict[str, Any] = {
         "model": model,
         "address": address,
         "messages": [[message.role, message.content] for message in request.messages],
@@ -76,13 +73,9 @@ def cache_keys(
     }
     if request.log_probs:
         shaping["log_probs"] = True
-    common = hashlib.sha256(_ENCODER.encode(shaping).encode())
-    found = []
-    for form in forms:
-        one = common.copy()
-        one.update(form.encode())
-        found.append(one.hexdigest())
-    return found
+    if request.sampling:
+        shaping["sampling"] = request.sampling
+    return hashlib.sha256(_ENCODER.encode(shaping).encode()).hexdigest()
 
 
 def is_reply_key(key: str) -> bool:
@@ -97,4 +90,4 @@ def _restored(kept: Mapping[str, Any]) -> ChatReply:
     return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
 
 
-__all__ = ["Get", "Put", "ReplyCache", "cache_keys", "is_reply_key"]
+__all__ = ["Get", "Put", "ReplyCache", "cache_key", "is_reply_key"]

@@ -11,12 +11,11 @@ from typing import Any, Self
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.llm.budget import NOTHING, Amount, Budget
-from qrmem.llm.client import Client
-from qrmem.llm.endpoint import endpoint
-from qrmem.llm.failures import Rejected, Transient
+from qrmem.llm.client import Client, Fields
 from qrmem.llm.negotiation import Dialect, Form, Negotiation
+from qrmem.llm.other_providers import ProviderClient, is_elsewhere, provider_endpoint
 from qrmem.llm.retry import AdaptiveConcurrency, RateLimiter, Retries
-from qrmem.llm.streaming import Fields
+from qrmem.llm.servers import Rejected, Transient, endpoint
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
@@ -78,7 +77,10 @@ class Chat:
         if not settings.model:
             raise UsageError("no chat model is named: set QRMEM_MODEL or --model")
         self._name = settings.model
-        self._endpoint = endpoint(settings)
+        is_through_litellm = is_elsewhere(settings, settings.model)
+        self._endpoint = (
+            provider_endpoint(settings.model) if is_through_litellm else endpoint(settings)
+        )
         self._listener = listener
         self._sleep = sleep
         self._negotiation = Negotiation()
@@ -87,7 +89,11 @@ class Chat:
             requests=settings.requests_per_minute, tokens=settings.tokens_per_minute
         )
         self._places = AdaptiveConcurrency(settings.concurrency)
-        self._client = Client(self._endpoint, _PATH, settings.model, settings.timeout)
+        self._client: Client | ProviderClient
+        if is_through_litellm:
+            self._client = ProviderClient(self._endpoint, settings.model, settings.timeout)
+        else:
+            self._client = Client(self._endpoint, _PATH, settings.model, settings.timeout)
 
     @property
     def name(self) -> str:
@@ -202,6 +208,8 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
         body["temperature"] = request.temperature
     if dialect.top_p and request.top_p != 1.0:
         body["top_p"] = request.top_p
+    if dialect.sampling:
+        body |= dict(request.sampling)
     if dialect.log_probs and request.log_probs:
         body["logprobs"] = True
     if request.schema is not None and dialect.form != "text":

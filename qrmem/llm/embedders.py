@@ -13,12 +13,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError
+from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError, install
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
-from qrmem.llm.endpoint import embedding_endpoint
-from qrmem.llm.failures import Transient
 from qrmem.llm.retry import Retries
+from qrmem.llm.servers import Transient, embedding_endpoint
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Embedder, Tokenizer
 
@@ -75,7 +74,7 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
 
 def _encoder(name: str, source: str, *, lowers: bool = False) -> Embedder:
     if find_spec("sentence_transformers") is None:
-        raise MissingError(f"the embedder {name!r} needs an extra: pip install 'qrmem[local]'")
+        raise MissingError(f"the embedder {name!r} needs an extra: {install('local')}")
     from qrmem.llm.encoder import SentenceEncoder
 
     by_product = name.startswith(BY_PRODUCT)

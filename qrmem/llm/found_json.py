@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
 LONGEST = 200_000
 """Characters of a reply that are read; the rest of a longer one is left out."""
 DEEPEST = 12
@@ -19,7 +21,10 @@ _TAG = re.compile(rf"<(/?)(?:{_REASONING})>", re.IGNORECASE)
 _OPENING = re.compile(r"[{\[]")
 _TRAILING = re.compile(r",\s*+([}\]])")
 _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
-_CLOSERS = {"{": "}", "[": "]"}
+_CONTROLS = dict.fromkeys(range(32), " ")
+"""Line ends and the like, which JSON forbids inside of texts and some models write there."""
+_END = "\uffff"
+"""Stands where a reply breaks off, so that the repairer's value shows what was cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,8 @@ def candidates(text: str) -> Iterator[Candidate]:
     for _, value in sorted(whole, key=lambda found: found[0], reverse=True):
         yield Candidate(value)
     for piece in [*reversed(fenced), answer]:
-        closed, is_cut = _completed(piece)
-        if (value := _repaired(closed)) is not _NOTHING:
+        value, is_cut = _mended(piece)
+        if value is not _NOTHING:
             loss = "the reply breaks off" if is_cut else ""
             yield Candidate(value, is_whole=False, loss=loss)
     for value in reversed(inner):
@@ -90,23 +95,53 @@ def _embedded(text: str) -> tuple[list[tuple[int, Any]], list[Any]]:
     return whole, inner
 
 
-def _repaired(text: str) -> Any:
-    """Return what the repairer makes of a text from its first bracket on."""
+def _mended(text: str) -> tuple[Any, bool]:
+    """Return the damaged JSON that a text begins, and whether a piece of it was cut off.
+
+    What breaks off keeps its whole items: a name or sentence that was cut in half would look like
+    one of the document's.
+    """
     match = _OPENING.search(text)
     if match is None:
-        return _NOTHING
-    text = text[match.start() :]
-    if isinstance(value := _loaded(_TRAILING.sub(r"\1", text)), dict | list):
-        return value
-    if len(text) > _REPAIRED or _openings(text) > DEEPEST:
-        return _NOTHING
+        return _NOTHING, False
+    text = text[match.start() :].rstrip(" \t\r\n`")
+    # Where only the very last bracket is missing, everything that was begun had been ended.
+    for whole in (_TRAILING.sub(r"\1", text), text + "}"):
+        if isinstance(value := _loaded(whole), dict | list):
+            return value, False
+    is_cut = (openings := _openings(text)) > 0
+    value = _NOTHING
+    if is_cut:
+        try:
+            sendable = text.translate(_CONTROLS).encode("utf-8", "replace")
+            value = _trimmed(from_json(sendable, allow_partial=True))
+        except ValueError:
+            value = _NOTHING
+    if value is _NOTHING and len(text) <= _REPAIRED and openings <= DEEPEST:
+        value = _trimmed(_repaired(text + _END)) if is_cut else _repaired(text)
+    return value if isinstance(value, dict | list) and value else _NOTHING, is_cut
+
+
+def _repaired(text: str) -> Any:
     import json_repair
 
     try:
-        value = json_repair.loads(text, skip_json_loads=True)
+        return json_repair.loads(text, skip_json_loads=True)
     except Exception:  # whatever it stumbles over, the reply is just not JSON
         return _NOTHING
-    return value if isinstance(value, dict | list) and value else _NOTHING
+
+
+def _trimmed(value: Any) -> Any:
+    """Return a value without what was begun at its end and not filled, or cut in its middle."""
+    while isinstance(value, dict | list) and value:
+        at = list(value)[-1] if isinstance(value, dict) else -1
+        inner = _trimmed(value[at])
+        if inner in ({}, []) or _END in f"{at}{inner if isinstance(inner, str) else ''}":
+            del value[at]
+            continue
+        value[at] = inner
+        break
+    return value
 
 
 def _openings(text: str) -> int:
@@ -148,70 +183,6 @@ def without_reasoning(text: str) -> str:
     if not is_inside:
         kept.append(text[position:LONGEST])
     return "".join(kept).strip()
-
-
-# --- what breaks off ------------------------------------------------------------------------------
-
-
-def _completed(text: str) -> tuple[str, bool]:
-    """Return a text cut after its last whole item and closed, and whether a piece was cut off.
-
-    A text that does not break off stays as it is; one that is nested too deeply becomes "".
-
-    A name or sentence that was cut in half would look like a name or a sentence of the document.
-    """
-    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
-    if start < 0:
-        return text, False
-    stack: list[str] = []
-    last: tuple[int, str] | None = None
-    at = start
-    while at < len(text):
-        char = text[at]
-        if char in "\"'" and (char == '"' or _may_open(text, at)):
-            at = _end_of_string(text, at)
-            continue
-        if char in "{[":
-            stack.append(_CLOSERS[char])
-            if len(stack) > DEEPEST:
-                return "", False
-        elif char in "}]" and stack and stack[-1] == char:
-            stack.pop()
-            last = (at + 1, "".join(reversed(stack)))
-            if not stack:
-                return text, False
-        elif char == "," and stack:
-            last = (at, "".join(reversed(stack)))
-        at += 1
-    if not stack or last is None:
-        return text, False
-    # Only the very last bracket is missing: everything that was begun had been ended.
-    is_whole = last[1] == "}" and not text[last[0] :].strip(" \t\r\n`")
-    return text[: last[0]] + last[1], not is_whole
-
-
-def _may_open(text: str, at: int) -> bool:
-    """Whether a single quote stands where a text begins, and not in the middle of a word."""
-    before = text[max(0, at - 20) : at].rstrip()
-    return before[-1:] in {"{", "[", ",", ":"}
-
-
-def _end_of_string(text: str, at: int) -> int:
-    """Return the position after a text's closing quote, or the text's end."""
-    quote = text[at]
-    at += 1
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-            continue
-        if text[at] == quote and (quote == '"' or _may_close(text, at)):
-            return at + 1
-        at += 1
-    return len(text)
-
-
-def _may_close(text: str, at: int) -> bool:
-    return text[at + 1 : at + 21].lstrip()[:1] in {"", ",", ":", "}", "]"}
 
 
 __all__ = ["Candidate", "candidates", "is_clean", "without_reasoning"]

@@ -7,14 +7,13 @@ from typing import Any
 
 from qrmem.errors import ModelUnusable, QrmemError
 from qrmem.llm.budget import Amount, Budget, Phase, Price, PriceOf
-from qrmem.llm.cache import ReplyCache, cache_keys
+from qrmem.llm.cache import ReplyCache, cache_key
 from qrmem.llm.chat import Call, Chat
-from qrmem.llm.negotiation import FORMS
+from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import outcome_of, with_reading
-from qrmem.llm.token_budget import TokenBudget
-from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer, Usage
+from qrmem.types import ChatModel, ChatReply, ChatRequest, Tokenizer
 
 _FREE_RETRIES = 10
 
@@ -66,20 +65,6 @@ class Meter:
         """Name of the model behind it."""
         return self._models.name
 
-    @property
-    def records(self) -> tuple[CallRecord, ...]:
-        """All records of the run, in the order in which the calls ended."""
-        return self.budget.records
-
-    @property
-    def used(self) -> Amount:
-        """Requests, tokens and money as the caps count them."""
-        return self.budget.used
-
-    def usage(self) -> Usage:
-        """Return the sums by stage; replies from the cache cost nothing."""
-        return self.budget.usage()
-
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the kept reply to a request, else send it; read it, count it and keep it.
 
@@ -93,8 +78,8 @@ class Meter:
         self._open += 1
         try:
             async with self.budget.in_time():
-                keys = self._keys(request)
-                reply = await self._cache.find(list(keys.values())) if self._cache else None
+                key = self._key(request)
+                reply = await self._cache.find(key) if self._cache else None
                 if reply is not None:
                     reply = with_reading(reply, request)
                     self._count(call, reply, "cached")
@@ -106,7 +91,6 @@ class Meter:
                     self.breaker.hear(call.model, reply, outcome)
                     self._count(call, reply, outcome)
                     if self._cache is not None and outcome != "unparsable":
-                        key = keys.get(call.dialect.form) or next(iter(keys.values()))
                         await self._keep(key, reply, call)
         except (QrmemError, TimeoutError) as exc:
             # Where nothing was sent a cap held it back: it is no call.
@@ -123,7 +107,7 @@ class Meter:
 
     def _call(self, request: ChatRequest) -> Call:
         model = self._models.name_of(request.stage)
-        tokens = self.prompt_tokens(request)
+        tokens = request.prompt_tokens or TokenBudget(self._tokenizer).request(request)
         call = Call(
             request,
             model=model,
@@ -135,16 +119,9 @@ class Meter:
         call.used = partial(self._used, call)
         return call
 
-    def _keys(self, request: ChatRequest) -> dict[str, str]:
-        """Return the keys of a reply by the form it may have been asked for in, today's first."""
-        if self._cache is None:
-            return {}
+    def _key(self, request: ChatRequest) -> str:
         chat = self._models.of(request.stage)
-        now = getattr(chat, "form", "") if request.schema is not None else ""
-        forms = (now, *(form for form in FORMS if form != now)) if now else ("",)
-        where = str(getattr(chat, "address", ""))
-        keys = cache_keys(request, model=chat.name, address=where, forms=forms)
-        return dict(zip(forms, keys, strict=True))
+        return cache_key(request, model=chat.name, address=str(getattr(chat, "address", "")))
 
     async def _keep(self, key: str, reply: ChatReply, call: Call) -> None:
         """Keep a reply together with its record; without the one the other is written apart."""
@@ -157,12 +134,6 @@ class Meter:
             raise
 
     # --- counting --------------------------------------------------------------------------------
-
-    def prompt_tokens(self, request: ChatRequest) -> int:
-        """Return what a request's prompt may take, its schema included."""
-        if request.prompt_tokens:
-            return request.prompt_tokens
-        return TokenBudget(self._tokenizer).request(request)
 
     def _may_retry(self) -> bool:
         """Whether retries stay within ten, one for each reply that came, one for each open call.

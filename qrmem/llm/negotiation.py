@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.failures import Rejected
 from qrmem.llm.found_json import is_clean
+from qrmem.llm.servers import Rejected
 from qrmem.types import ChatReply, ChatRequest
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
@@ -21,6 +21,10 @@ _IGNORED = 2
 _OF_FORMS = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured")
 
 
+SAMPLING = ("top_k", "min_p", "repeat_penalty", "repeat_last_n", "frequency_penalty")
+"""Parameters of sampling that not every server takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The dialect that a server and a model speak.
@@ -30,6 +34,7 @@ class Dialect:
         limit: the parameter that bounds the reply.
         temperature: whether a temperature may be sent.
         top_p: whether `top_p` may be sent.
+        sampling: whether other parameters of sampling may be sent.
         log_probs: whether they may be asked for.
         stream: how a reply is streamed: with its usage told at the end, without, or not at all.
     """
@@ -38,6 +43,7 @@ class Dialect:
     limit: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
     temperature: bool = True
     top_p: bool = True
+    sampling: bool = True
     log_probs: bool = True
     stream: Literal["usage", "plain", ""] = "usage"
 
@@ -116,6 +122,8 @@ def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialec
         return replace(used, limit="max_completion_tokens" if is_old else "max_tokens"), True
     if "temperature" in complaint and used.temperature:
         return replace(used, temperature=False), True
+    if used.sampling and any(name in complaint for name in SAMPLING):
+        return replace(used, sampling=False), True
     if "top_p" in complaint and used.top_p:
         return replace(used, top_p=False), True
     if "logprobs" in complaint and used.log_probs:

@@ -118,7 +118,6 @@ class Replayer:
         self._replies = {_key(entry.request): entry.reply for entry in entries}
         self._requests = [entry.request for entry in entries]
         self._models = {entry.request.stage: entry.model for entry in entries}
-        self._unused = set(self._replies)
 
     @property
     def name(self) -> str:
@@ -134,11 +133,6 @@ class Replayer:
         """Return the name of the model that a stage was sent to."""
         return self._models.get(stage, self._name)
 
-    @property
-    def unused(self) -> int:
-        """Exchanges of the cassette that nothing has asked for."""
-        return len(self._unused)
-
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the recorded reply.
 
@@ -148,7 +142,6 @@ class Replayer:
         key = _key(request)
         if key not in self._replies:
             raise UsageError(self._difference(request))
-        self._unused.discard(key)
         return self._replies[key]
 
     def _difference(self, request: ChatRequest) -> str:
@@ -175,6 +168,7 @@ def _shown(request: ChatRequest) -> list[str]:
         "attempt": request.attempt,
         "schema_name": request.schema_name,
     }
+    settings |= dict(request.sampling)
     lines = [f"{name}: {value}" for name, value in settings.items()]
     lines += [f"{m.role}: {line}" for m in request.messages for line in m.content.splitlines()]
     return [*lines, f"schema: {json.dumps(request.schema, sort_keys=True)}"]
@@ -213,6 +207,8 @@ def _line(entry: Entry) -> str:
         "schema": request.schema,
         "messages": [[message.role, message.content] for message in request.messages],
     }
+    if request.sampling:
+        asked["sampling"] = request.sampling
     said = {name: getattr(entry.reply, name) for name in _REPLY}
     line = {"model": entry.model, "request": asked, "reply": said}
     return json.dumps(line, ensure_ascii=True) + "\n"
@@ -256,7 +252,8 @@ def _entry(number: int, line: str) -> Entry:
         found = json.loads(line)
         asked, said = dict(found["request"]), found["reply"]
         messages = [Message(role, str(content)) for role, content in asked["messages"]]
-        request = ChatRequest(**{**asked, "messages": tuple(messages)})
+        sampling = tuple((str(name), float(value)) for name, value in asked.pop("sampling", ()))
+        request = ChatRequest(**{**asked, "messages": tuple(messages), "sampling": sampling})
         if not all(isinstance(value, _REPLY[name]) for name, value in said.items()):
             raise ValueError("a part of the reply is of a wrong type")
         return Entry(str(found["model"]), request, ChatReply(**said))

@@ -14,7 +14,7 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.failures import Cause, Transient
+from qrmem.llm.servers import Cause, Transient
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 16.0

@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from qrmem.errors import ModelOutputError
 from qrmem.llm.found_json import without_reasoning
-from qrmem.llm.replies import Parsed, parse_model
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import Parsed, parse_model, strict_schema
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 
 M = TypeVar("M", bound=BaseModel)

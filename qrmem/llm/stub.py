@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import strict_schema
 from qrmem.types import ChatReply, ChatRequest
 
 Course = Literal["likely", "shortest", "longest"]
@@ -74,7 +74,11 @@ class StubChat:
         texts = [(m.group(2).strip(), m.group(3)) for m in _TEXT.finditer(user)]
         wanted = wanted_by(request).get("properties", {})
         if not wanted:
-            return ChatReply(_some(user, SUMMARY_WORDS))
+            summary = _some(user, SUMMARY_WORDS)
+            is_labelled = any("(Surprise):" in message.content for message in request.messages)
+            surprise = _some(user, REASON_WORDS)
+            labelled = f"(Summary): {summary}\n(Surprise): {surprise}"
+            return ChatReply(labelled if is_labelled else summary)
         fields = self._fields(texts, user, request.stage)
         said = {name: fields.get(name, _nothing)(node) for name, node in wanted.items()}
         return ChatReply(json.dumps(said, ensure_ascii=False))

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
 
-from qrmem.errors import MissingError, UsageError
+from qrmem.errors import MissingError, UsageError, install
 from qrmem.text.tokens import BuiltinTokenizer, pieces
 from qrmem.types import Tokenizer
 
 _CHUNK = 20_000
 _WINDOW = 16
-_INSTALL = "pip install 'qrmem[tokenizers]'"
+_INSTALL = install("tokenizers")
 
 
 @lru_cache(maxsize=8)

@@ -1,5 +1,6 @@
 """From the segments that a question finds by itself, over what they name, to the candidates."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -112,14 +113,14 @@ async def _ask_again(
     known = await near.store.vocabulary(near.ns, list(wanted))
     rarity = scoring.weighted(wanted, known)
     bags = {row: _rarest(bag, rarity) for row, bag in bags.items()}
-    found: dict[int, list[str]] = {}
-    for row, bag in bags.items():
+
+    async def asked(row: int, bag: Mapping[str, float]) -> tuple[int, Sequence[str]]:
         lacking = 1 - np.minimum(near.profiles[row], 1)
         missing = [term for term, left in zip(near.question.weights, lacking, strict=True) if left]
         groups = [missing, list(bag)]
-        found[row] = list(
-            await near.store.matching(near.ns, groups, _ASKED, near.question.documents)
-        )
+        return row, await near.store.matching(near.ns, groups, _ASKED, near.question.documents)
+
+    found = dict(await asyncio.gather(*(asked(row, bag) for row, bag in bags.items())))
     await near.add(id_ for ids in found.values() for id_ in ids)
     result, sources = np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
     for row, ids in found.items():

@@ -121,14 +121,13 @@ async def names_in(near: "Neighborhood", texts: Texts, ids: Sequence[str]) -> Na
     titled = await near.store.titled(near.ns, sorted(forms))
     entities: dict[str, dict[str, None]] = {}
     own: dict[str, set[str]] = {}
-    for id_, pairs in (await near.store.named_in(near.ns, list(read))).items():
+    mentions = await near.store.mentions(near.ns, list(read), RARE)
+    for id_, pairs in mentions.named.items():
         for form, key in pairs:
             name = plain(form)
             if name and name not in near.question.names:
                 entities.setdefault(name, {})[key] = None
                 own.setdefault(id_, set()).add(name)
-    keys = sorted({key for found in entities.values() for key in found})
-    places = await near.store.segments_with(near.ns, keys, RARE)
     return Names(
         {
             id_: [_with_names(sentence, titled, own.get(id_, set())) for sentence in cut]
@@ -136,7 +135,7 @@ async def names_in(near: "Neighborhood", texts: Texts, ids: Sequence[str]) -> Na
         },
         titled,
         {name: list(found) for name, found in entities.items()},
-        places,
+        mentions.places,
     )
 
 

@@ -17,7 +17,7 @@ from qrmem.retrieval.ranking import WEIGHTS, ranked
 from qrmem.retrieval.settings import SearchSettings
 from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.types import Hit, Scalar
+from qrmem.types import Hit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +110,6 @@ class Searcher:
         *,
         k: int = 10,
         documents: Collection[str] | None = None,
-        where: Mapping[str, Scalar] | None = None,
     ) -> list[Hit]:
         """Return the segments that fit a question best.
 
@@ -118,7 +117,6 @@ class Searcher:
             question: in any language; of a very long one the first words count.
             k: upper bound on the number of hits.
             documents: search these documents only.
-            where: search documents with this metadata only.
 
         Returns:
             Best first, ties by (document id, segment index); empty if nothing fits. Tables of
@@ -132,7 +130,7 @@ class Searcher:
             raise UsageError("the question is empty")
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
-        found = await self.findings(question, documents=documents, where=where, at_least=k)
+        found = await self.findings(question, documents=documents, at_least=k)
         return [] if found is None else await self._hits(k, found)
 
     async def findings(
@@ -140,7 +138,6 @@ class Searcher:
         question: str,
         *,
         documents: Collection[str] | None = None,
-        where: Mapping[str, Scalar] | None = None,
         at_least: int = 0,
     ) -> Findings | None:
         """Return what a search finds out, or `None` if there is no such namespace.
@@ -148,7 +145,6 @@ class Searcher:
         Args:
             question: in any language.
             documents: search these documents only.
-            where: search documents with this metadata only.
             at_least: hits that are wanted; as many candidates are taken.
         """
         info = await self._store.namespace(self._ns)
@@ -164,7 +160,7 @@ class Searcher:
                 self._ns,
                 question,
                 vector=await self.vector(question, info),
-                documents=await self._within(documents, where),
+                documents=None if documents is None else frozenset(documents),
                 settings=settings,
             ),
             settings,
@@ -178,19 +174,6 @@ class Searcher:
             chosen = settings.features
             scores = ranked(evidence, WEIGHTS if chosen is None else chosen)
         return Findings(near, evidence, _put_first(scores, near.rows(defined)), defined)
-
-    async def _within(
-        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
-    ) -> Collection[str] | None:
-        """Return the ids of the only documents to look at, `None` for all."""
-        if not where:
-            return None if documents is None else frozenset(documents)
-        return frozenset(
-            info.id
-            for info in await self._store.documents(self._ns)
-            if (documents is None or info.id in documents)
-            and all(info.metadata.get(name) == value for name, value in where.items())
-        )
 
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from qrmem.errors import BadDocument, MissingError, QrmemError
+from qrmem.errors import BadDocument, MissingError, QrmemError, install
 from qrmem.text.budget import LEFT_OUT, ByteBudget
 from qrmem.text.decoding import decode
 from qrmem.text.epub import open_book
@@ -41,7 +41,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
     """
     package, reader = _READERS[kind]
     if find_spec(package) is None:
-        raise MissingError(f"{name}: reading {kind.upper()} needs pip install 'qrmem[files]'")
+        raise MissingError(f"{name}: reading {kind.upper()} needs {install('files')}")
     if data.startswith(_OLE):
         raise BadDocument(
             f"{name} is encrypted or an old Office file: save it as .docx without one"

@@ -133,6 +133,8 @@ def _kind(data: bytes) -> str:
 
 
 _OTHER = "of a kind that is not read"
+_NAMED = 5
+"""Kinds that are named at most."""
 _OUTSIDE = "linked to from the folder but outside of it"
 
 
@@ -187,8 +189,17 @@ def discover(
         kept += [file for file in wanted if not (language_of(file) and rules.reason(file))]
         passed_over += rules.passed_over
         if glob is None and len(wanted) < len(below):
-            passed_over[_OTHER] += len(below) - len(wanted)
+            known = set(wanted)
+            others = [file for file in below if file not in known]
+            passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
     return Found(tuple(kept), passed_over)
+
+
+def _kinds(files: Iterable[Path]) -> str:
+    """Return the commonest endings of some files."""
+    endings = Counter(file.suffix.lower() or file.name for file in files)
+    named = [normalise(ending)[:20] for ending, _ in endings.most_common(_NAMED)]
+    return ", ".join([*named, *(["…"] if len(endings) > _NAMED else [])])
 
 
 @dataclass(slots=True)

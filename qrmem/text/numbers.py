@@ -1,4 +1,4 @@
-"""Numbers in names: digits, Roman numerals, ordinals and English number words."""
+"""Numbers in names (digits, Roman numerals, ordinals, English number words), and counts."""
 
 import re
 from collections.abc import Sequence
@@ -105,3 +105,10 @@ def _joined(before: int, word: str, value: int) -> str:
 
 def _digits(word: str) -> list[str]:
     return [] if word.isalpha() else _DIGITS.findall(word)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with what is counted, which is named in the plural: `1 document`."""
+    if n == 1:
+        what = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
+    return f"{n:,} {what}"

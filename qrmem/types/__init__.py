@@ -30,6 +30,7 @@ from qrmem.types.kinds import (
     Scalar,
     SegmentState,
     Status,
+    Strategy,
 )
 from qrmem.types.models import (
     CallRecord,
@@ -124,6 +125,7 @@ __all__ = [
     "Statement",
     "Status",
     "Step",
+    "Strategy",
     "Tokenizer",
     "Trail",
     "Turn",

@@ -1,14 +1,16 @@
 """What is found and answered, and the way that was taken."""
 
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 from qrmem.types.kinds import Status
+from qrmem.types.shown import Short, quoted, table
 from qrmem.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(Short):
     """A ranked segment.
 
     Attributes:
@@ -33,6 +35,11 @@ class Hit:
     matches: tuple[tuple[int, int], ...] = ()
     boilerplate: str = ""
 
+    def _repr_html_(self) -> str:
+        shown = self.excerpt or self.text
+        place = (self.title or self.document_id, self.part, f"{self.score:.3f}", self.via)
+        return quoted(shown, self.matches if self.excerpt else (), *place)
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -47,8 +54,8 @@ class Words:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Citation(Short):
     """Where an answer stands: `quote == document.text[start:end]`.
 
     Attributes:
@@ -65,6 +72,10 @@ class Citation:
     part: str = ""
     whole: bool = False
     matches: tuple[tuple[int, int], ...] = ()
+
+    def _repr_html_(self) -> str:
+        where = f"characters {self.start}-{self.end}"
+        return quoted(self.quote, self.matches, self.title or self.document_id, self.part, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +129,8 @@ class ScoredNode:
     end: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclass(frozen=True, slots=True, repr=False)
+class Step(Short):
     """One step of a trail.
 
     Attributes:
@@ -158,8 +169,8 @@ class Step:
     likeness: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+@dataclass(frozen=True, slots=True, repr=False)
+class Trail(Short):
     """A recorded run: what was asked, each step, what came out."""
 
     id: str
@@ -175,9 +186,25 @@ class Trail:
     reasoner: str = ""
     created: str = ""
 
+    def _repr_html_(self) -> str:
+        steps = "".join(
+            f"<li>{escape(step.action)}: {len(step.read)} segments read, {len(step.dropped)} "
+            f"dropped {escape(step.verdict)}<br><small>{escape(', '.join(step.entities[:10]))}"
+            f"</small><br>{escape(step.reason)}</li>"
+            for step in self.steps
+        )
+        rows = (
+            ("question", self.question),
+            ("strategy", f"{self.strategy}, window {self.window}"),
+            ("answered by", self.reasoner),
+            (self.status, self.answer),
+            ("calls", self.usage.calls),
+        )
+        return f"{table(rows, f'trail {self.id}')}<ol>{steps}</ol>"
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Short):
     """What was answered and what it rests on.
 
     Attributes:
@@ -196,3 +223,12 @@ class Answer:
     usage: Usage
     choice: int | None = None
     reason: str = ""
+
+    def _repr_html_(self) -> str:
+        said = self.text or "The text does not answer this."
+        head = "" if self.status == "passages" else f"<p><b>{escape(said)}</b></p>"
+        why = f"<p>{escape(self.reason)}</p>" if self.reason else ""
+        cited = "".join(citation._repr_html_() for citation in self.citations)
+        steps = f"{len(self.trail.steps)} steps, {self.usage.calls} calls"
+        trail = f"<details><summary>{steps}</summary>{self.trail._repr_html_()}</details>"
+        return f"<div><p><i>{escape(self.status)}</i></p>{head}{why}{cited}{trail}</div>"

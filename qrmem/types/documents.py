@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qrmem.types.kinds import Scalar
+from qrmem.types.shown import Short
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +15,8 @@ class Part:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+@dataclass(frozen=True, slots=True, repr=False)
+class Document(Short):
     """A text given by the user.
 
     Attributes:
@@ -33,8 +34,8 @@ class Document:
     parts: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+@dataclass(frozen=True, slots=True, repr=False)
+class Segment(Short):
     """A sentence-aligned piece of a document, immutable, in order.
 
     Attributes:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from qrmem.types.shown import Short
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Entity(Short):
     """A node of the structured memory: canonical name e', mentions M, segments N.
 
     Attributes:
@@ -40,8 +42,8 @@ class Fact:
     question: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Relation(Short):
     """An edge of the structured memory: all facts between one unordered pair of entities.
 
     Attributes:

@@ -9,3 +9,16 @@ BuildMode = Literal["compact", "paper"]
 Status = Literal["answered", "passages", "forced", "unanswerable"]
 SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
 ContributionKind = Literal["extraction", "supplement", "oriented"]
+Strategy = Literal[
+    "reflection",
+    "graph-expansion",
+    "entity-trial",
+    "fragment",
+    "inner-loop",
+    "overview",
+    "raptor",
+    "raptor-layered",
+    "temp-mem",
+    "passages",
+]
+"""How an answer is searched for; see `Memory.ask`."""

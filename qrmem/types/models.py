@@ -80,6 +80,8 @@ class ChatRequest:
         is_watched: somebody reads the reply as it is written: it is streamed, where the server can,
             and told piece by piece as events of kind `words`.
         log_probs: ask for the tokens' log-probabilities, which not every server gives.
+        sampling: further parameters of sampling, such as `min_p`; a server that refuses them gets
+            the request without.
     """
 
     messages: tuple[Message, ...]
@@ -97,6 +99,7 @@ class ChatRequest:
     prompt_tokens: int = field(default=0, compare=False)
     is_watched: bool = False
     log_probs: bool = False
+    sampling: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from qrmem.types.shown import Short
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -36,9 +38,9 @@ class StagePlan:
     cost: Range | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What an `add` or an `ask` will use, before its first call.
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Short):
+    """What an `add`, an `ask` or trees will use, before the first call.
 
     Attributes:
         documents: to be read, of those that were given.
@@ -53,7 +55,7 @@ class Plan:
         problems: `(name, reason)` of documents that cannot be read.
     """
 
-    run: Literal["add", "ask"]
+    run: Literal["add", "ask", "tree"]
     documents: int
     segments: int
     sampled: int

@@ -87,9 +87,12 @@ class LedgerRow:
     Attributes:
         reason: why it is, or is going to be, `partial` or `failed`, else "".
         reasoner: which reasoner, build mode and prompt versions read it.
+        merged: the digest of the contributions that its part of the graph was made from, "" as long
+            as it has none; told by a store, not written with the row.
     """
 
     segment_id: str
     state: SegmentState
     reason: str = ""
     reasoner: str = ""
+    merged: str = ""

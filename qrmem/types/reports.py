@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 from qrmem.types.documents import Segment
 from qrmem.types.graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.kinds import Scalar
+from qrmem.types.shown import Short
 from qrmem.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentInfo:
-    """A document without its text, and how far its segments are."""
+@dataclass(frozen=True, slots=True, repr=False)
+class DocumentInfo(Short):
+    """A document without its text, and how far its segments are.
+
+    Attributes:
+        states: state of the ledger to number of segments.
+        digest: SHA-256 of the text, in hexadecimal.
+        facts: how many facts its segments state.
+    """
 
     id: str
     title: str
@@ -20,10 +27,12 @@ class DocumentInfo:
     segments: int
     states: Mapping[str, int]
     summary: str = ""
+    digest: str = ""
+    facts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AddReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class AddReport(Short):
     """What one `add` did.
 
     Attributes:
@@ -78,8 +87,8 @@ class Archived:
     checksum: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExtractionReport(Short):
     """What one import of extractions made elsewhere did.
 
     Attributes:
@@ -105,13 +114,14 @@ class ExtractionReport:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EntityView:
+@dataclass(frozen=True, slots=True, repr=False)
+class EntityView(Short):
     """An entity with what hangs on it.
 
     Attributes:
         relations: its folded relations, those with most facts first.
         neighbours: entity key to canonical name, for the relations' other ends.
+        relation_count: relations in all, where `relations` holds a part of them.
     """
 
     entity: Entity
@@ -119,10 +129,11 @@ class EntityView:
     neighbours: Mapping[str, str]
     questions: tuple[Question, ...]
     segments: tuple[Segment, ...]
+    relation_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStatus:
+@dataclass(frozen=True, slots=True, repr=False)
+class MemoryStatus(Short):
     """A namespace in figures.
 
     Attributes:
@@ -150,8 +161,8 @@ class MemoryStatus:
     readers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+@dataclass(frozen=True, slots=True, repr=False)
+class Repair(Short):
     """What differed between a memory's graph and its facts, and was mended.
 
     Attributes:

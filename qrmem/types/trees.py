@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from qrmem.types.shown import Short
 from qrmem.types.usage import Usage
 
 TreeKind = Literal["ilm", "raptor"]
@@ -10,8 +11,8 @@ TreeKind = Literal["ilm", "raptor"]
 clusters of segments."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeNode:
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeNode(Short):
     """A summary of segments, or of the nodes below it.
 
     Attributes:
@@ -33,8 +34,8 @@ class TreeNode:
     is_well_formed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tree(Short):
     """The tree of one document.
 
     Attributes:
@@ -51,7 +52,24 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeReport:
+class TreeTop:
+    """A tree without its nodes.
+
+    Attributes:
+        nodes: how many it has.
+        roots: keys of the nodes that no other node covers.
+        is_current: whether it covers every segment of its document.
+    """
+
+    document_id: str
+    kind: TreeKind
+    nodes: int
+    roots: tuple[str, ...]
+    is_current: bool = True
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeReport(Short):
     """What building trees did.
 
     Attributes:

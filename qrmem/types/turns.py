@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from qrmem.types.shown import Short
+
 _ROLES = ("user", "assistant", "system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+@dataclass(frozen=True, slots=True, repr=False)
+class Turn(Short):
     """What somebody said in a conversation; a document of its own.
 
     Attributes:
@@ -29,8 +31,8 @@ class Turn:
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+@dataclass(frozen=True, slots=True, repr=False)
+class Recalled(Short):
     """What a model is to know of a conversation before it answers (FragRel, B.3).
 
     Attributes:
@@ -40,6 +42,7 @@ class Recalled:
         tokens: of recent and related turns together.
         times: a related turn's id to the time words in it that depend on when it was said, each
             with its first and last day in ISO form.
+        facts: a related turn's id to what a chat model noted of it (`extract=True`).
     """
 
     recent: tuple[Turn, ...]
@@ -47,6 +50,7 @@ class Recalled:
     corrections: Mapping[str, tuple[str, ...]]
     tokens: int
     times: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -59,6 +63,7 @@ class Recalled:
                 for words, first, last in self.times.get(turn.id, ())
             )
             lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}{times}")
+            lines += [f"  (noted of this: {fact})" for fact in self.facts.get(turn.id, ())]
             for later in (by_id[id] for id in self.corrections.get(turn.id, ()) if id in by_id):
                 lines.append(f"  (said at {turn.at}; corrected at {later.at}, see below)")
         return "\n".join(lines)

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from qrmem.types.shown import Short
 
-@dataclass(frozen=True, slots=True)
-class StageUsage:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StageUsage(Short):
     """What one stage of one run used."""
 
     calls: int = 0
@@ -17,8 +19,8 @@ class StageUsage:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+@dataclass(frozen=True, slots=True, repr=False)
+class Usage(Short):
     """What a run used, by stage; construction and online are summed up apart (Table 6).
 
     Attributes:
@@ -45,8 +47,8 @@ class Usage:
         return sum(s.tokens_out for part in (self.construction, self.online) for s in part.values())
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class UsageRow(Short):
     """What all runs used together, in one stage, in one run or on one day.
 
     Attributes:

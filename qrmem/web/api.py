@@ -1,7 +1,8 @@
 """`qrmem serve`: the functions of a memory as a REST service, with an OpenAPI page."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from qrmem.errors import (
     CapReached,
@@ -11,9 +12,12 @@ from qrmem.errors import (
     QrmemError,
     StoreConflict,
     UsageError,
+    install,
 )
+from qrmem.llm.usage import By
 from qrmem.memory import Memory
-from qrmem.types import Scalar
+from qrmem.types import Scalar, Strategy, Trail
+from qrmem.web.neighbourhood import neighbourhood
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -28,6 +32,8 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
 )
 """HTTP status of an error, the first class that fits; any other is 500."""
 
+TOTAL = "x-total-count"
+"""The header that says how many rows there are, where a reply holds a part of them."""
 _MOST = 2**31 - 1
 """Tokens that can be asked for."""
 
@@ -46,7 +52,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         from fastapi.responses import JSONResponse
         from fastapi_offline import FastAPIOffline
     except ImportError as exc:
-        raise MissingError("the REST service needs: pip install 'qrmem[serve]'") from exc
+        raise MissingError(f"the REST service needs: {install('serve')}") from exc
     from importlib.metadata import version
 
     app: FastAPI = FastAPIOffline(title="qrmem", version=version("qrmem"))
@@ -76,32 +82,49 @@ def _whole(text: str) -> str:
 
 
 def _looking(app: "FastAPI", memory: Memory) -> None:
-    from fastapi import Body, Query
+    from fastapi import Body, Query, Response
 
     limit = Annotated[int, Query(ge=1, le=1000)]
+    some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
+    offset = Annotated[int, Query(ge=0, le=_MOST, description="how many to pass over")]
     get = app.get
-    get("/status", summary="The memory in figures")(memory.status)
-    get("/merges", summary="Which names count as one, and why")(memory.merges)
 
-    @get("/usage", summary="What all runs used, by stage")
-    async def usage() -> Any:
-        return await memory.usage()
+    def part(rows: Sequence[Any], offset: int, limit: int | None, response: Response) -> Any:
+        response.headers[TOTAL] = str(len(rows))
+        return rows[offset:] if limit is None else rows[offset : offset + limit]
+
+    @get("/status", summary="The memory in figures")
+    async def status(problems: some = None) -> Any:
+        found = await memory.status()
+        return replace(found, problems=found.problems[:problems])
+
+    @get("/merges", summary="Which names count as one, and why")
+    async def merges(response: Response, offset: offset = 0, limit: some = None) -> Any:
+        return part(await memory.merges(), offset, limit, response)
+
+    @get("/usage", summary="What all runs used")
+    async def usage(by: By = "stage") -> Any:
+        return await memory.usage(by)
 
     @get("/segments", summary="The segments of a document, in order")
-    async def segments(document: str) -> Any:
-        return await memory.segments(document=document)
+    async def segments(
+        response: Response, document: str, offset: offset = 0, limit: some = None
+    ) -> Any:
+        return part(await memory.segments(document=document), offset, limit, response)
 
     @app.post("/segments", summary="Segments by their ids; those that are gone are left out")
     async def segments_of(ids: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
         return await memory.segments(ids=ids)
 
     @get("/documents", summary="All documents, without their texts")
-    async def documents() -> Any:
-        return await memory.documents()
+    async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
+        return part(await memory.documents(), offset, limit, response)
 
-    @get("/documents/{id:path}", summary="A document with its text")
-    async def document(id: str) -> Any:
-        return await memory.document(id)
+    @get("/documents/{id:path}", summary="A document, with its text or with its length")
+    async def document(id: str, text: bool = True) -> Any:
+        found = await memory.document(id)
+        length = {"characters": len(found.text)}
+        return found if text else asdict(replace(found, text="", parts=())) | length
 
     @get("/entities", summary="Entities by falling number of segments")
     async def entities(limit: limit = 100) -> Any:
@@ -111,13 +134,34 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def entity(name: str) -> Any:
         return await memory.entity(name)
 
-    @get("/trails", summary="Recorded runs, newest first")
-    async def trails(limit: limit = 20) -> Any:
-        return await memory.trails(limit)
+    @get("/around/{name:path}", summary="An entity and what is near it, a part at a time")
+    async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
+        return neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
+
+    @get("/trees", summary="Trees of summaries, without their nodes")
+    async def trees(
+        response: Response, document: str = "", offset: offset = 0, limit: some = None
+    ) -> Any:
+        found = [top for top in await memory.tree_tops() if document in ("", top.document_id)]
+        return part(found, offset, limit, response)
+
+    @app.post("/trees/nodes", summary="Nodes of trees by their keys; those gone are left out")
+    async def nodes(keys: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
+        return await memory.tree_nodes(keys)
+
+    @get("/trails", summary="Recorded runs, newest first; `brief`: with the number of their steps")
+    async def trails(limit: limit = 20, offset: offset = 0, brief: bool = False) -> Any:
+        found = (await memory.trails(offset + limit))[offset:]
+        return [_brief(trail) for trail in found] if brief else found
 
     @get("/trails/{id}", summary="A recorded run; `last` is the last one")
     async def trail(id: str) -> Any:
         return await memory.trail(None if id == "last" else id)
+
+
+def _brief(trail: Trail) -> dict[str, Any]:
+    kept = ("id", "question", "strategy", "window", "status", "created")
+    return {name: getattr(trail, name) for name in kept} | {"steps": len(trail.steps)}
 
 
 def _asking(app: "FastAPI", memory: Memory) -> None:
@@ -148,7 +192,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         return await memory.ask(
             question,
-            strategy=strategy,
+            strategy=cast(Strategy | None, strategy),  # refused there if it is none
             window=window,
             choices=choices,
             documents=documents,
@@ -157,9 +201,12 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
 
     @app.post("/recall", summary="Turns that a model is to know before it answers a prompt")
     async def recall(
-        prompt: asked, session: Annotated[str, Body()] = "", tokens: amount = 2000
+        prompt: asked,
+        session: Annotated[str, Body()] = "",
+        tokens: amount = 2000,
+        user: Annotated[str | None, Body()] = None,
     ) -> Any:
-        found = await memory.recall(prompt, session=session, tokens=tokens)
+        found = await memory.recall(prompt, session=session, tokens=tokens, user=user)
         return {"text": found.text, "messages": found.messages, "tokens": found.tokens}
 
 
@@ -189,9 +236,17 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         session: Annotated[str, Body()] = "",
         speaker: Annotated[str, Body()] = "",
         at: Annotated[str | None, Body()] = None,
+        user: Annotated[str, Body()] = "",
+        extract: Annotated[bool, Body()] = False,
     ) -> Any:
-        id = await memory.add_turn(role, text, at=at, session=session, speaker=speaker)
+        id = await memory.add_turn(
+            role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
+        )
         return {"added": id}
+
+    @app.delete("/users/{user:path}", summary="Forget all turns and documents of a user")
+    async def forget_user(user: str) -> Any:
+        return {"deleted": await memory.forget_user(user)}
 
 
 def deciding(app: "FastAPI", memory: Memory) -> None:

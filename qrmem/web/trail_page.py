@@ -24,12 +24,12 @@ def trail_page(trail: Trail, segments: Mapping[str, Segment]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         f"<title>{escape(trail.question)}</title><style>{style}</style></head><body><main>",
         f"<h1>{escape(trail.question)}</h1>",
-        f'<p class="quiet">{escape(" · ".join(filter(None, about)))}</p>',
-        f"<blockquote>{escape(trail.answer)}</blockquote>" if trail.answer else "",
-        "<ol>",
+        f'<p class="about">{escape(" · ".join(filter(None, about)))}</p>',
+        f'<blockquote class="answer">{escape(trail.answer)}</blockquote>' if trail.answer else "",
+        '<h2>Step by step</h2><ol class="steps">',
         *(line for step in trail.steps for line in _step(step, segments)),
-        "</ol><h2>Citations</h2><ul>",
-        *(f"<li>{escape(cited.quote)}</li>" for cited in trail.citations),
+        '</ol><h2>Citations</h2><ul class="plain cited">',
+        *(f"<li><blockquote>{escape(cited.quote)}</blockquote></li>" for cited in trail.citations),
         "</ul></main></body></html>",
     ]
     return "\n".join(filter(None, lines)) + "\n"
@@ -41,19 +41,22 @@ def _step(step: Step, segments: Mapping[str, Segment]) -> Iterator[str]:
     if step.reason:
         yield f"<p>{escape(step.reason)}</p>"
     if step.entities:
-        yield f"<p>Entities: {escape(', '.join(step.entities))}</p>"
+        yield f'<p class="small">At {escape(", ".join(step.entities))}</p>'
+    for edge in step.edges:
+        kind, taken = ("", "taken") if edge.taken else (" left", "not taken")
+        yield f'<div class="scored{kind}"><span>{edge.score:.3f}</span>'
+        yield f"<span>{taken}: {escape(edge.description)}</span></div>"
     for kind, scored in (("read", step.read), ("dropped", step.dropped)):
         for one in scored:
-            yield _segment(kind, one, segments.get(one.segment_id))
-    for edge in step.edges:
-        taken = "taken" if edge.taken else "not taken"
-        yield f"<div>{taken}, {edge.score:.3f}: {escape(edge.description)}</div>"
+            yield f"<div>{_segment(kind, one, segments.get(one.segment_id))}</div>"
+    if step.memory:
+        yield f'<p class="small">Noted:</p><blockquote>{escape(step.memory)}</blockquote>'
     yield "</li>"
 
 
 def _segment(kind: str, scored: ScoredSegment, segment: Segment | None) -> str:
     if segment is None:
-        return f"<div>{kind}: {escape(scored.segment_id)}, which is deleted</div>"
+        return f"{kind}: {escape(scored.segment_id)}, which is deleted"
     about = (
         segment.document_id,
         segment.part,
@@ -61,6 +64,6 @@ def _segment(kind: str, scored: ScoredSegment, segment: Segment | None) -> str:
         f"score {scored.score:.3f}",
         scored.via,
     )
-    head = f'<span class="kind {kind}">{kind}</span> <span class="quiet">'
+    head = f'<span class="chip {kind}">{kind}</span> <span class="quiet small">'
     shown = escape(" · ".join(filter(None, about)))
     return f'{head}{shown}</span><blockquote class="{kind}">{escape(segment.text)}</blockquote>'

@@ -288,7 +288,6 @@ async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: P
         "facts",
         "index",
         "counts",
-        "merged",
     ):
         assert found[part] == expected[part], part
     assert {row.state for row in found["ledger"]} == {"ok"}

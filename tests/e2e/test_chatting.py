@@ -90,3 +90,25 @@ def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> N
     assert ran.code == 2
     assert says in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_users_are_kept_recalled_listed_and_forgotten_apart(qrmem: Shell) -> None:
+    qrmem("chat", "say", "user", "My boat is called Nell.", "--user", "ann")
+    qrmem.write("ben.jsonl", lines([{"role": "user", "content": "My boat is called Brig."}]))
+    qrmem("chat", "add", "ben.jsonl", "--user", "ben")
+    recalled = qrmem("chat", "recall", "What is my boat called?", "--user", "ben").out
+    assert "Brig" in recalled
+    assert "Nell" not in recalled
+    assert "Nell" in qrmem("chat", "turns", "--user", "ann").out
+    refused = qrmem("chat", "forget-user", "ben")
+    assert (refused.code, "chat forget-user needs --yes" in refused.err) == (2, True)
+    assert qrmem("chat", "forget-user", "ben", "--yes").out == "1 document of ben deleted\n"
+    assert "Brig" not in qrmem("chat", "turns").out
+
+
+def test_time_words_are_told_with_the_days_that_they_mean(qrmem: Shell) -> None:
+    said = {"role": "user", "content": "I saw Clara yesterday.", "at": "2026-04-02T09:00"}
+    qrmem.write("log.jsonl", lines([said]))
+    qrmem("chat", "add", "log.jsonl")
+    recalled = qrmem("chat", "recall", "When did I see Clara?", "--session", "new").out
+    assert "yesterday: 2026-04-01" in recalled

@@ -240,9 +240,11 @@ def test_keys_are_in_nothing_that_is_printed_or_left_behind(qrmem: Shell) -> Non
         in_thread(OpenAIServer(behaviour=Behaviour(key=chat))) as server,
         in_thread(OpenAIServer(behaviour=Behaviour(key=embed))) as vectors,
     ):
-        model = ["--model", "gpt-4o-mini", "--base-url", server.url, "--debug"]
+        model = ["--debug"]
         env: dict[str, Any] = {
             **keys,
+            "QRMEM_MODEL": "gpt-4o-mini",
+            "OPENAI_BASE_URL": server.url,
             "QRMEM_EMBED_BASE_URL": vectors.url,
             "QRMEM_EMBEDDER": "openai:e",
         }

@@ -1,8 +1,14 @@
 """What a person types by mistake, or in short, and what the command makes of it."""
 
+import asyncio
+import json
 import os
+import subprocess
 
+import pytest
 from e2e.conftest import Ran, Shell
+
+from qrmem import open as opened
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833.\n"
 
@@ -31,6 +37,13 @@ def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(qrmem: Shell
     assert ran.err.count("\n") == 1
 
 
+def test_a_mistyped_strategy_is_answered_with_the_one_that_was_meant(qrmem: Shell) -> None:
+    said = refused(qrmem("ask", "Who?", "--strategy", "reflexion"))
+    assert "did you mean 'reflection'?" in said
+    assert "graph-expansion" in said
+    assert said.count("\n") == 1
+
+
 def test_help_shows_a_command(qrmem: Shell) -> None:
     assert "--strategy" in qrmem("help", "ask").out
     assert "search" in qrmem("help").out
@@ -50,3 +63,121 @@ def test_a_pipe_is_no_memory_and_no_list_of_prices(qrmem: Shell) -> None:
     assert "a pipe" in refused(
         qrmem("add", "a.txt", "--model", "m", "--prices", "pipe", OPENAI_API_KEY="k")
     )
+
+
+def test_an_answer_has_one_line_of_trail_unless_more_is_asked_for(qrmem: Shell) -> None:
+    qrmem("add", "-", "-q", stdin=TEXT.encode())
+    question = "Whom did Ada Lovelace meet?"
+    usual = qrmem("ask", question).out.splitlines()
+    assert [line for line in usual if line.startswith(("trail:", "cost:"))] == usual[-1:]
+    assert "1 segment read" in usual[-1]
+    assert "no chat model was called" in usual[-1]
+    identity = usual[-1].partition("qrmem trail ")[2].split()[0]
+    assert qrmem("trail", identity, "--json").json["question"] == question
+    whole = qrmem("ask", question, "--trail").out
+    assert "trail:\n  1. start" in whole
+    assert "\ncost: " in whole
+    assert not any("trail" in line for line in qrmem("ask", question, "-q").out.splitlines())
+
+
+def test_quiet_is_quiet_where_all_goes_well(qrmem: Shell) -> None:
+    qrmem.write("a.txt", TEXT)
+    for words in (
+        ["add", "a.txt"],
+        ["merge", "Ada Lovelace", "Countess Lovelace"],
+        ["export", "a.zip"],
+        ["chat", "say", "user", "Good morning."],
+        ["init"],
+        ["delete", "a.txt", "--yes"],
+    ):
+        ran = qrmem(*words, "-q")
+        assert (ran.code, ran.out, ran.err) == (0, "", ""), words
+    told = qrmem("search", "x", "-q", "--memory", "none.db")
+    assert told.code == 2
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "code"),
+    [
+        (["search", "x", "--memory", "none.db"], "NotFound", 2),
+        (["serach", "x"], "UsageError", 2),
+        (["ask", "x", "--window", "many"], "UsageError", 2),
+        (["add", "missing.txt"], "BadDocument", 2),
+        (
+            ["add", "a.txt", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"],
+            "ModelUnavailable",
+            4,
+        ),
+        (["add", "a.txt", "--model", "m"], "MissingError", 3),
+    ],
+)
+def test_an_error_is_one_json_object_on_standard_error_where_json_is_asked_for(
+    qrmem: Shell, words: list[str], kind: str, code: int
+) -> None:
+    qrmem.write("a.txt", TEXT)
+    ran = qrmem(*words, "--json", "-q")
+    assert ran.code == code
+    assert ran.out == ""
+    said = json.loads(ran.err)
+    assert set(said) == {"error", "kind", "exit"}
+    assert (said["kind"], said["exit"]) == (kind, code)
+    assert said["error"] in qrmem(*words, "-q").err
+
+
+def test_a_command_takes_the_options_that_it_uses_and_tells_their_defaults(qrmem: Shell) -> None:
+    listing = qrmem("help", "list").out
+    assert "--memory" in listing
+    assert "--model" not in listing
+    assert qrmem("list", "--model", "m").code == 2
+    asking = qrmem("help", "ask").out
+    for group in ("chat model:", "documents:", "trail:", "replies:"):
+        assert f"\n{group}" in asking
+    adding = " ".join(qrmem("help", "add").out.split())
+    assert "(default: 600)" in adding
+    assert "(default: compact)" in adding
+    assert "(default: 8)" in adding
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("qrmem se", {"search", "separate", "serve"}), ("qrmem ask --tr", {"--trail", "--trials"})],
+)
+def test_a_shell_completes_commands_and_options(qrmem: Shell, line: str, offered: set[str]) -> None:
+    asks = {
+        **qrmem.environment,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(qrmem.folder / "offered"),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run(qrmem.command(), cwd=qrmem.folder, env=asks, check=False, timeout=60)
+    found = (qrmem.folder / "offered").read_text().split("\x0b")
+    assert {word.strip() for word in found} == offered
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"), [("bash", "complete "), ("zsh", "compdef"), ("fish", "complete ")]
+)
+def test_scripts_for_completion_are_printed(qrmem: Shell, shell: str, words: str) -> None:
+    printed = qrmem("completion", shell)
+    assert printed.code == 0
+    assert words in printed.out
+    assert "qrmem" in printed.out
+
+
+def test_a_plan_of_a_question_to_an_empty_memory_says_that_it_is_empty(qrmem: Shell) -> None:
+    async def make() -> None:
+        async with opened(str(qrmem.folder / "test.db"), embedder="none") as memory:
+            await memory.add_text(TEXT, id="note")
+            await memory.delete("note")
+
+    asyncio.run(make())
+    assert "nothing was read into it yet" in qrmem("plan", "ask", "Who?").out
+
+
+def test_a_window_of_nought_is_that_of_the_model(qrmem: Shell) -> None:
+    qrmem("add", "-", "-q", stdin=TEXT.encode())
+    asked = qrmem("ask", "Whom did Ada Lovelace meet?", "--window", "0", "--json")
+    assert asked.json["trail"]["window"] == 4096
+    assert "at least 64" in refused(qrmem("ask", "Who?", "--window", "10"))

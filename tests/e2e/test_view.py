@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from viewing import viewed
 
 from qrmem import sync
 
@@ -34,7 +35,11 @@ PARTS = (
     "documents/b",
     "entities",
     "entities/Ada Lovelace",
+    "trees",
+    "trees/ilm/b",
     "trails",
+    "trails/{first}",
+    "trails/{first}/{second}",
     "merges",
     "costs",
 )
@@ -45,6 +50,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("view") / "memory.db"
     with sync.open(str(at), embedder="none") as memory:
         memory.add(TEXTS)
+        memory.build_tree()
         for strategy in ("reflection", "graph-expansion"):
             memory.ask(QUESTION, strategy=strategy)
     return at
@@ -52,15 +58,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(filled: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "qrmem", "view", "--no-browser", "--memory", str(filled)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
+    with viewed(filled) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +92,15 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def go(page: Any, to: str) -> str:
+    if "{first}" in to:
+        go(page, "#/trails")
+        first, second = (
+            one.get_attribute("value") for one in page.query_selector_all("main input")
+        )
+        to = to.format(first=first, second=second)
     page.evaluate("to => { location.hash = to }", to)
     page.wait_for_timeout(50)
-    page.wait_for_selector("main h2, main .error")
+    page.wait_for_selector("main:not([aria-busy]) >> css=h2, .error")
     page.wait_for_load_state("networkidle")
     return str(page.inner_text("main"))
 
@@ -124,11 +129,59 @@ def test_two_trails_stand_beside_each_other(page: Any) -> None:
     for box in page.query_selector_all("main input[type=checkbox]"):
         box.check()
     page.click("text=Compare")
-    page.wait_for_selector("main h2 >> nth=1")
+    page.wait_for_selector(".steps >> nth=1")
     assert "reflection" in page.inner_text("main")
     assert "graph-expansion" in page.inner_text("main")
-    page.click("main details >> nth=0")
-    assert "read" in page.inner_text("main details >> nth=0")
+    assert "Both read" in page.inner_text("main")
+    page.click("text=segments read")
+    page.wait_for_selector("details[open] blockquote.read")
+
+
+def test_a_trail_shows_its_way_through_the_text(page: Any) -> None:
+    go(page, "#/trails/{first}")
+    shown = page.get_attribute(".ribbon >> nth=0", "aria-label")
+    assert shown.startswith("Read: segments 1.")
+    page.click("main details summary >> nth=0")
+    assert "score" in page.inner_text("main details[open] >> nth=0")
+
+
+def test_a_tree_opens_from_its_root_down_to_the_text(page: Any) -> None:
+    assert "summaries and surprises" in go(page, "#/trees")
+    page.click("text='b'")
+    page.wait_for_selector(".node")
+    page.click(".node summary >> nth=0")
+    page.wait_for_selector(".below .node")
+    while page.query_selector(".below blockquote") is None:
+        page.click(".below details:not([open]) > summary >> nth=0")
+        page.wait_for_timeout(100)
+    assert "Charles Babbage built an engine in London." in page.inner_text(".below blockquote")
+
+
+def test_all_parts_are_reached_by_the_keyboard_alone(page: Any) -> None:
+    def press(key: str, until: str) -> None:
+        for _ in range(60):
+            if page.evaluate(f"document.activeElement?.matches({until!r})"):
+                return
+            page.keyboard.press(key)
+        raise AssertionError(f"{until} is not reached")
+
+    for name in ("documents", "entities", "trees", "trails", "merges", "costs"):
+        press("Tab", f"nav a[href='#/{name}']")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"nav a[href='#/{name}'][aria-current]")
+        page.wait_for_selector("main:not([aria-busy]) h2")
+        page.keyboard.press("Shift+Tab")
+        page.evaluate("document.querySelector('.skip').focus()")
+    go(page, "#/trails")
+    for _ in range(2):
+        press("Tab", "main input:not(:checked)")
+        page.keyboard.press("Space")
+    press("Shift+Tab", "main button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main h3 >> text=Through the text >> nth=1")
+    press("Tab", "main summary")
+    page.keyboard.press("Enter")
+    assert page.query_selector("main details[open]")
 
 
 def test_a_merge_is_undone_by_its_button(page: Any, filled: Path) -> None:
@@ -138,7 +191,11 @@ def test_a_merge_is_undone_by_its_button(page: Any, filled: Path) -> None:
     page.wait_for_selector("text=Mr. Babbage →", state="detached")
     with sync.open(str(filled)) as memory:
         assert "Mr. Babbage" not in [merge.name for merge in memory.merges()]
-        memory.merge("Mr. Babbage", "Charles Babbage")
+    page.click("text=Merge them again")
+    page.wait_for_selector("text=Mr. Babbage →")
+    with sync.open(str(filled)) as memory:
+        merged = {merge.name: merge.reason for merge in memory.merges()}
+    assert merged["Mr. Babbage"] == "user"
 
 
 def test_what_is_not_there_is_said(page: Any) -> None:

@@ -1,6 +1,7 @@
 """Ada-LEval end to end: built, loaded, asked of a scripted model, of our systems and of rules."""
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from qrmem.eval.systems.adaleval import without_middle
 from qrmem.eval.systems.choosing_answers import best_answer
 from qrmem.eval.systems.ordering import order
 from qrmem.llm.tokenizers import open_tokenizer
+from tools import adaleval_small_model
 
 
 def story() -> str:
@@ -257,6 +259,24 @@ def figure(preset: str, metric: str = "") -> list[Panel]:
     return panels(replace(found, plot=plot), parts)[0]
 
 
+def test_a_preset_without_usable_data_is_refused_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    other = written(tmp_path / "b.jsonl", {"question": "q", "all_answers": ["a"], "answer": "A1"})
+    for source, told in (
+        ("empty", "holds none of tsort_2k.jsonl"),
+        (str(other), "line 1 has no field 'prompt'"),
+    ):
+        for action, *words in (("run", "--out", "r"), ("plan", "--model", "m")):
+            command = ["eval", action, "ada-leval-tsort", "--data", source, "--system", "Rules"]
+            assert main([*command, *words]) == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert told in line
+            assert "(and 3 more parts)" in line
+    assert not Path("r").exists()
+
+
 def test_rates_of_following_and_copying_have_figures_beside_the_paper_s(data: Path) -> None:
     shutil.copy(data / "tsort" / "tsort_1k.jsonl", "tsort_2k.jsonl")
     preset_run("ada-leval-tsort", Path.cwd(), "--system", "Prompt,Rules")
@@ -301,6 +321,22 @@ def test_a_cut_text_has_a_curve_over_the_tokens_that_are_kept(data: Path) -> Non
         "NarrativeQA",
         "GovReport",
     ]
+
+
+def test_a_report_is_made_from_end_to_end(tmp_path: Path) -> None:
+    folder = os.environ.get("QRMEM_DATA")
+    if not folder:
+        pytest.skip("QRMEM_DATA names no folder")
+    page = tmp_path / "page.md"
+    with in_thread(OpenAIServer(answer=lambda request: "Answer: [4, 1, 3, 2] A1")) as server:
+        adaleval_small_model.main(Path(folder), server.url, "m", tmp_path / "kept", 2, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| Prompt | here |") == 10
+    assert (
+        len(re.findall(r"\| Prompt \| here \| .* \| 100\.0 \[100\.0, 100\.0\] n=2 \|", text)) >= 2
+    )
+    assert "paper, GPT-4-Turbo-1106" in text
+    assert "Random guess | paper, all" in text
 
 
 # --- our systems as models -----------------------------------------------------------------------
@@ -400,8 +436,6 @@ def test_a_released_tsort_item_is_taken_apart(tmp_path: Path) -> None:
 
 
 def test_released_items_of_bestanswer_load() -> None:
-    import os
-
     folder = os.environ.get("QRMEM_DATA")
     if not folder:
         pytest.skip("QRMEM_DATA names no folder")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from documents import epub_file
 
+from benchmarks.adaleval import built, write_dump
 from qrmem.errors import QrmemError, UsageError
 from qrmem.eval.builders.books import cleaned
 from qrmem.eval.builders.threads import plain
@@ -117,6 +118,80 @@ def test_the_same_seed_makes_the_same_bytes_and_a_manifest_makes_them_again(tmp_
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("seed=9", "seed=9 contradicts .*manifest.json, which has seed=3"),
+        ("length=4k", "length=4k contradicts .* length=1k,2k"),
+        ("count=0", "count=0 contradicts .* count=4"),
+        ("tokenizer=cl100k", "tokenizer=cl100k contradicts .* tokenizer=builtin-v1"),
+    ],
+)
+def test_an_option_that_contradicts_the_manifest_is_refused(
+    tmp_path: Path, option: str, told: str
+) -> None:
+    source, manifest = tmp_path / "book.txt", tmp_path / "a" / "manifest.json"
+    source.write_text(story(400))
+    build("tsort", source, tmp_path / "a", ("length=1k,2k", "seed=3", "count=4"))
+    with pytest.raises(UsageError, match=told) as caught:
+        build("tsort", source, tmp_path / "b", (f"manifest={manifest}", option))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "b").exists()
+    build("tsort", source, tmp_path / "b", (f"manifest={manifest}", "seed=3"))
+    assert manifest.read_bytes() == (tmp_path / "b" / "manifest.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"counter": None}, "has no field 'counter'"),
+        ({"sources": None}, "has no field 'sources'"),
+        ({"files": [{"file": "x"}]}, "has no field 'sha256'"),
+        ({"files": 3}, "not iterable"),
+        ({"options": ["seed"]}, "not a mapping"),
+        ({"options": {"seed": [1]}}, "texts and numbers"),
+        ({"options": {"seed": "one"}}, "'one' is not a number"),
+        ({"options": {"sed": 1}}, "no parameter 'sed'"),
+        ({"counter": "none"}, "no tokenizer 'none'"),
+        ({"builder": "bestanswer"}, "of the builder bestanswer"),
+    ],
+)
+def test_a_manifest_that_was_changed_is_refused_on_one_line(
+    tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    source, manifest = tmp_path / "book.txt", tmp_path / "a" / "manifest.json"
+    source.write_text(story(100))
+    build("tsort", source, tmp_path / "a", ("length=1k",))
+    changed = {**json.loads(manifest.read_text()), **change}
+    manifest.write_text(json.dumps({k: v for k, v in changed.items() if v is not None}))
+    with pytest.raises(UsageError, match=told) as caught:
+        build("tsort", source, tmp_path / "b", (f"manifest={manifest}",))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_length_that_is_named_twice_is_built_once(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(story(100))
+    build("tsort", tmp_path / "book.txt", tmp_path / "out", ("length=1k,1000,1K,0.5k",))
+    found = {path.name for path in (tmp_path / "out").glob("*.jsonl")}
+    assert found == {"tsort_0.5k.jsonl", "tsort_1k.jsonl"}
+
+
+def test_a_tokenizer_whose_files_are_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("HTTPS_PROXY", "https_proxy"):  # nothing is downloaded here
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    (tmp_path / "book.txt").write_text(story(100))
+    for name in ("cl100k", "tiktoken:cl100k_base"):
+        with pytest.raises(QrmemError, match="cannot get its file for 'cl100k_base'") as caught:
+            build("tsort", tmp_path / "book.txt", tmp_path / "out", (f"tokenizer={name}",))
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(("length", "parts"), [("3000", 4), ("16k", 4), ("2k", 5), ("128k", 4)])
 def test_other_lengths_and_numbers_of_parts(tmp_path: Path, length: str, parts: int) -> None:
     (tmp_path / "book.txt").write_text(story(2600 if length == "128k" else 400, 160))
@@ -191,6 +266,8 @@ def test_lines_without_blank_ones_between_are_joined_to_whole_sentences() -> Non
     assert len(list(cleaned(whole))) == 60
 
 
+_PROSE = [text for text in story(180).split("\n\n") if not text.startswith("CHAPTER")]
+TWICE = "\n\n".join(text for n in range(0, 180, 30) for text in _PROSE[n : n + 30] * 2)
 VERSE = "\n\n".join(
     f"The moon {n} is low,\nThe tide {n} is slow,\nAnd far away\nAll {n} men pray."
     for n in range(400)
@@ -204,12 +281,14 @@ LETTERS = "\n\n".join(
     ("text", "options", "told"),
     [
         ("12345 ---", (), "without text"),
-        ("word " * 200_000, (), "longer than a part|too near"),
+        ("", (), "is empty"),
+        ("word " * 200_000, (), "longer than its part may be"),
         (
-            "\n\n".join(["The same paragraph stands here again and again."] * 4000),
+            "\n\n".join(["The same paragraph stands here again and again."] * 1500),
             (),
-            "stand twice",
+            "repeat most of their paragraphs",
         ),
+        (TWICE, ("stride=1000",), "stand twice"),
         (VERSE, (), "in verse"),
         (LETTERS, (), "told in letters"),
         (story(10), (), "too near to the end"),
@@ -299,6 +378,32 @@ def test_pictures_unanswered_and_absent_accepted_answers_are_left_out(tmp_path: 
     assert left["questions whose accepted answer is not there"] == 1
 
 
+def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
+    most = []
+    for megabytes in (1, 12):
+        folder = tmp_path / str(megabytes)
+        folder.mkdir()
+        write_dump(folder / "Posts.xml", megabytes * 1_000_000)
+        words = ("per_tag=20", "--count", "20", "--length", "1k")
+        most.append(built("bestanswer", folder / "Posts.xml", *words).megabytes)
+    assert most[0] < 200
+    assert most[1] - most[0] < 6, "11 MB more are read"
+
+
+def test_a_folder_with_the_dump_is_a_source(tmp_path: Path) -> None:
+    (tmp_path / "dump").mkdir()
+    dump(tmp_path / "dump" / "Posts.xml", [thread(n) for n in range(40)])
+    (tmp_path / "dump" / "Users.xml").write_text("<users/>")
+    build("bestanswer", tmp_path / "dump", tmp_path / "a", ("count=5", "seed=1"))
+    manifest = tmp_path / "a" / "manifest.json"
+    build("bestanswer", tmp_path / "dump" / "Posts.xml", tmp_path / "b", (f"manifest={manifest}",))
+    for name in ("bestanswer_1k.jsonl", "manifest.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"holds no files of threads; give Posts\.xml"):
+        build("bestanswer", tmp_path / "empty", tmp_path / "c", ())
+
+
 def test_html_becomes_text_and_code_stays() -> None:
     code = "<pre><code>if a &lt; b:\n    go()</code></pre>"
     body = f"<p>Use <code>a &lt; b</code>:</p>\n\n{code}<ul><li>x</li></ul>"
@@ -309,16 +414,17 @@ def test_html_becomes_text_and_code_stays() -> None:
     ("content", "options", "told"),
     [
         ("just text", (), "neither a Posts.xml"),
-        ("", (), "neither a Posts.xml"),
+        ("", (), "is empty"),
         ('{"id": 1}', (), "line 1 is no thread"),
         ("<posts><row Id='1' PostTypeId='1' Ti", (), "cut in the middle"),
-        ("<posts></posts>", (), "no accepted answer is there"),
+        ("<posts></posts>", (), "no question with a tag and an accepted answer"),
+        (json.dumps(thread(1, accepted_answer_id=None)), (), "no question with a tag and an acc"),
         (json.dumps(thread(1, answers=1)), (), "too few answers"),
         (json.dumps(thread(1)), ("length=64k",), "too few answers for 64k"),
         (json.dumps(thread(1)), ("length=100",), "leaves no room"),
         (json.dumps(thread(1)), ("length=0",), "no number of tokens"),
         (json.dumps(thread(1)), ("tokenizer=none",), "no tokenizer"),
-        (json.dumps(thread(1)), ("tags=cobol",), "no accepted answer"),
+        (json.dumps(thread(1)), ("tags=cobol",), "and the tag cobol"),
     ],
 )
 def test_threads_that_give_no_case_are_refused_and_nothing_is_left(

@@ -7,10 +7,9 @@ from fakes import ScriptedModel
 from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
-from qrmem.types import AskContext, ChatRequest, Passage, Segment
+from qrmem.types import AskContext, ChatRequest, Passage, Segment, Verdict
 
 COUNTER = BuiltinTokenizer()
 ASKED = AskContext("Where was Strake born?", window=2000)
@@ -54,43 +53,55 @@ async def test_a_tree_has_eight_children_at_most_and_one_root() -> None:
     model.assert_all_used()
 
 
-async def walked(model: ScriptedModel, *, is_forced: bool = True) -> memwalker.Walk:
+async def walked(model: ScriptedModel, *, is_forced: bool = True) -> tuple[Verdict, list[str]]:
+    """Return the verdict on a small tree, and the actions that led to it."""
     text = leaves("The Marigold sank.", "Strake was born in Vantry.", "The inn is old.")
     made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(text)]
     tree = [*made, memwalker.Node("all of it", (0, 1, 2))]
-    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED, is_forced)
-    await memwalker.walk(walk)
+    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED)
+    verdict, steps = await memwalker.walk(walk, is_forced=is_forced)
     model.assert_all_used()
-    return walk
+    return verdict, [step.action for step in steps]
 
 
 async def test_a_part_that_did_not_help_is_not_offered_again() -> None:
     model = ScriptedModel(triage(0), judged(-1), triage(0), judged(-2, "Vantry"))
-    walk = await walked(model)
-    assert walk.answer.answer == "Vantry"
-    assert not walk.was_forced
+    verdict, actions = await walked(model)
+    assert (verdict.answer, verdict.status) == ("Vantry", "answered")
     assert "about 0" in shown(model.requests[0])
     assert "about 0" not in shown(model.requests[2])
     assert "all of it" in shown(model.requests[1]), "the way down is known"
-    assert [step.action for step in walk.steps] == ["triage", "read", "back", "triage", "read"]
+    assert actions == ["triage", "read", "back", "triage", "read"]
 
 
 async def test_where_no_part_helps_an_answer_is_forced_from_what_was_read_last() -> None:
     forced = json.dumps({"reasoning": "", "answer": "Corrin", "quotes": []})
     model = ScriptedModel(triage(2), judged(-1), triage(-1), forced)
-    walk = await walked(model)
-    assert (walk.answer.answer, walk.was_forced) == ("Corrin", True)
+    verdict, _ = await walked(model)
+    assert (verdict.answer, verdict.status) == ("Corrin", "forced")
     assert "The inn is old." in shown(model.requests[3])
 
 
 async def test_where_no_part_helps_and_nothing_is_forced_there_is_no_answer() -> None:
-    walk = await walked(ScriptedModel(triage(-1)), is_forced=False)
-    assert not walk.answer.is_answerable
+    verdict, _ = await walked(ScriptedModel(triage(-1)), is_forced=False)
+    assert not verdict.is_answerable
 
 
 async def test_a_choice_that_is_none_of_the_parts_is_none() -> None:
-    walk = await walked(ScriptedModel(triage(7)), is_forced=False)
-    assert [step.action for step in walk.steps] == ["triage"]
+    _, actions = await walked(ScriptedModel(triage(7)), is_forced=False)
+    assert actions == ["triage"]
+
+
+async def test_a_walk_ends_after_so_many_moves() -> None:
+    parts = leaves(*["The inn is old."] * 40)
+    made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(parts)]
+    tree = [*made, memwalker.Node("all of it", tuple(range(40)))]
+    half = memwalker.MOVES // 2
+    model = ScriptedModel(*[reply for _ in range(half) for reply in (triage(0), judged(-1))])
+    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED)
+    verdict, _ = await memwalker.walk(walk, is_forced=False)
+    assert not verdict.is_answerable
+    model.assert_all_used()
 
 
 async def test_a_page_ends_where_the_model_says() -> None:
@@ -112,15 +123,14 @@ async def test_short_texts_are_one_page_and_no_break_is_asked_for() -> None:
     assert [page.full.segment.text for page in pages] == ["A few words. And more."]
 
 
-async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> read_agent.Reading:
+async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> tuple[Verdict, list[str]]:
+    """Return the verdict, and the ids of the pages that were looked up, in order."""
     texts = leaves("The Marigold sank in May.", "Strake was born in Vantry.", "The inn is old.")
     pages = [read_agent.Page(text, f"gist {n}") for n, text in enumerate(texts)]
-    run = read_agent.Reading(
-        pages, caller(model), reasoner(model), ASKED, is_sequential, 3, is_forced=True
-    )
-    await read_agent.answer_by_pages(run)
+    run = read_agent.Reading(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
+    verdict, steps = await read_agent.answer_by_pages(run, is_forced=True)
     model.assert_all_used()
-    return run
+    return verdict, [one.segment_id for one in steps[-1].read]
 
 
 def wanted(*pages: int) -> str:
@@ -132,8 +142,8 @@ ANSWER = json.dumps({"reasoning": "", "answer": "Vantry", "quotes": []})
 
 async def test_in_parallel_pages_are_looked_up_at_once() -> None:
     model = ScriptedModel(wanted(1, 9, 1, 0), ANSWER)
-    run = await looked_up(model, is_sequential=False)
-    assert run.looked_up == [1, 0]
+    _, read = await looked_up(model, is_sequential=False)
+    assert read == ["s1", "s0"]
     last = shown(model.requests[-1])
     assert "The Marigold sank in May." in last
     assert "gist 2" in last
@@ -142,7 +152,7 @@ async def test_in_parallel_pages_are_looked_up_at_once() -> None:
 
 async def test_in_sequence_pages_are_looked_up_until_nothing_more_is_wanted() -> None:
     model = ScriptedModel(wanted(2), wanted(1), wanted(), ANSWER)
-    run = await looked_up(model, is_sequential=True)
-    assert run.looked_up == [2, 1]
+    verdict, read = await looked_up(model, is_sequential=True)
+    assert read == ["s2", "s1"]
     assert "The inn is old." in shown(model.requests[1]), "seen in full from then on"
-    assert run.answer.answer == "Vantry"
+    assert verdict.answer == "Vantry"

@@ -14,7 +14,7 @@ from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.eval import Row, RunOptions, RunSpec, judge, read_results, run_task
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
 
@@ -304,7 +304,10 @@ async def test_history_moves_out_once_as_in_the_paper() -> None:
     shown = {}
     for history in ("rolling", "once"):
         chat = Chatter()
-        await played(f"fragment-chat:score=bm25:history={history}", chat, turns=long, out=history)
+        system = f"fragment-chat:score=bm25:history={history}"
+        row = await played(system, chat, turns=long, out=history)
+        recalled = [s.score for step in row.prediction.steps for s in step.read]
+        assert any(score > 0 for score in recalled), "the trail has what they were recalled by"
         prompts = chat.of("reply")
         latest = [p.partition("Latest rounds:")[2].partition("The user says:")[0] for p in prompts]
         shown[history] = [len(re.findall(r"<text", text)) for text in latest]

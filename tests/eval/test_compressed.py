@@ -12,8 +12,9 @@ from qrmem.eval import read_results
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 PACKAGE = """
 class PromptCompressor:
-    def __init__(self, model_name, use_llmlingua2, device_map):
+    def __init__(self, model_name, use_llmlingua2, device_map, model_config):
         assert use_llmlingua2 and device_map == "cpu"
+        assert model_config == {{"trust_remote_code": False}}
 
     def compress_prompt_llmlingua2(self, context, target_token):
         words = " ".join(context).split()

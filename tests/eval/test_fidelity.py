@@ -5,7 +5,6 @@ import csv
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,18 +14,12 @@ import pytest
 from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
-from qrmem.agents import Asking
+from qrmem.agents.folding import current_keys
 from qrmem.cli import main
 from qrmem.config import Settings
-from qrmem.eval.deviations import (
-    AS_IN_THE_PAPER,
-    DEVIATIONS,
-    LEFT_OPEN,
-    UNUSED,
-    deviations,
-)
-from qrmem.eval.running import _SHAPING
+from qrmem.eval import preset_named
 from qrmem.graphstore import open_store
+from qrmem.graphstore.reads import kept_value
 
 DATA = Path(__file__).parent / "data"
 Json = Any
@@ -111,6 +104,10 @@ def test_trials_of_figure_4_are_updates_of_the_entities(tmp_path: Path) -> None:
             counts[row["system"]] = sum(step["action"] == "read" for step in steps)
             assert row["prediction"]["status"] == "forced"
     assert counts == dict(zip(words, (2, 3), strict=True))
+    trials = [
+        system.partition("updates=")[2] for system in preset_named("figure-4").systems.values()
+    ]
+    assert trials == list("12345678")
 
 
 def test_the_summary_baseline_reads_the_whole_text_and_reduces_it_to_the_window(
@@ -189,8 +186,8 @@ def test_a_presets_report_says_what_ran(tmp_path: Path, capsys: pytest.CaptureFi
         assert word in ran
     for word in ("window 4096", "512 for a reply", "judge.v", "short-answer.v"):
         assert word in ran
-    assert "HotpotQA calls, as the paper counts" in told
-    assert "HotpotQA calls in all" in told
+    for word in ("calls, as the paper counts", "calls in all", "not as in the paper, and why:"):
+        assert word in told
 
 
 def write(folder: Path, corpus: list[dict[str, str]], questions: list[dict[str, Json]]) -> None:
@@ -263,7 +260,7 @@ def facts_of(folder: Path) -> tuple[set[str], list[tuple[str, str, str]]]:
     async def read(file: Path) -> tuple[set[str], list[tuple[str, str, str]]]:
         store = await open_store(f"sqlite://{file}?mode=ro", Settings())
         entities = await store.list_entities("eval", 1000)
-        facts = await store.facts("eval", [entity.key for entity in entities])
+        facts = (await store.around("eval", [entity.key for entity in entities])).facts
         await store.close()
         return {e.name for e in entities}, [(f.head, f.description, f.tail) for f in facts]
 
@@ -358,6 +355,16 @@ def test_relations_of_different_segments_are_merged_with_the_question(tmp_path: 
     assert "ledger" not in late
     assert "Ada Holm - accused - Bo Lind\nAda Holm - paid - Bo Lind" in folds[0]
     assert "Bo Lind - accused - Ada Holm" in folds[0]
+    assert asyncio.run(settled()) == [["Who began?"]], "Q_s stay with the merged relation"
+
+
+async def settled() -> list[list[str]]:
+    """Return the questions Q_s that a run's memory keeps with its merged relations."""
+    (file,) = (Path("r") / "memories").glob("*.db")
+    store = await open_store(f"sqlite://{file}?mode=ro", Settings())
+    kept = [await kept_value(store, "eval", key) for key in await current_keys(store, "eval")]
+    await store.close()
+    return [found["questions"] for found in kept if found]
 
 
 def test_graph_expansion_asks_for_one_answer(tmp_path: Path) -> None:
@@ -378,7 +385,7 @@ def test_navigation_takes_one_node_between_two_readings(tmp_path: Path) -> None:
 
     def misspelt(request: Mapping[str, Json]) -> str:
         if _schema(request) == "query-entities":
-            return reply(entities=["Ada Holme"])
+            return reply(entities=["Gro Ulv", "Ada Holme"])
         return never(request)
 
     write(tmp_path, met(), [question])
@@ -391,13 +398,14 @@ def test_navigation_takes_one_node_between_two_readings(tmp_path: Path) -> None:
     assert actions[:4] == ["start", "read", "expand", "read"]
     assert not any(pair == ("expand", "expand") for pair in pairwise(actions))
     assert actions[-1] == "force"
-    assert steps[0]["entities"] == ["Ada Holm"], "a name with no node starts at the nearest one"
+    named = ["Gro Ulv", "Ada Holm"]
+    assert steps[0]["entities"] == named, "a name with no node starts at the nearest one"
     for step in steps:
         if step["action"] == "expand":
             assert all(option in step["query"] for option in options)
             assert "do not say so" in step["query"]
             assert "Ada Holm" in step["query"].split("[SEP]")[-1]
-            (taken,) = (edge for edge in step["edges"] if edge["taken"])
+            (taken,) = (edge for edge in step["edges"] if edge.get("taken"))
             assert {one["score"] for one in step["brought"]} == {taken["score"]}
 
 
@@ -405,31 +413,23 @@ def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path:
     """Section 2.2: only S_add is shortened; S_imp goes to the model as far as the window allows."""
     text = "Ada Holm kept the bell works of Corrin going through a hard and hungry winter. " * 8
     corpus = [{"_id": f"d{n}", "text": f"{text} It was {n}."} for n in range(1820, 1832)]
-    corpus.append({"_id": "far", "text": "Ada Holm met Bo Lind. " * 12})
+    corpus.append({"_id": "near", "text": "Ada Holm met Bo Lind. " * 12})
+    corpus.append({"_id": "far", "text": "Bo Lind had a wife at sea. " * 12})
     write(tmp_path, corpus, [{"question": "Whom did Ada Holm marry?", "answers": ["x"]}])
     with in_thread(OpenAIServer(answer=never)) as server:
         words = ("--system", f"reflection{EXACT}", "--prompts", "paper", "--window", "1600")
         assert run(server, "plain", tmp_path, *words) == 0
-    reads = [s for s in rows()[0]["prediction"]["steps"] if s["action"] == "read"]
+    steps = rows()[0]["prediction"]["steps"]
+    reads = [s for s in steps if s["action"] == "read"]
     assert len(reads) > 1
+    actions = [step["action"] for step in steps]
+    assert ("expand", "expand") not in pairwise(actions), "read after each, whatever it brought"
     first = [one["segment_id"] for one in reads[0]["read"]]
     assert sum(one["tokens"] for one in reads[0]["read"]) > 1600 // 2
-    assert [one["segment_id"] for one in reads[1]["read"]] == first
-
-
-def test_every_switch_is_as_in_the_paper_or_in_the_list(tmp_path: Path) -> None:
-    exact = Asking(question="Who?", paper_exact=True)
-    named = {*AS_IN_THE_PAPER, *LEFT_OPEN, *UNUSED, "question", "choices", "window"}
-    assert {field.name for field in fields(Asking)} == named
-    for name, value in AS_IN_THE_PAPER.items():
-        assert getattr(exact, name) == value, name
-    told = " ".join(one.what for one in DEVIATIONS)
-    assert all(name in told for name in LEFT_OPEN if name != "max_trials")
-    assert f"3 edges a step (width), {exact.depth} steps (depth)" in told
-    assert f"cosine {exact.threshold}" in told
-    told_of = {one.setting for one in DEVIATIONS}
-    assert set(_SHAPING) - {"model", "base_url"} <= told_of
-    assert all(one.why for one in DEVIATIONS)
+    for later in reads[1:]:
+        assert [one["segment_id"] for one in later["read"]] == first
+    brought = [one for step in steps for one in step.get("brought", ())]
+    assert {one["segment_id"] for one in brought} - set(first), "there was something to add"
 
 
 def test_a_preset_tags_with_corenlp_where_its_home_is_set(
@@ -451,19 +451,6 @@ def test_a_preset_tags_with_corenlp_where_its_home_is_set(
         assert server.stats.requests == 0
 
 
-def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
-    ours: dict[str, Json] = {"tagger": "rules", "embedder": "none", "window": 1000}
-    ours |= {"segment_tokens": 100, "paper_exact": False, "similar_names": 0.9}
-    theirs = {"tagger": "corenlp:http://x", "embedder": "contriever", "window": 4096}
-    theirs |= {"segment_tokens": 600, "paper_exact": True, "similar_names": 0.0}
-    more, fewer = (deviations("QRMeM, Table 2", {"settings": s}) for s in (ours, theirs))
-    assert len(more) - len(fewer) == len(ours)
-    assert any("entity tagger rules, not CoreNLP" in line for line in more)
-    of_fragrel = deviations("FragRel, Table 4", {"settings": ours})
-    assert any("temperature 0, not 1.0" in line for line in of_fragrel)
-    assert not any("Algorithm 1" in line for line in of_fragrel)
-
-
 def test_fragments_are_read_best_first_where_the_paper_has_it_so(tmp_path: Path) -> None:
     """Equation 11 of FragRel, and its Prompt 1."""
     told = ["Rain fell. " * 30, "Ada Holm met Bo Lind. " * 30, "Ada Holm sailed. " * 30]
@@ -480,6 +467,19 @@ def test_fragments_are_read_best_first_where_the_paper_has_it_so(tmp_path: Path)
     assert "response_format" not in server.stats.bodies[0]
 
 
+def test_fragrels_presets_have_its_order_and_its_history() -> None:
+    """Equation 11, and B.3: the history moves out once."""
+    for table in ("4", "5-alpha", "5-w-rel"):
+        systems = preset_named(f"fragrel-table-{table}").systems.values()
+        read = [system for system in systems if system.startswith("fragment")]
+        assert len(read) >= 30
+        assert all(":order=score" in system for system in read)
+    chats = preset_named("fragrel-table-3").systems.values()
+    recalled = [one for one in chats if one.startswith(("fragment-chat", "dense-chat"))]
+    assert len(recalled) == 3
+    assert all(":history=once" in one for one in recalled)
+
+
 def test_questions_are_generated_without_the_users(tmp_path: Path) -> None:
     """Section 2.1: Q_k = LLM(T, S_k, E_k, R_k); entities are sought with Q."""
     question = "Whom did Ada Holm meet?"
@@ -489,7 +489,12 @@ def test_questions_are_generated_without_the_users(tmp_path: Path) -> None:
         assert run(server, "plain", tmp_path, *words) == 0
         (generated,) = asked(server, "questions")
         (entities,) = asked(server, "entities")
+        (related,) = asked(server, "relations")
     assert question not in generated
     assert question in entities
+    order = ["4. ", "# The text\n", "marked [[so]]", "[[Ada Holm]]", "name|description"]
+    assert [related.index(word) for word in order] == sorted(map(related.index, order))
+    assert question not in related
+    assert "Background" not in related, "the printed prompt shows segment and entities alone"
     order = ["Passage:", "Entities noted:", "Relations noted:", "Questions wanted:"]
     assert [generated.index(word) for word in order] == sorted(map(generated.index, order))

@@ -10,6 +10,7 @@ from qrmem.cli import main
 from qrmem.eval.datasets.needles import babi_lenient, babi_official, needle_score
 from qrmem.eval.registry import DATASETS, build
 from qrmem.text.normalise import normalise
+from tools import needle_tables
 
 HAY = " ".join(
     f"On day {n} the keeper of tower {n * 3} wrote {n + 5} lines about the weather."
@@ -106,3 +107,32 @@ def test_a_run_says_what_the_reader_was_shown(
     assert all([start, end] in [s[1:] for s in shown["inner-loop"]] for start, end in spans)
     assert main(["eval", "report", out]) == 0
     assert "shown_all" in capsys.readouterr().out
+
+
+def test_the_page_of_runs_counts_cases_in_which_everything_was_shown(
+    data: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    build("niah", data / "hay", kept / "niah", ("length=2k,6k", "depths=0,50"))
+    background = f"background={data / 'hay'}"
+    build("babilong", data, kept / "babilong", ("tasks=1", "length=0k,2k", background, "cases=1"))
+    for task in ("niah", "babilong"):
+        run = ["eval", "run", task, "--data", str(kept / task), "--embedder", "none", "--quiet"]
+        run += ["--system", "inner-loop,bm25:k=0,keep-ends", "--window", "1024"]
+        assert main([*run, "--out", str(kept / "runs" / task)]) == 0
+    out = tmp_path / "docs" / "results" / "needles.md"
+    needle_tables.main(["--page-only", "--kept", str(kept), "--out", str(out)])
+    lines = out.read_text().splitlines()
+    assert "| system | 2k | 6k | all, % (95 %) | score |" in lines
+    assert "| inner-loop | 2/2 | 2/2 | 100 (51-100), n=4 | 10.0 |" in lines
+    (ends,) = [line for line in lines if line.startswith("| both ends")]
+    assert "| 2/2 | 2/2 |" not in ends
+    assert [line for line in lines if line.startswith("| qa1 | 2k | 1/1 |")]
+    for task in ("niah", "babilong"):
+        drawn = tmp_path / "docs" / "images" / f"{task}.png"
+        assert drawn.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_interval_is_wilsons() -> None:
+    low, high = needle_tables.wilson(8, 10)
+    assert (round(low, 1), round(high, 1)) == (49.0, 94.3)

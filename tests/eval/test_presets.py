@@ -21,6 +21,7 @@ from qrmem.eval import (
     preset_names,
     read_results,
 )
+from qrmem.eval.deviations import deviations
 from qrmem.eval.preset import folder_of
 
 DATA = Path(__file__).parent / "data"
@@ -164,7 +165,7 @@ def test_a_case_shows_the_compressed_answer(
 
 COMPRESSOR = """
 class PromptCompressor:
-    def __init__(self, model_name, use_llmlingua2, device_map):
+    def __init__(self, model_name, use_llmlingua2, device_map, model_config):
         pass
 
     def compress_prompt_llmlingua2(self, context, target_token):
@@ -196,12 +197,12 @@ def test_items_that_fail_are_in_the_presets_report(
 
 
 ERRS = {
-    "table-1": ("cover EM", "k/2086", "run corrected", "1/200", "32k", "0.4600"),
-    "table-2": ("fit exactly", "run corrected"),
+    "table-1": ("cover EM", "k/2086", "Algorithm 1 corrected", "1/200", "32k", "0.4600"),
+    "table-2": ("fit exactly", "Algorithm 1 corrected"),
     "table-3": ("cover EM", "32k"),
-    "table-4": ("cover EM", "top 2", "k/2086", "RKDN", "run corrected"),
-    "table-6": ("leave out building", "has none", "run corrected"),
-    "figure-4": ("cannot be read", "run corrected"),
+    "table-4": ("cover EM", "top 2", "k/2086", "RKDN", "Algorithm 1 corrected"),
+    "table-6": ("leave out building", "has none", "Algorithm 1 corrected"),
+    "figure-4": ("cannot be read", "Algorithm 1 corrected"),
     "figure-5": ("cover EM", "no axis"),
     "fragrel-table-1": ("p50k", "two ways", "strength of the best path"),
     "fragrel-table-2": ("p50k", "two ways", "strength of the best path"),
@@ -218,7 +219,8 @@ ERRS = {
 
 @pytest.mark.parametrize("name", ERRS)
 def test_a_preset_says_how_the_paper_was_read_where_it_errs(name: str) -> None:
-    told = " ".join(preset_named(name).readings)
+    preset = preset_named(name)
+    told = " ".join([*preset.readings, *deviations(preset.title, {"settings": {}})])
     assert [words for words in ERRS[name] if words not in told] == []
 
 
@@ -314,6 +316,12 @@ def all_data(data: str) -> str:
         cases = {"tsort": {**parts, "answer": [2, 1]}, "bestanswer": asked}
         for kind, case in cases.items():
             (folder / f"{kind}_{length}k.jsonl").write_text(json.dumps(case), encoding="utf-8")
+    text = "It was dawn. Mary went to the garden. She rose.\n\nNobody spoke. The day was long."
+    hidden = {"id": "1", "text": text, "spans": [[13, 37]], "answers": ["garden"]}
+    hidden |= {"question": "Where is Mary?", "length": "0k", "depth": "50"}
+    for name, task in (("niah", "niah"), ("babilong", "qa1")):
+        case = json.dumps({**hidden, "task": task})
+        (folder / f"{name}.jsonl").write_text(case, encoding="utf-8")
     return data
 
 

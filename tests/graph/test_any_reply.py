@@ -97,7 +97,7 @@ async def test_any_reply_ends_in_a_state_and_invents_nothing(
 ) -> None:
     store, outcome = await build(Babbler(said), mode)
     assert set(outcome.states) <= {"ok", "partial", "failed"}
-    segments = [s for name in TEXTS for s in await store.segments_of("ns", name)]
+    segments = [s for name in TEXTS for s in await store.segments("ns", documents=[name])]
     assert sum(outcome.states.values()) == len(segments)
     assert len(outcome.problems) == len(segments) - outcome.states.get("ok", 0)
     assert all(reason for _, _, reason in outcome.problems)

@@ -18,7 +18,8 @@ from qrmem.errors import (
 )
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import NamespaceInfo, kept_value
+from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.graphstore.reads import facts_of, kept_value
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
@@ -61,7 +62,7 @@ async def dump(store: MemoryStore) -> dict[str, Any]:
         "contributions": [c for id in ids for c in await store.contributions("ns", id)],
         "ledger": await store.ledger("ns"),
         "entities": await store.entities("ns", sorted(keys)),
-        "facts": await store.facts("ns", keys),
+        "facts": await facts_of(store, "ns", keys),
         "questions": await store.questions("ns"),
     }
 

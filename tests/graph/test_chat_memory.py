@@ -228,20 +228,22 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[str] = []
-    whole = MemoryStore.segments_of
+    whole = MemoryStore.segments
 
-    async def counted(self: MemoryStore, ns: str, *ids: str) -> Sequence[Segment]:
-        read.extend(ids)
-        return await whole(self, ns, *ids)
+    async def counted(
+        self: MemoryStore, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+    ) -> Sequence[Segment]:
+        read.extend(documents)
+        return await whole(self, ns, ids, documents=documents)
 
     async with qrmem.open("memory://", embedder="none") as memory:
-        filler = [("user", f"Of {n}a there is {n}b and {n}c.") for n in range(300)]
+        filler = [("user", f"Of {n}a there is {n}b and {n}c.") for n in range(900)]
         await memory.add_messages([("user", "The flight leaves from gate seven."), *filler])
-        monkeypatch.setattr(MemoryStore, "segments_of", counted)
+        monkeypatch.setattr(MemoryStore, "segments", counted)
         found = await memory.recall("Which gate does the flight leave from?")
     assert "turn-00000001" in {turn.id for turn in found.related}
     assert len(found.recent) == dialog.RECENT_ROUNDS
-    assert len(read) < 100
+    assert len(read) < 400
 
 
 async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:

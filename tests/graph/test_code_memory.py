@@ -14,6 +14,7 @@ from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
 from qrmem.retrieval.fragments.code_index import CodeIndex
 from qrmem.text.code.ignore_rules import LARGEST
+from qrmem.types import Strategy
 
 STORE = '''\
 """Keeping anchors."""
@@ -85,7 +86,7 @@ async def test_an_answer_cites_file_and_lines(tree: Path) -> None:
     ],
 )
 async def test_what_a_name_means_is_quoted_from_its_definition(
-    tree: Path, strategy: str, question: str, quote: str
+    tree: Path, strategy: Strategy, question: str, quote: str
 ) -> None:
     (tree / "pkg" / "__init__.py").write_text('__all__ = ["open_store", "read_bytes", "paint"]\n')
     (tree / "a.js").write_text("import { paint } from './pkg/ui'\npaint(1)\n")
@@ -184,6 +185,20 @@ async def test_a_callee_is_picked_for_its_caller(tree: Path) -> None:
         segments = {s.id: s for s in await memory._session.store.segments("default", list(around))}
         by_text = {segments[id].text.split("(")[0].strip(): value for id, value in around.items()}
         assert by_text["def open_store"] > by_text["def read_bytes"]
+
+
+async def test_a_cutoff_leaves_weak_relations_out(tree: Path) -> None:
+    async with qrmem.open("memory://", embedder="none", code_fragments="definitions") as memory:
+        await memory.add(str(tree))
+        scorer = FragmentScorer(await memory._session.searcher())
+        around = []
+        for cutoff in (0.001, 0.9):
+            settings = FragmentSettings(relation="code", score="bm25", cutoff=cutoff)
+            found = await scorer.assess("What does the captain do?", settings=settings)
+            assert found is not None
+            around.append(found.around.tolist())
+        # What is near by its place in the folders stays; what is near by a call is left out.
+        assert around[0] != around[1]
 
 
 # --- brought up to date --------------------------------------------------------------------------

@@ -1,10 +1,14 @@
 """What is corrected later in a conversation: found, shown with its correction, told to a model."""
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import ScriptedReasoner
+from servers.openai_server import OpenAIServer
 
 import qrmem
 from qrmem.agents.search.run import Search
@@ -81,7 +85,27 @@ async def test_a_model_is_shown_the_correction_and_which_turn_is_out_of_date() -
             scorer=EdgeScorer(session.store, session.ns),
             asking=Asking(question="When is the dentist?", hits=1),
         )
-        segments = await session.store.segments_of(session.ns, "turn-00000001")
+        segments = await session.store.segments(session.ns, documents=["turn-00000001"])
         old, new = await with_corrections(run, await run.graph.passages(segments))
     assert (old.superseded_by, new.superseded_by) == ((new.label,), ())
     assert f"out of date: corrected later by {new.label}" in block(old)
+
+
+async def test_an_answer_of_a_model_says_what_the_newest_turn_replaced() -> None:
+    def answer(request: Mapping[str, Any]) -> str:
+        said = request["messages"][-1]["content"]
+        label = re.search(r"<text (S\d+)>\nTitle: [^\n]*\n" + re.escape(DENTIST[2][1]), said)
+        old = re.search(r"out of date: corrected later by (S\d+)\)\nThe dentist is on 3 May", said)
+        is_told = label and old and label[1] == old[1] and "say what it replaced" in said
+        text = "5 May (moved from 3 May)" if is_told else "3 May"
+        quotes = [f"{label[1]}|{DENTIST[2][1]}"] if label else []
+        return json.dumps({"reasoning": "r", "action": -2, "answer": text, "quotes": quotes})
+
+    async with OpenAIServer(answer=answer) as server:
+        settings = {"model": "test", "base_url": server.url, "embedder": "none"}
+        async with qrmem.open("memory://", **settings) as memory:  # type: ignore[arg-type]
+            await memory.add_messages(DENTIST)
+            for strategy in (None, "reflection"):
+                found = await memory.ask("On which day is the dentist at ten?", strategy=strategy)
+                assert found.text == "5 May (moved from 3 May)"
+                assert [c.quote for c in found.citations] == [DENTIST[2][1]]

@@ -12,8 +12,7 @@ from qrmem.agents import Asking, Outcome, Search, outcome_of
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.llm.prompting import Caller
-from qrmem.llm.token_budget import TokenBudget
+from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
-from qrmem.llm.token_budget import MESSAGE_TOKENS, REQUEST_TOKENS
+from qrmem.llm.prompting import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,
@@ -251,7 +251,7 @@ async def test_an_answer_that_means_no_option_answers_nothing() -> None:
     model = ScriptedModel(json.dumps(reply))
     verdict = await reasoner(model).judge(asked, PASSAGES, force=True)
     assert (verdict.is_answerable, verdict.choice) == (False, None)
-    assert model.requests[0].prompt == "answer.v1"
+    assert model.requests[0].prompt == "answer.v2"
 
 
 async def test_nothing_to_read_is_judged_without_a_call() -> None:

@@ -26,7 +26,8 @@ from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.llm.token_budget import MESSAGE_TOKENS, REQUEST_TOKENS
+from qrmem.graphstore.reads import facts_of
+from qrmem.llm.prompting import MESSAGE_TOKENS, REQUEST_TOKENS
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
@@ -188,7 +189,7 @@ async def test_the_prompted_graph_does_not_depend_on_the_order_of_replies() -> N
         dumps.append(
             (
                 await store.entities("ns", sorted(keys)),
-                await store.facts("ns", keys),
+                await facts_of(store, "ns", keys),
                 await store.questions("ns"),
                 await store.contributions("ns", "d"),
             )

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ async def test_an_oriented_answer_survives_a_store_that_is_locked(tmp_path: Path
     async with Memory(store, SETTINGS, events.append) as memory:
         answer = await memory.ask("Who lost his leg?", orientation="local")
         assert "Captain Ahab" in answer.text
-        assert "1 passages read again" in answer.trail.steps[0].reason
+        assert "1 passage read again" in answer.trail.steps[0].reason
         warnings = [e.data["message"] for e in events if e.kind == "warning"]
         assert len(warnings) == 1
         assert "locked" in warnings[0]
@@ -159,10 +160,12 @@ async def test_a_namespace_that_is_not_there_cannot_be_deleted() -> None:
             await memory.delete_all()
 
 
-async def test_a_window_of_zero_is_not_the_default(memory: Memory) -> None:
-    await memory.add({"id": "a", "text": TEXT})
-    with pytest.raises(UsageError, match="window"):
-        await memory.ask("Who lost his leg?", window=0)
+async def test_a_window_of_zero_is_that_of_the_settings(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, window=900)
+    async with qrmem.open(str(tmp_path / "m.db"), settings=settings) as memory:
+        await memory.add({"id": "a", "text": TEXT})
+        assert (await memory.ask("Who lost his leg?", window=700)).trail.window == 700
+        assert (await memory.ask("Who lost his leg?", window=0)).trail.window == 900
 
 
 async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
@@ -172,7 +175,7 @@ async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "m.db"), Opening())
     info = await store.namespace("default")
     assert info is not None
-    (segment,) = await store.segments_of("default", "a")
+    (segment,) = await store.segments("default", documents=["a"])
     change = Change(
         mentions=[MentionRow(segment.id, key, ((key, 1),)) for key in keys],
         names=dict(zip(keys, keys, strict=True)),

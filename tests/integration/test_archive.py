@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archives import fill, fill_runs, names_in, read, rewritten, sealed, write
+from archives import export_whole, fill, fill_runs, names_in, read, rewritten, sealed, write
 
 import qrmem
 from qrmem.agents.folding import current_keys
@@ -58,16 +58,7 @@ async def oracle() -> GraphStore:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("archive") / "a"
-
-    async def export() -> None:
-        store = await open_store("memory://", Settings())
-        await fill(store, "n")
-        await fill_runs(store, "n")
-        await export_archive(store, "n", path, runs=True)
-
-    asyncio.run(export())
-    return path.read_bytes()
+    return export_whole(tmp_path_factory.mktemp("archive") / "a").read_bytes()
 
 
 @pytest.fixture
@@ -132,7 +123,7 @@ async def test_what_is_folded_of_facts_that_changed_is_left_behind(
 ) -> None:
     await fill(oracle, "n")
     await export_archive(oracle, "n", tmp_path / "before")
-    segment = (await oracle.segments_of("n", "b"))[0]
+    segment = (await oracle.segments("n", documents=["b"]))[0]
     await oracle.put_cached("n", "fold:old", {"description": "x"}, segment_id=segment.id)
     await export_archive(oracle, "n", tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
@@ -164,7 +155,7 @@ async def test_segments_that_were_read_and_not_merged_arrive_so(
     oracle: GraphStore, sqlite: GraphStore, tmp_path: Path
 ) -> None:
     await fill(oracle, "n")
-    segment = (await oracle.segments_of("n", "unread"))[0]
+    segment = (await oracle.segments("n", documents=["unread"]))[0]
     made = Contribution(segment.id, "extraction", questions=("Who?",))
     await oracle.record("n", [(LedgerRow(segment.id, "ok", "", "scripted"), made)])
     await export_archive(oracle, "n", tmp_path / "one")

@@ -15,7 +15,7 @@ from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
 from qrmem.llm.chat import Chat
 from qrmem.llm.negotiation import FORMS
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask
 from qrmem.types import ChatRequest, Event, Message
 
@@ -374,7 +374,8 @@ async def test_the_temperature_rises_after_the_re_ask() -> None:
 async def test_a_reply_cut_at_the_token_limit_keeps_its_whole_items() -> None:
     async with serving() as server, chatting(server) as chat:
         found = await ask(chat, request(max_tokens=14), Names)
-    assert found.value.entities == ["Ahab"]
+    assert found.raw.endswith('"Moby Dick"')
+    assert found.value.entities == ["Ahab", "Moby Dick"]
     assert found.problems == ("the reply breaks off", "the reply was cut off at the token limit")
 
 

@@ -56,8 +56,8 @@ def _arguments(name: str) -> list[object]:
     """Return something for whatever a method must be given."""
     if name == "plan":  # one of two things, neither of which must be there
         return ["a text"]
-    parameters = inspect.signature(getattr(qrmem.Memory, name)).parameters.values()
-    wanted = [p for p in parameters if p.name != "self" and p.default is p.empty]
+    _, *parameters = inspect.signature(getattr(qrmem.Memory, name)).parameters.values()
+    wanted = [p for p in parameters if p.default is p.empty]
     return [
         [] if p.name == "messages" else f"name {n}"
         for n, p in enumerate(wanted)

@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from qrmem.cli.parser import build_parser
+from qrmem.errors import UsageError
+from qrmem.web.guard import check_host
 
 DOCKER = Path(__file__).parents[2] / "docker"
 
@@ -44,3 +49,23 @@ def test_the_compose_linter_would_see_a_mistake(tmp_path: Path) -> None:
     bad = tmp_path / "compose.yaml"
     bad.write_text("services:\n  a:\n    image: b\n    privileged: true\n", encoding="utf-8")
     assert _lint("compose-lint", "check", "--fail-on", "high", str(bad)).returncode != 0
+
+
+def test_the_service_of_the_compose_file_is_a_command_that_qrmem_has() -> None:
+    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+    services = yaml.safe_load(text)["services"]
+    serve = services["serve"]
+    given = build_parser().parse_args(serve["command"])
+    assert given.host == "0.0.0.0"
+    inside = serve["ports"][0].rpartition(":")[2]
+    assert str(given.port) == inside
+    assert serve["ports"][0].startswith("127.0.0.1:")
+    with pytest.raises(UsageError, match="QRMEM_TOKEN"):
+        check_host(given.host, token="")
+    assert "QRMEM_TOKEN" in serve["environment"]
+    assert serve["depends_on"]["neo4j"]["condition"] == "service_healthy"
+    for service in services.values():
+        named = {volume.split(":")[0] for volume in service.get("volumes", ())}
+        own = {name for name in named if name[0] not in "./$"}
+        assert own <= set(yaml.safe_load(text)["volumes"])
+    assert "serve" in (DOCKER / "Dockerfile").read_text(encoding="utf-8"), "the extra"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archives import fill, fill_runs, sealed
+from archives import export_whole, sealed
 from documents import cell, docx_of, epub_file, pdf, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,12 +27,11 @@ from qrmem.io.archive import export_archive, import_archive
 from qrmem.io.openie.reading import read_openie
 from qrmem.llm.budget import load_prices
 from qrmem.llm.chat import read_completion
+from qrmem.llm.client import Fields, joined
 from qrmem.llm.embedders import _read as read_embeddings
-from qrmem.llm.endpoint import endpoint
-from qrmem.llm.failures import StreamBroken, from_status, retry_after
 from qrmem.llm.recorder import Replayer
 from qrmem.llm.replies import parse_model
-from qrmem.llm.streaming import Fields, joined
+from qrmem.llm.servers import StreamBroken, endpoint, from_status, retry_after
 from qrmem.prompts import replies
 from qrmem.sources import identified
 from qrmem.text.code import outline
@@ -237,16 +236,7 @@ def test_any_other_file_is_read_or_refused(kind: str) -> None:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("archive") / "a.qrmem"
-
-    async def export() -> None:
-        store = await open_store("memory://", Settings())
-        await fill(store, "n")
-        await fill_runs(store, "n")
-        await export_archive(store, "n", path, runs=True)
-
-    asyncio.run(export())
-    return path
+    return export_whole(tmp_path_factory.mktemp("archive") / "a.qrmem")
 
 
 def test_any_archive_is_imported_whole_or_leaves_nothing(archive: Path) -> None:

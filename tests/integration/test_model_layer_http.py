@@ -61,8 +61,8 @@ async def test_the_ledger_adds_up_to_what_the_server_counted() -> None:
     async with serving(faults=faults) as server, opened(server) as chat:
         meter = metered(chat)
         await asyncio.gather(*(ask(meter, request(f"Ahab {n}"), Names) for n in range(6)))
-        stats, usage = server.stats, meter.usage()
-    assert sum(record.attempts for record in meter.records) == stats.requests
+        stats, usage = server.stats, meter.budget.usage()
+    assert sum(record.attempts for record in meter.budget.records) == stats.requests
     assert usage.tokens_in == stats.tokens_in
     assert usage.tokens_out == stats.tokens_out
     assert usage.construction["read"].calls == 7
@@ -72,8 +72,8 @@ async def test_a_server_that_counts_nothing_is_counted_for() -> None:
     async with serving(gives_usage=False) as server, opened(server) as chat:
         meter = metered(chat)
         reply = (await ask(meter, request("Ahab met Pip"), Names)).raw
-        assert meter.usage().tokens_in >= server.stats.tokens_in
-        assert meter.usage().tokens_out == open_tokenizer("builtin").count(reply)
+        assert meter.budget.usage().tokens_in >= server.stats.tokens_in
+        assert meter.budget.usage().tokens_out == open_tokenizer("builtin").count(reply)
 
 
 @pytest.mark.parametrize("cap", [100, 333, 1000])
@@ -124,7 +124,7 @@ async def test_a_second_run_takes_every_reply_from_the_cache() -> None:
                 asks = (ask(meter, request(f"Ahab {n}"), Names) for n in range(5))
                 found = await asyncio.gather(*asks)
             assert all(one.value.entities for one in found)
-            assert meter.usage().calls == (5 if run == 0 else 0)
+            assert meter.budget.usage().calls == (5 if run == 0 else 0)
         assert server.stats.answered == 5
 
 

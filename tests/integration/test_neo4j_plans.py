@@ -15,9 +15,10 @@ pytestmark = pytest.mark.neo4j
 
 EVERYDAY = {
     "keeping a document": ("documents.put", "documents.put_segments", "documents.chain"),
-    "recording what was read": ("facts.put_ledger", "facts.put_contributions"),
+    "looking at a document": ("documents.some", "documents.segments_of", "facts.read"),
+    "recording what was read": ("facts.lock", "facts.put_ledger", "facts.put_contributions"),
     "changing the view": tuple(f"changes.{name}" for name in statements("changes")),
-    "looking around entities": ("view.around", "view.entities", "view.entities_in", "view.facts"),
+    "looking around entities": ("view.around", "view.entities", "view.mentions", "view.shared"),
     "recording a run": ("runs.put_trail", "runs.entity_keys", "runs.trails", "runs.drop_cached"),
 }
 

@@ -17,8 +17,9 @@ import qrmem
 from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import Change, GraphStore, IndexRow, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
+from qrmem.graphstore.testing.samples import indexed
 from qrmem.retrieval import Searcher, SearchSettings
-from qrmem.types import Document, Segment
+from qrmem.types import Document, Segment, Strategy
 
 pytestmark = pytest.mark.neo4j
 
@@ -115,7 +116,7 @@ async def test_searches_rank_as_in_a_file(neo4j: Server, tmp_path: Path) -> None
         searcher = Searcher(store, "n")
         plain = [await searcher.search(question) for question in _questions()]
         await store.set_embedder("n", embedder.name, embedder.dimension)
-        ids = list(await store.indexed("n"))
+        ids = await indexed(store, "n")
         assert await embed_segments(store, "n", embedder, ids) == len(ids)
         searcher = Searcher(store, "n", embedder)
         found.append(plain + [await searcher.search(question) for question in _questions()])
@@ -136,7 +137,9 @@ async def test_searches_rank_as_in_a_file(neo4j: Server, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("strategy", ["reflection", "graph-expansion", "entity-trial"])
-async def test_answers_are_those_of_a_file(neo4j: Server, tmp_path: Path, strategy: str) -> None:
+async def test_answers_are_those_of_a_file(
+    neo4j: Server, tmp_path: Path, strategy: Strategy
+) -> None:
     neo4j.clear()
     found = []
     for uri in (str(tmp_path / "memory.db"), neo4j.uri):
@@ -153,7 +156,7 @@ async def test_answers_are_those_of_a_file(neo4j: Server, tmp_path: Path, strate
     ("strategy", "most"), [("reflection", 2), ("graph-expansion", 3), ("entity-trial", 2)]
 )
 async def test_a_step_asks_once_for_the_graph_and_seldom_for_anything_else(
-    neo4j: Server, monkeypatch: pytest.MonkeyPatch, strategy: str, most: int
+    neo4j: Server, monkeypatch: pytest.MonkeyPatch, strategy: Strategy, most: int
 ) -> None:
     neo4j.clear()
     reads: list[str] = []

@@ -173,7 +173,9 @@ async def test_a_long_passage_is_cut_and_each_triple_stands_where_its_ends_do(
         report = await _load(memory, "t.json", [doc])
         assert (report.triples, report.absent_triples) == (2, 1)
         assert report.segments > 2
-        texts = {s.id: s.text for s in await memory._session.store.segments_of("default", "d")}
+        texts = {
+            s.id: s.text for s in await memory._session.store.segments("default", documents=["d"])
+        }
         for name in ("Ann", "Cid"):
             view = await memory.entity(name)
             assert all(name in texts[f.segment_id] for r in view.relations for f in r.facts)

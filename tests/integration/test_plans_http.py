@@ -8,9 +8,10 @@ import pytest
 from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
-from qrmem.errors import UsageError
+from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, kept_value
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.graphstore.reads import kept_value
 from qrmem.planning import READS, WRITES, dry_store
 from qrmem.types.plans import Plan
 
@@ -241,3 +242,31 @@ async def test_what_a_plan_writes_is_forgotten() -> None:
     assert await kept_value(store, "ns", "derived:b") is None
     with pytest.raises(AttributeError, match="may not use"):
         _ = dry.vacuum  # type: ignore[attr-defined]
+
+
+async def test_a_tree_is_planned_before_it_is_built_and_what_is_there_is_not() -> None:
+    async with serving() as server, opened(server) as memory:
+        both = await memory.plan(SAMPLE, tree=True)
+        await memory.add(SAMPLE)
+        before, calls = spent(server.stats), server.stats.answered
+        plan = await memory.plan(tree=True)
+        assert (server.stats.answered, await memory.trees()) == (calls, [])
+        report = await memory.build_tree()
+        used, made = spent(server.stats) - before, server.stats.answered - calls
+        (stage,) = plan.stages
+        assert (plan.run, stage.stage) == ("tree", "tree")
+        assert made == report.usage.construction["tree"].calls
+        assert_true(plan, used, made)
+        (grown,) = (stage for stage in both.stages if stage.stage == "tree")
+        assert used in grown.tokens_in + grown.tokens_out
+        nothing = await memory.plan(tree=["harbour.md"])
+        assert nothing.stages == ()
+
+
+async def test_a_plan_of_a_tree_refuses_what_the_build_refuses() -> None:
+    async with serving() as server, opened(server) as memory:
+        await memory.add({"id": "a", "text": "Pip sailed."})
+        with pytest.raises(UsageError, match="kind is 'oak'"):
+            await memory.plan(tree=True, kind="oak")
+        with pytest.raises(NotFound, match="no document 'b'"):
+            await memory.plan(tree=["b"])

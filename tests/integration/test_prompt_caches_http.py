@@ -6,6 +6,7 @@ import pytest
 from servers.openai_server import serving
 
 import qrmem
+from qrmem.types import BuildMode
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 DOCUMENT = {"id": "book", "text": "## ".join(SAMPLE.read_text().split("## ")[:6])}
@@ -14,7 +15,7 @@ PRICES = 'date = "2031-01-01"\n[models."test"]\ninput = 10.0\noutput = 40.0\ncac
 
 @pytest.mark.parametrize(("mode", "least"), [("compact", 0.1), ("paper", 0.2)])
 async def test_what_a_server_had_cached_is_in_the_ledger_and_costs_less(
-    tmp_path: Path, mode: str, least: float
+    tmp_path: Path, mode: BuildMode, least: float
 ) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text(PRICES)

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from servers.relay import Exchanged, Relay, relaying
@@ -19,7 +19,15 @@ from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.files import read
-from qrmem.types import Answer, CallRecord, Contribution, Document, MemoryStatus, Usage
+from qrmem.types import (
+    Answer,
+    CallRecord,
+    Contribution,
+    Document,
+    MemoryStatus,
+    Strategy,
+    Usage,
+)
 
 URL = os.environ.get("QRMEM_REAL_MODEL_URL", "")
 MODEL = os.environ.get("QRMEM_REAL_MODEL", "smollm2-135m")
@@ -77,7 +85,7 @@ async def test_a_real_model_builds_and_answers(
             answers = [
                 await memory.ask(
                     question,
-                    strategy=strategy,
+                    strategy=cast(Strategy, strategy),
                     start="entities",
                     max_trials=2,
                     on_exhausted="force",

@@ -47,7 +47,7 @@ async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrm
 async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrmem.Memory) -> None:
     before = await memory.entities()
     store, ns = memory._session.store, memory._session.ns
-    (segment, *_) = await store.segments_of(ns, "a")
+    (segment, *_) = await store.segments(ns, documents=["a"])
     key = next(found.key for found in before if found.name == "Owen Chase")
     await _apply(store, ns, Change(entities=[EntityRow(key, "Nobody Atall", "PERSON")]))
     await _apply(store, ns, Change(clear=[segment.id]))

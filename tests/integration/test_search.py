@@ -153,8 +153,6 @@ async def test_narrowing_filters_before_ranking() -> None:
     searcher = Searcher(store, "test")
     question = "Where was the author of The Grey Keel born?"
     assert ids(await searcher.search(question, k=1, documents=["ballads"])) == ["ballads"]
-    assert ids(await searcher.search("bees and chess", where={"kind": "game"})) == ["chess"]
-    assert await searcher.search("bees", documents=["bees"], where={"kind": "game"}) == []
     assert await searcher.search("bees", documents=["nothing of that name"]) == []
     assert await searcher.search("bees", documents=[]) == []
 

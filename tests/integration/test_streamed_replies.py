@@ -17,7 +17,7 @@ from qrmem.llm.budget import Budget
 from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Call, Chat
 from qrmem.llm.meter import Meter
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import strict_schema
 from qrmem.prompts.replies import JudgeReply
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest, Event, Message

@@ -10,6 +10,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
+from qrmem.types import Strategy
 from qrmem.types.trees import Tree
 
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
@@ -152,7 +153,7 @@ async def test_the_inner_loop_finds_what_shares_no_word_with_the_question() -> N
 
 
 @pytest.mark.parametrize("strategy", ["raptor", "raptor-layered"])
-async def test_raptor_reads_the_segments_below_what_it_found(strategy: str) -> None:
+async def test_raptor_reads_the_segments_below_what_it_found(strategy: Strategy) -> None:
     text = chapter(0).replace("On day 40", f"{NEEDLE} On day 40")
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add({"id": "book", "text": text})
@@ -192,12 +193,19 @@ def replying(node: str, answers: Sequence[str]) -> Callable[[Mapping[str, Any]],
     return answer
 
 
-async def built(answer: Callable[[Mapping[str, Any]], str], tmp_path: Path) -> AsyncIterator[Any]:
-    async with serving(answer=answer) as server:
+async def built(
+    answer: Callable[[Mapping[str, Any]], str],
+    tmp_path: Path,
+    *,
+    parameters: Sequence[str] = (),
+    **settings: Any,
+) -> AsyncIterator[Any]:
+    """Yield a memory with a chat model, and its server, which refuses some parameters."""
+    async with serving(answer=answer, parameters=parameters) as server:
         async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
             await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
         async with qrmem.open(
-            str(tmp_path / "m.db"), embedder="none", model="test", base_url=server.url
+            str(tmp_path / "m.db"), embedder="none", model="test", base_url=server.url, **settings
         ) as memory:
             yield memory, server
 
@@ -243,3 +251,43 @@ async def test_a_cap_stops_a_build_and_the_same_call_goes_on(tmp_path: Path) -> 
         done = await memory.build_tree()
         assert (done.stopped, done.documents) == ("", ("book",))
         assert server.stats.answered == first.made + done.made
+
+
+async def test_the_paper_s_sampling_goes_to_servers_that_take_it(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): None"
+    async for memory, server in built(replying(node, ["Ham."] * 9), tmp_path):
+        await memory.build_tree()
+        assert not any("min_p" in body or "top_p" in body for body in server.stats.bodies)
+        server.stats.bodies.clear()
+        report = await memory.build_tree(preset="paper")
+        assert len(server.stats.bodies) == report.made
+        wanted = {"temperature": 0.2, "top_p": 0.95, "top_k": 40, "min_p": 0.05}
+        wanted |= {"repeat_penalty": 1.18, "repeat_last_n": 256, "max_tokens": 1055}
+        for body in server.stats.bodies:
+            assert {name: body.get(name) for name in wanted} == wanted
+        server.stats.bodies.clear()
+        await memory.ask("What is new?", strategy="inner-loop")
+        assert not any("frequency_penalty" in body for body in server.stats.bodies)
+
+
+async def test_a_server_that_refuses_parameters_of_sampling_gets_none(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): None"
+    async for memory, server in built(replying(node, []), tmp_path, parameters=("min_p", "top_k")):
+        report = await memory.build_tree(preset="paper")
+        assert (report.malformed, report.stopped) == (0, "")
+        assert server.stats.answered == report.made
+        taken = [body for body in server.stats.bodies if "min_p" not in body]
+        assert len(taken) == report.made
+        assert {body["temperature"] for body in taken} == {0.2}
+
+
+async def test_an_answer_as_in_the_paper_is_sampled_so(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): None"
+    answers = replying(node, ["It is ham."] * 5)
+    async for memory, server in built(answers, tmp_path, paper_exact=True):
+        await memory.build_tree()
+        server.stats.bodies.clear()
+        answer = await memory.ask("What is new?", strategy="inner-loop")
+        assert answer.text == "It is ham."
+        assert {body["frequency_penalty"] for body in server.stats.bodies} == {1.2}
+        assert {body["max_tokens"] for body in server.stats.bodies} == {200}

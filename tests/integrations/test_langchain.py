@@ -12,7 +12,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 import qrmem
 from qrmem import sync
 from qrmem.integrations.langchain import MemoryRetriever, tools
-from qrmem.integrations.toolset import Toolset, openai_tools
+from qrmem.integrations.toolset import Toolset, as_text, openai_tools
 
 TEXTS = [
     {"id": "a", "text": "Ada Lovelace met Charles Babbage in London."},
@@ -116,6 +116,33 @@ async def test_what_a_tool_keeps_is_found_by_the_next() -> None:
         assert "compiler" in await search.ainvoke({"query": "Grace Hopper"})
         await said.ainvoke({"role": "user", "text": "The ferry leaves at noon.", "session": "s"})
         assert "noon" in await recall.ainvoke({"prompt": "When does the ferry leave?"})
+
+
+async def test_tools_of_a_user_read_and_write_what_is_the_users() -> None:
+    names = ("add_turn", "add_text", "recall_conversation", "search_memory", "ask_memory")
+    async with qrmem.open("memory://", embedder="none") as memory:
+        ann = {tool.name: tool for tool in tools(memory, names, user="ann")}
+        ben = {tool.name: tool for tool in tools(memory, names, user="ben")}
+        for tool, boat in ((ann, "Nell"), (ben, "Brig")):
+            await tool["add_turn"].ainvoke({"role": "user", "text": f"My boat is called {boat}."})
+            await tool["add_text"].ainvoke(
+                {"text": f"The boat {boat} is blue.", "document_id": "b"}
+            )
+            await tool["add_text"].ainvoke({"text": "A boat floats."})
+        for asked in (
+            ann["recall_conversation"].ainvoke({"prompt": "What is my boat called?"}),
+            ann["search_memory"].ainvoke({"query": "boat"}),
+            ann["ask_memory"].ainvoke({"question": "What is my boat called?"}),
+        ):
+            said = await asked
+            assert "Nell" in said
+            assert "Brig" not in said
+        assert "A boat floats." in await ben["search_memory"].ainvoke({"query": "boat floats"})
+        assert [tool.name for tool in tools(memory, user="ann")] == ["search_memory", "ask_memory"]
+        with pytest.raises(qrmem.QrmemError, match="no tool is called 'look_up_entity'"):
+            tools(memory, ["look_up_entity"], user="ann")
+        assert "no function" in await as_text(Toolset(memory, "ann"), "show_trail")
+        assert await memory.forget_user("ann") == 3
 
 
 def test_the_openai_schema_has_every_function_with_its_arguments() -> None:

@@ -50,6 +50,20 @@ async def test_a_client_keeps_texts_and_turns_where_it_may() -> None:
         assert (await memory.document("note")).text == TEXT
 
 
+async def test_a_client_of_one_user_meets_nothing_of_another() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_turn("user", "My boat is called Brig.", user="ben")
+        async with Client(server(memory, write=True, user="ann")) as client:
+            await said(client, "add_turn", role="user", text="My boat is called Nell.")
+            listed = {tool.name for tool in (await client.list_tools()).tools}
+            assert listed == {"search", "ask", "recall", "add", "add_turn"}
+            assert not (await client.list_resources()).resources
+            for tool, named in (("search", "query"), ("recall", "prompt"), ("ask", "question")):
+                text = await said(client, tool, **{named: "What is my boat called?"})
+                assert "Nell" in text
+                assert "Brig" not in text
+
+
 async def test_documents_and_trails_are_resources() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add({"id": "note", "title": "A note", "text": TEXT})

@@ -141,3 +141,16 @@ async def test_any_json_gets_a_reason_and_never_a_fault(odd: bytes) -> None:
                     )
                     assert answer.status_code < 500, (path, body, answer.text)
                     answer.json()
+
+
+def test_a_client_keeps_recalls_and_forgets_by_user(served: Served) -> None:
+    with served("serve", "--write") as url, httpx.Client(base_url=url, timeout=60) as client:
+        for user, boat in (("ann", "Nell"), ("ben/b", "Brig")):
+            turn = {"role": "user", "text": f"My boat is called {boat}.", "user": user}
+            client.post("/turns", json=turn)
+        asked = {"prompt": "What is my boat called?", "user": "ben/b"}
+        told = str(client.post("/recall", json=asked).json())
+        assert "Brig" in told
+        assert "Nell" not in told
+        assert client.delete("/users/ben/b").json() == {"deleted": 1}
+        assert len(client.get("/documents").json()) == 1

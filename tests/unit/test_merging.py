@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qrmem.config import Settings
 from qrmem.errors import StoreConflict
-from qrmem.graph.merging import current_merges, merge_document, merge_documents, refresh_names
+from qrmem.graph.merging import current_merges, merge_documents, refresh_names
 from qrmem.graphstore import open_store
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore
@@ -81,9 +81,9 @@ def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
                 await put(store, id_, given_)
                 final[id_] = given_
                 if what == "put":
-                    await merge_document(store, "n", id_)
+                    await merge_documents(store, "n", [id_])
         await merge_documents(store, "n", sorted(final, reverse=True))
-        assert await view(store) == await built(final, await store.decisions("n"))
+        assert await view(store) == await built(final, (await store.unmerged("n")).decisions)
 
     asyncio.run(run())
 
@@ -122,9 +122,9 @@ def test_memories_grown_step_by_step_are_those_made_at_once(
 async def test_merging_again_changes_nothing() -> None:
     store = await fresh()
     await put(store, "a", PIECES)
-    assert await merge_document(store, "n", "a") == len(PIECES)
+    assert await merge_documents(store, "n", ["a"]) == len(PIECES)
     revision = await store.namespace("n")
-    assert await merge_document(store, "n", "a") == 0
+    assert await merge_documents(store, "n", ["a"]) == 0
     assert await store.namespace("n") == revision
 
 
@@ -144,11 +144,11 @@ async def test_an_alias_becomes_clear_when_its_other_meaning_is_deleted() -> Non
 async def test_a_refused_merge_stays_refused_when_more_is_added() -> None:
     store = await fresh()
     await put(store, "a", ["Mary spoke. Mary Bennet heard. "])
-    await merge_document(store, "n", "a")
+    await merge_documents(store, "n", ["a"])
     await store.decide("n", MergeDecision("Mary", "Mary Bennet", same=False))
     await refresh_names(store, "n")
     await put(store, "b", ["Mary Bennet left, and Mary. "])
-    await merge_document(store, "n", "b")
+    await merge_documents(store, "n", ["b"])
     names = {row.key: row.entity for row in await store.names("n")}
     assert names["mary|PERSON"] == "mary|PERSON"
 
@@ -161,7 +161,7 @@ async def test_an_entity_is_called_by_the_best_spelling_of_its_name() -> None:
         mention = Mention("Mary McBride", "PERSON", ("Mary", "MARY MCBRIDE"))
         made = Contribution(segment.id, "extraction", (mention,))
         await store.record("n", [(LedgerRow(segment.id, "ok"), made)])
-    await merge_document(store, "n", "a")
+    await merge_documents(store, "n", ["a"])
     (found,) = await store.entities("n", ["mary mcbride|PERSON"])
     assert found.forms[0][0] == "Mary"
     assert found.name == "Mary McBride"
@@ -185,7 +185,7 @@ async def test_a_conflict_is_met_by_computing_again() -> None:
     store = Contested(2)
     await store.create_namespace("n", INFO)
     await put(store, "a", PIECES)
-    await merge_document(store, "n", "a")
+    await merge_documents(store, "n", ["a"])
     assert await view(store) == await built({"a": PIECES})
 
 
@@ -195,4 +195,4 @@ async def test_endless_conflicts_end_in_an_error(monkeypatch: pytest.MonkeyPatch
     await store.create_namespace("n", INFO)
     await put(store, "a", PIECES)
     with pytest.raises(StoreConflict):
-        await merge_document(store, "n", "a")
+        await merge_documents(store, "n", ["a"])

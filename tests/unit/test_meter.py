@@ -18,11 +18,11 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.llm.budget import Amount, Budget, Caps, Price
-from qrmem.llm.cache import ReplyCache, cache_keys
-from qrmem.llm.failures import Transient
+from qrmem.llm.cache import ReplyCache, cache_key
 from qrmem.llm.meter import PROVEN, UNKNOWN, Meter
+from qrmem.llm.replies import strict_schema
 from qrmem.llm.retry import AdaptiveConcurrency
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.servers import Transient
 from qrmem.llm.structured import ask
 from qrmem.llm.usage import usage
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
@@ -105,7 +105,7 @@ async def test_a_call_is_recorded_with_all_that_it_was_about() -> None:
 async def test_tokens_are_counted_here_where_the_server_does_not() -> None:
     meter = metered(ScriptedModel("four words came back"))
     await meter.complete(request())
-    assert (meter.usage().tokens_in, meter.usage().tokens_out) == (3, 4)
+    assert (meter.budget.usage().tokens_in, meter.budget.usage().tokens_out) == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_tokens_are_counted_here_where_the_server_does_not() -> None:
 async def test_the_outcome_tells_how_the_reply_could_be_read(text: str, outcome: str) -> None:
     meter = metered(ScriptedModel(text))
     await meter.complete(request(**TYPED))
-    assert meter.records[0].outcome == outcome
+    assert meter.budget.records[0].outcome == outcome
 
 
 async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unparsable() -> None:
@@ -127,7 +127,7 @@ async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unp
     meter = metered(ScriptedModel(cut))
     used = await ask(meter, request(), Noted)
     assert used.value.names[0] == "Ahab"
-    assert [record.outcome for record in meter.records] == ["repaired"]
+    assert [record.outcome for record in meter.budget.records] == ["repaired"]
 
 
 async def test_a_reply_that_is_cut_after_its_json_has_ended_has_lost_nothing() -> None:
@@ -141,7 +141,7 @@ async def test_a_failed_call_is_recorded_under_its_error() -> None:
     meter = metered(Server(fails=1))
     with pytest.raises(ModelUnavailable):
         await meter.complete(request())
-    assert meter.records[0].outcome == "ModelUnavailable"
+    assert meter.budget.records[0].outcome == "ModelUnavailable"
 
 
 def test_sums_are_made_by_stage_and_phase() -> None:
@@ -207,7 +207,7 @@ async def test_a_call_that_a_cap_holds_back_is_not_on_the_account() -> None:
     await meter.complete(request())
     with pytest.raises(CapReached):
         await meter.complete(request())
-    assert [record.outcome for record in meter.records] == ["ok"]
+    assert [record.outcome for record in meter.budget.records] == ["ok"]
 
 
 async def test_a_reservation_that_is_given_back_lets_a_waiting_call_go() -> None:
@@ -227,7 +227,7 @@ async def test_a_cap_on_money_needs_a_price_and_holds() -> None:
         await meter.complete(request())
     with pytest.raises(CapReached, match="money"):
         await meter.complete(request())
-    assert meter.used.cost == 40.0
+    assert meter.budget.used.cost == 40.0
 
 
 async def test_a_cap_on_time_ends_a_call_that_hangs() -> None:
@@ -239,7 +239,7 @@ async def test_a_cap_on_time_ends_a_call_that_hangs() -> None:
     meter = metered(Hanging(), caps=Caps(seconds=0.3))  # long enough for the call to begin
     with pytest.raises(CapReached, match="seconds"):
         await meter.complete(request())
-    assert meter.records[0].outcome == "CapReached"
+    assert meter.budget.records[0].outcome == "CapReached"
 
 
 async def test_a_request_of_unknown_fate_counts_in_full() -> None:
@@ -250,11 +250,11 @@ async def test_a_request_of_unknown_fate_counts_in_full() -> None:
     meter = metered(Lost())
     with pytest.raises(ModelUnavailable):
         await meter.complete(request())
-    assert meter.used.tokens >= 23
+    assert meter.budget.used.tokens >= 23
     meter = metered(Server(fails=1))
     with pytest.raises(ModelUnavailable):
         await meter.complete(request())
-    assert meter.used == Amount(calls=1)
+    assert meter.budget.used == Amount(calls=1)
 
 
 async def test_an_excess_that_the_server_causes_is_told() -> None:
@@ -321,10 +321,10 @@ async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
     assert not first.from_cache
     assert second.from_cache
     assert second.text == first.text
-    assert [record.outcome for record in meter.records] == ["ok", "cached"]
-    assert [record.attempts for record in meter.records] == [1, 0]
-    assert meter.records[1].cost == 0.0
-    assert meter.usage().calls == 1
+    assert [record.outcome for record in meter.budget.records] == ["ok", "cached"]
+    assert [record.attempts for record in meter.budget.records] == [1, 0]
+    assert meter.budget.records[1].cost == 0.0
+    assert meter.budget.usage().calls == 1
     assert kept.segments == ["s1"]
 
 
@@ -340,7 +340,7 @@ async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written
     with pytest.raises(StoreUnavailable):
         await meter.complete(request("three"))
     assert [record.outcome for record in sunk] == ["unparsable", "ok"]
-    assert list(meter.records) == [*kept.calls, *sunk]
+    assert list(meter.budget.records) == [*kept.calls, *sunk]
 
 
 async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_meanwhile() -> None:
@@ -427,7 +427,7 @@ async def test_a_model_that_gives_nothing_to_read_is_not_asked_on_for_ever() -> 
     assert await answered(meter, 100) == UNKNOWN
     with pytest.raises(ModelUnusable, match=r"20 in a row.*I would rather not.*doctor --model"):
         await meter.complete(request())
-    assert len(meter.records) == UNKNOWN
+    assert len(meter.budget.records) == UNKNOWN
 
 
 async def test_one_good_reply_buys_patience_and_starts_the_count_anew() -> None:
@@ -473,9 +473,7 @@ CHANGES: list[dict[str, Any]] = [
 
 def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None:
     def key(changed: ChatRequest, **where: str) -> str:
-        given = {"model": "m", "address": "http://a/v1", "form": "text"} | where
-        (made,) = cache_keys(changed, forms=[given.pop("form")], **given)
-        return made
+        return cache_key(changed, **{"model": "m", "address": "http://a/v1"} | where)
 
     def changed(change: dict[str, Any]) -> ChatRequest:
         base: dict[str, Any] = {"messages": (Message("user", "one two three"),), "max_tokens": 20}
@@ -483,7 +481,7 @@ def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None
 
     keys = [key(request())]
     keys += [key(changed(change)) for change in CHANGES]
-    keys += [key(request(), model="n"), key(request(), address="b"), key(request(), form="x")]
+    keys += [key(request(), model="n"), key(request(), address="b")]
     assert len(set(keys)) == len(keys)
     assert key(request(stage="judge", prompt="p", segment_id="s")) == keys[0]
 

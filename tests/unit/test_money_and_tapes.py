@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, OutputFailed, UsageError
 from qrmem.llm.budget import load_prices
-from qrmem.llm.endpoint import embedding_endpoint, endpoint
 from qrmem.llm.meter import Meter
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.retry import BURST, RateLimiter
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.servers import embedding_endpoint, endpoint
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatRequest, Message
 
@@ -129,10 +129,8 @@ async def test_a_recording_is_replayed_without_a_model(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one", "two")
     player = Replayer(tmp_path / "a.jsonl")
     assert player.name == "m"
-    assert player.unused == 2
     reply = await player.complete(request("two", schema={"type": "object"}, segment_id="s"))
     assert reply.text == "reply to two"
-    assert player.unused == 1
 
 
 async def test_the_order_of_replies_does_not_change_a_cassette(tmp_path: Path) -> None:
@@ -177,6 +175,14 @@ async def test_a_difference_late_in_a_line_is_shown(tmp_path: Path) -> None:
         )
 
 
+async def is_replayed(path: Path, text: str) -> bool:
+    try:
+        await Replayer(path).complete(request(text, schema={"type": "object"}))
+    except UsageError:
+        return False
+    return True
+
+
 async def test_a_recording_that_was_killed_in_mid_line_is_replayed_and_gone_on_with(
     tmp_path: Path,
 ) -> None:
@@ -184,7 +190,8 @@ async def test_a_recording_that_was_killed_in_mid_line_is_replayed_and_gone_on_w
     await recorded(path, "one", "two")
     whole = path.read_text()
     path.write_text(whole[:-100])
-    assert Replayer(path).unused == 1
+    replayed = [text for text in ("one", "two") if await is_replayed(path, text)]
+    assert len(replayed) == 1
     await recorded(path, "two")
     assert path.read_text() == whole
 

@@ -51,17 +51,21 @@ QUOTE = "Ahab lost a leg\x1b[31m near Japan. Nobody else did."
 CITED = Citation("a", "s", 0, len(QUOTE), QUOTE, matches=((0, 4), (12, 15)))
 
 
-@pytest.mark.parametrize(("environment", "bold"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_words_of_the_question_are_bold_on_a_terminal(
+@pytest.mark.parametrize(
+    ("environment", "bold"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_words_of_the_question_are_marked_on_a_terminal(
     environment: dict[str, str], bold: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     terminal: Any = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     output.show(citation_line(CITED))
-    assert ("\x1b[1mAhab\x1b[0m lost a \x1b[1mleg\x1b[0m" in terminal.seen) is bold
+    assert ("\x1b[1;33mAhab\x1b[0m lost a \x1b[1;33mleg\x1b[0m" in terminal.seen) is bold
     assert "\x1b[31m" not in terminal.seen
     assert "\x02" not in terminal.seen
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.errors import PromptError
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import strict_schema
 from qrmem.prompts import Prompt, fenced, load_prompts
 from qrmem.prompts.replies import AnswerReply, CodeReply, JudgeReply, RatingReply, Reply
 
@@ -89,6 +89,21 @@ def test_a_folder_that_does_not_fit_is_one_clear_error(
     (tmp_path / name).write_text(text)
     with pytest.raises(PromptError, match=said):
         load_prompts(str(tmp_path))
+
+
+def test_the_inputs_of_the_printed_prompts_suffice(tmp_path: Path) -> None:
+    """QRMeM, Appendix E: what the question shapes, and the summary, are not in all of them."""
+    printed = {
+        "judge": "$passages $question",
+        "entities": "$background $segment",
+        "relations": "$segment $marked",
+        "summary": "$text",
+        "fold": "$question $background $segment_1 $relation_1 $segment_2 $relation_2",
+    }
+    for name, text in printed.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    found = load_prompts(f"paper,{tmp_path}")
+    assert {name: found[name].template for name in printed} == printed
 
 
 def test_a_set_that_is_not_there_is_named() -> None:

@@ -11,8 +11,7 @@ from servers.faults import READABLE, UNREADABLE
 
 from qrmem.errors import ModelOutputError, PromptError
 from qrmem.llm.found_json import is_clean, without_reasoning
-from qrmem.llm.replies import parse_model
-from qrmem.llm.schemas import strict_schema
+from qrmem.llm.replies import parse_model, strict_schema
 from qrmem.prompts.replies import JudgeReply
 
 
@@ -195,6 +194,16 @@ def test_a_reply_that_breaks_off_keeps_whole_items_and_no_half_names(
     parsed = parse_model(text, Reading)
     assert [item.name for item in parsed.value.items] == kept
     assert parsed.problems == ("the reply breaks off",)
+
+
+def test_what_is_whole_keeps_its_empty_lists_however_it_is_spelt() -> None:
+    parsed = parse_model("{'action': -1, 'quotes': []", Verdict)
+    assert parsed.value == Verdict(action=-1)
+    assert parse_model("{'items': []}", Reading).value.items == []
+    with pytest.raises(ModelOutputError):
+        parse_model('{"pa\udc80s": [', Reading)
+    with pytest.raises(ModelOutputError):  # it breaks off before its first item
+        parse_model('{"items": [', Reading)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from qrmem.errors import ModelUnavailable
-from qrmem.llm.failures import Cause, Transient
 from qrmem.llm.retry import Retries
+from qrmem.llm.servers import Cause, Transient
 
 RETRIES = 4
 

@@ -8,6 +8,7 @@ import qrmem
 from qrmem import Document
 from qrmem.cli.output import hit_lines
 from qrmem.text.boilerplate import boilerplate
+from qrmem.text.numbers import counted
 
 FILLER = "It rained again on the long wet road to nowhere. "
 CONTENTS = "\n\n".join(f"Chapter {n}. The Whale and Ahab" for n in range(1, 12))
@@ -66,3 +67,17 @@ async def test_of_code_whole_lines_are_shown_from_the_definition_on(tmp_path: Pa
 )
 def test_a_list_with_numbers_is_no_table_of_contents(text: str, kind: str) -> None:
     assert boilerplate(text) == kind
+
+
+async def test_an_excerpt_of_code_begins_with_the_line_that_opens_its_block(tmp_path: Path) -> None:
+    text = 'def total(prices):\n    """Add up prices."""\n    return sum(prices)\n'
+    (tmp_path / "bill.py").write_text(text, encoding="utf-8")
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(tmp_path / "bill.py")
+        (hit,) = await memory.search("Where are prices added up?")
+    assert hit.excerpt.startswith("def total(prices):")
+
+
+def test_what_is_counted_stands_in_the_singular_where_it_is_one() -> None:
+    assert [counted(n, "entities") for n in (1, 2)] == ["1 entity", "2 entities"]
+    assert [counted(n, "calls") for n in (0, 1, 1000)] == ["0 calls", "1 call", "1,000 calls"]

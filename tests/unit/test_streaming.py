@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.llm.streaming import Fields, joined
+from qrmem.llm.client import Fields, joined
 
 
 def told(text: str, size: int) -> dict[str, str]:

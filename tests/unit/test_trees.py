@@ -71,6 +71,7 @@ def test_an_extractive_summary_is_shorter_than_the_text_and_never_empty() -> Non
             True,
         ),
         ("(Surprise): A pizza.\n(Summary): A ship.", "A ship.", ("A pizza.",), True),
+        ("(Summary) A ship.\n<surprise> A pizza.", "A ship.", ("A pizza.",), True),
         ("(Summary): A ship.\n(Surprise): None", "A ship.", (), True),
         ("(Summary): A ship.", "A ship.", (), False),
         ("A ship sails.", "A ship sails.", (), False),

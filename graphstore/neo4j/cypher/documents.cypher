@@ -49,49 +49,38 @@ RETURN s.index, s.text
 
 // :: all
 MATCH (d:Document)
-WHERE d.ns = $ns AND d.key IS NOT NULL
+WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
+  AND all(mark IN $where WHERE mark IN d.metadata)
+WITH d ORDER BY d.key DESC LIMIT $last
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
-  WITH s.state AS state, count(*) AS number
-  RETURN collect([state, number]) AS states
+  WITH s.state AS state, count(*) AS number,
+    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
+  RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
-RETURN d {.*, text: null}, states
+RETURN d {.*, text: null}, states, facts
 
 // :: some
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})
+WHERE all(mark IN $where WHERE mark IN d.metadata)
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
-  WITH s.state AS state, count(*) AS number
-  RETURN collect([state, number]) AS states
+  WITH s.state AS state, count(*) AS number,
+    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
+  RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
-RETURN d {.*, text: null}, states
+RETURN d {.*, text: null}, states, facts
 
 // :: states
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL
 RETURN s.state, count(*)
 
-// :: last
-MATCH (d:Document)
-WHERE d.ns = $ns AND d.key STARTS WITH $prefix
-RETURN coalesce(d.full, d.key) ORDER BY d.key DESC
-LIMIT 1
-
-// :: digests_of
-UNWIND $rows AS key
-MATCH (d:Document {ns: $ns, key: key})
-RETURN coalesce(d.full, d.key), d.digest
-
 // :: has_any
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL
 RETURN 1 LIMIT 1
-
-// :: digests
-MATCH (d:Document)
-WHERE d.ns = $ns AND d.key IS NOT NULL
-RETURN coalesce(d.full, d.key), d.digest
 
 // :: set_summary
 MATCH (d:Document {ns: $ns, key: $key})

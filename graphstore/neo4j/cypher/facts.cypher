@@ -1,7 +1,14 @@
-// :: known_segments
-UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})
-RETURN collect(key)
+// :: lock
+MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+WHERE n.deleting IS NULL
+SET n.locked = true
+WITH n
+CALL () {
+  UNWIND $keys AS key
+  MATCH (s:Segment {ns: $ns, key: key})
+  RETURN collect(key) AS known
+}
+RETURN known
 
 // :: put_ledger
 UNWIND $rows AS row
@@ -19,13 +26,13 @@ MERGE (s)-[:CONTRIBUTED]->(c)
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL
 RETURN s.document, s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
-  coalesce(s.reasoner, '')
+  coalesce(s.reasoner, ''), coalesce(s.merged, '')
 
 // :: ledger_of
 UNWIND $rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 RETURN row[0], s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
-  coalesce(s.reasoner, '')
+  coalesce(s.reasoner, ''), coalesce(s.merged, '')
 
 // :: contributions
 UNWIND $rows AS row
@@ -37,15 +44,31 @@ RETURN row[0], s.index, c.body
 MERGE (d:Decision {ns: $ns, key: $key})
 SET d.first = $first, d.second = $second, d.same = $same
 
-// :: decisions
-MATCH (d:Decision)
-WHERE d.ns = $ns AND d.key IS NOT NULL
-RETURN d.first, d.second, d.same
+// :: unmerged
+OPTIONAL MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+WHERE n.deleting IS NULL
+CALL () {
+  MATCH (s:Stale)
+  WHERE s.ns = $ns AND s.key IS NOT NULL
+  RETURN collect([coalesce(s.full, s.key), s.entity]) AS stale
+}
+CALL () {
+  MATCH (d:Decision)
+  WHERE d.ns = $ns AND d.key IS NOT NULL
+  RETURN collect([d.first, d.second, d.same]) AS decisions
+}
+RETURN coalesce(n.revision, 0), stale, decisions
 
-// :: stale_names
-MATCH (s:Stale)
-WHERE s.ns = $ns AND s.key IS NOT NULL
-RETURN coalesce(s.full, s.key), s.entity
+// :: read
+UNWIND $rows AS row
+MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
+CALL (s) {
+  MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
+  WHERE c.kind IN ['extraction', 'supplement']
+  RETURN collect(c.body) AS bodies
+}
+RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens,
+  s.part, s.merged, bodies
 
 // :: mark_called
 UNWIND $rows AS prefix

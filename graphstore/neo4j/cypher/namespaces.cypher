@@ -9,7 +9,7 @@ RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dime
 
 // :: create
 MERGE (n:Namespace {ns: $ns, key: 'namespace'})
-ON CREATE SET n += $properties, n.revision = 0, n.numbers = 0, n.arrivals = 0
+ON CREATE SET n += $properties, n.revision = 0, n.arrivals = 0
 
 // :: finish_import
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
@@ -27,11 +27,6 @@ RETURN n.revision
 UNWIND $rows AS by
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
 SET n.revision = n.revision + by
-
-// :: take_numbers
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-SET n.numbers = n.numbers + $count
-RETURN n.numbers
 
 // :: take_arrivals
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})

@@ -1,9 +1,3 @@
-// :: merged
-UNWIND $rows AS row
-MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
-WHERE s.merged IS NOT NULL
-RETURN row[0], s.index, coalesce(s.full, s.key), s.merged
-
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
@@ -56,34 +50,6 @@ WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT $candidates
 MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
 RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name), e.type, segments
-
-// :: entities_in
-UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})
-CALL (s) {
-  MATCH (s)-[:MENTIONS]->(e:Entity)
-  RETURN collect(DISTINCT coalesce(e.full, e.key)) AS entities
-}
-RETURN collect([coalesce(s.full, s.key), entities])
-
-// :: segments_with
-UNWIND $rows AS key
-MATCH (e:Entity {ns: $ns, key: key})
-CALL (e) {
-  MATCH (e)<-[:MENTIONS]-(s:Segment)
-  WITH DISTINCT s LIMIT $limit
-  RETURN collect([s.document, s.index, coalesce(s.full, s.key)]) AS segments
-}
-RETURN collect([coalesce(e.full, e.key), segments])
-
-// :: facts
-UNWIND $rows AS key
-MATCH (e:Entity {ns: $ns, key: key})-[r:RELATES]-(:Entity)
-WITH DISTINCT r
-MATCH (s:Segment {ns: $ns, key: r.segment})
-WITH r, s, startNode(r) AS h, endNode(r) AS t
-RETURN s.document, s.index, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key), r.description,
-  coalesce(s.full, s.key), r.question
 
 // :: around
 UNWIND $rows AS key
@@ -141,20 +107,29 @@ RETURN
     WHERE t.ns = $ns AND t.key IS NOT NULL
   } AS trails
 
-// :: fact_counts_of
+// :: mentions
 UNWIND $rows AS key
-MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment)
-CALL (s) {
-  MATCH (:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
-  RETURN count(r) AS facts
-}
-WITH d, sum(facts) AS facts
-WHERE facts > 0
-RETURN coalesce(d.full, d.key), facts
-
-// :: fact_counts
-MATCH (:Entity)-[r:RELATES]->(:Entity)
-WHERE r.ns = $ns AND r.segment IS NOT NULL
-WITH r.segment AS key, count(*) AS facts
 MATCH (s:Segment {ns: $ns, key: key})
-RETURN s.document, sum(facts)
+CALL (s) {
+  MATCH (s)-[m:MENTIONS]->(e:Entity)
+  WITH e, collect(m.forms) AS forms
+  CALL (e) {
+    WITH * WHERE $most > 0
+    MATCH (e)<-[:MENTIONS]-(other:Segment)
+    WITH DISTINCT other LIMIT $most + 1
+    RETURN collect([other.document, other.index, coalesce(other.full, other.key)]) AS places
+  }
+  RETURN collect([coalesce(e.full, e.key), forms, places]) AS entities
+}
+RETURN coalesce(s.full, s.key), entities
+
+// :: shared
+MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys
+WITH e, collect(DISTINCT coalesce(s.full, s.key)) AS among WHERE size(among) > 1
+CALL (e) {
+  MATCH (e)<-[:MENTIONS]-(s:Segment)
+  WITH DISTINCT s LIMIT $most + 1
+  RETURN count(s) AS spread
+}
+WITH e, among, spread WHERE spread <= $most
+RETURN coalesce(e.full, e.key), among, spread

@@ -66,23 +66,3 @@ MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT 
 RETURN collect([coalesce(s.full, s.key), s.document, s.index, d.title,
   [name IN keys(d) WHERE name STARTS WITH $metadata | [name, d[name]]],
   coalesce(s.title_terms, '') + ' ' + s.terms])
-
-// :: indexed
-MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND s.terms IS NOT NULL
-RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
-
-// :: named_in
-UNWIND $rows AS key
-MATCH (s:Segment {ns: $ns, key: key})-[m:MENTIONS]->(e:Entity)
-RETURN coalesce(s.full, s.key), collect([m.forms, coalesce(e.full, e.key)])
-
-// :: shared
-MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys
-WITH e, collect(DISTINCT coalesce(s.full, s.key)) AS among WHERE size(among) > 1
-CALL (e) {
-  MATCH (e)<-[:MENTIONS]-(s:Segment)
-  WITH DISTINCT s LIMIT $most + 1
-  RETURN count(s) AS spread
-}
-WITH e, among, spread WHERE spread <= $most
-RETURN coalesce(e.full, e.key), among, spread

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.threads import PER_TAG, Answer, Threads
+from qrmem.eval.builders.threads import PER_TAG, Answer, Threads, dump_in
 from qrmem.eval.builders.writing import (
     case_files,
-    check_same,
     counter_of,
     lengths_of,
-    recorded,
     write_manifest,
 )
 from qrmem.eval.registry import builder
@@ -48,7 +46,9 @@ _MISSES = 40
 """Answers that do not fit any more, before no further one is tried."""
 
 
-@builder("bestanswer", "BestAnswer: the accepted answer among others (Ada-LEval)")
+@builder(
+    "bestanswer", "BestAnswer: the accepted answer among others (Ada-LEval)", is_repeatable=True
+)
 def build(
     data: Path,
     out: Path,
@@ -59,7 +59,6 @@ def build(
     tags: str = "",
     per_tag: int = PER_TAG,
     tokenizer: str = "auto",
-    manifest: str = "",
 ) -> None:
     """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions, and a manifest.
 
@@ -67,14 +66,13 @@ def build(
     the same questions: those that can be filled at each of them.
 
     Args:
-        data: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads.
+        data: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads; or a folder with it.
         length: tokens of a whole case: `1k`, or several with commas.
         seed: of the distractors, their places, and which questions are drawn.
         count: questions at most; 0: all.
         tags: with commas, whose questions are taken; "": the 23 most frequent.
         per_tag: most viewed questions of each tag.
         tokenizer: `auto`: cl100k where its file is, else the built-in counter.
-        manifest: of a set that is to be made again; its options count.
 
     Raises:
         UsageError: no case can be made; the message says why.
@@ -86,16 +84,14 @@ def build(
         "tags": tags,
         "per_tag": per_tag,
     }
-    options = recorded(manifest, "bestanswer", {**options, "tokenizer": tokenizer})
-    counter = counter_of(options.pop("tokenizer"))
-    wanted = lengths_of(options["length"])
+    counter = counter_of(tokenizer)
+    wanted = lengths_of(length)
     short = [name for name, tokens in wanted.items() if tokens < 2 * PROMPT]
     if short:
         raise UsageError(
             f"a length of {short[0]} leaves no room beside the prompt's {PROMPT} tokens"
         )
-    if not data.is_file():
-        raise UsageError(f"{data} is no file; give Posts.xml or JSON lines of threads")
+    data = dump_in(data)
     chosen_tags = tuple(filter(None, (tag.strip() for tag in options["tags"].split(","))))
     file = out / "threads.db"
     threads = Threads(file, counter)
@@ -106,7 +102,6 @@ def build(
         threads.close()
         file.unlink()
     write_manifest(out, "bestanswer", options, counter, [data], made, threads.left_out)
-    check_same(manifest, "bestanswer", out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +192,7 @@ def _write(
     if not kept:
         told = ", ".join(f"{count} {reason}" for reason, count in pool.left_out.most_common())
         raise UsageError(
-            f"no case of {', '.join(wanted)} can be made: {told or 'no accepted answer is there'}; "
+            f"no case of {', '.join(wanted)} can be made: {told}; "
             "give more threads, or other lengths"
         )
     return [file.about for file in files.values()]

@@ -91,10 +91,12 @@ def books(source: Path, left_out: Counter[str]) -> Iterator[Book]:
             left_out["books in verse"] += 1
         elif letters > _LETTER_SHARE * max(1, len(prose)) and letters > 2:
             left_out["books told in letters"] += 1
-        elif prose:
-            yield Book(id, prose)
-        else:
+        elif not prose:
             left_out["books without text"] += 1
+        elif 2 * len(set(prose)) < len(prose):
+            left_out["books that repeat most of their paragraphs"] += 1
+        else:
+            yield Book(id, prose)
 
 
 def cleaned(text: str) -> Iterator[tuple[str, bool]]:
@@ -162,7 +164,8 @@ def _texts(source: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str
         except BadDocument as exc:
             if source.is_file():
                 raise UsageError(str(exc)) from exc
-            left_out["files that cannot be read"] += 1
+            reason = "empty" if "is empty" in str(exc) else "unreadable"
+            left_out[f"books with {reason} files"] += 1
     for path in lines:
         yield from _booksum(path)
 

@@ -52,6 +52,24 @@ class Post:
     views: int = 0
 
 
+def dump_in(source: Path) -> Path:
+    """Return the file of a source: itself, or `Posts.xml` or the only JSON lines of a folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if source.is_file():
+        return source
+    found = [source / "Posts.xml"] if (source / "Posts.xml").is_file() else []
+    found = found or sorted(source.glob("*.jsonl"))
+    if len(found) != 1:
+        raise UsageError(
+            f"{source} holds {'several' if found else 'no'} files of threads; give Posts.xml of an "
+            "unpacked dump, or one file of JSON lines"
+        )
+    return found[0]
+
+
 def posts(path: Path) -> Iterator[Post]:
     """Yield the questions and answers of a source.
 
@@ -64,6 +82,8 @@ def posts(path: Path) -> Iterator[Post]:
         return _dump(path)
     if head.startswith(b"{"):
         return _lines(path)
+    if not head:
+        raise UsageError(f"{path} is empty")
     raise UsageError(f"{path} is neither a Posts.xml of Stack Exchange nor JSON lines of threads")
 
 
@@ -92,7 +112,7 @@ def _post(row: dict[str, str]) -> Post:
         title=row.get("Title", ""),
         tags=tuple(re.findall(r"[^<>|]+", row.get("Tags", ""))),
         accepted=row.get("AcceptedAnswerId", ""),
-        views=int(row.get("ViewCount") or row.get("Score") or 0),
+        views=_number(row.get("ViewCount") or row.get("Score")),
     )
 
 
@@ -121,10 +141,17 @@ def _thread(found: dict[str, object]) -> Iterator[Post]:
         title=str(found.get("title", "")),
         tags=tuple(map(str, tags)),
         accepted=str(found.get("accepted_answer_id") or ""),
-        views=int(str(found.get("views") or 0)),
+        views=_number(found.get("views")),
     )
     for one in answers:
         yield Post(str(one["id"]), str(one["body"]), str(one["date"]), parent=id)
+
+
+def _number(value: object) -> int:
+    try:
+        return int(str(value or 0))
+    except ValueError:
+        return 0
 
 
 def plain(body: str) -> str:
@@ -173,11 +200,23 @@ class Threads:
 
         Args:
             tags: whose questions are kept; none: the most frequent of the source.
+
+        Raises:
+            UsageError: no question has an accepted answer, or none of a tag has.
         """
+        taken = tags
         if not tags:
             counts = Counter(tag for post in posts(path) for tag in post.tags)
-            tags = tuple(tag for tag, _ in counts.most_common(TAGS))
-        chosen = _popular(path, tags, per_tag)
+            taken = tuple(tag for tag, _ in counts.most_common(TAGS))
+        best = _popular(path, taken, per_tag)
+        absent = [tag for tag in tags if not best[tag]]
+        if absent:
+            raise UsageError(
+                f"{path} has no question with an accepted answer and the tag {absent[0]}"
+            )
+        chosen = frozenset(id for found in best.values() for _, id in found)
+        if not chosen:
+            raise UsageError(f"{path} has no question with a tag and an accepted answer")
         for post in posts(path):
             if (post.parent or post.id) in chosen:
                 self._keep(post)
@@ -224,8 +263,8 @@ class Threads:
         self._db.close()
 
 
-def _popular(path: Path, tags: tuple[str, ...], per_tag: int) -> frozenset[str]:
-    """Return the ids of the most viewed answered questions of each tag."""
+def _popular(path: Path, tags: tuple[str, ...], per_tag: int) -> dict[str, list[tuple[int, str]]]:
+    """Return views and id of the most viewed answered questions of each tag."""
     best: dict[str, list[tuple[int, str]]] = {tag: [] for tag in tags}
     for post in posts(path):
         if post.accepted:
@@ -237,4 +276,4 @@ def _popular(path: Path, tags: tuple[str, ...], per_tag: int) -> frozenset[str]:
                         heappush(heap, entry)
                     else:
                         heappushpop(heap, entry)
-    return frozenset(id for heap in best.values() for _, id in heap)
+    return best

@@ -12,10 +12,8 @@ from qrmem.errors import UsageError
 from qrmem.eval.builders.books import Book, book_files, books
 from qrmem.eval.builders.writing import (
     case_files,
-    check_same,
     counter_of,
     lengths_of,
-    recorded,
     write_manifest,
 )
 from qrmem.eval.registry import builder
@@ -67,7 +65,7 @@ def limits(length: int, parts: int) -> Limits:
     return Limits(around, segment, around, 128 if length >= _LONG else 64)
 
 
-@builder("tsort", "TSort: parts of a book to be put in order (Ada-LEval)")
+@builder("tsort", "TSort: parts of a book to be put in order (Ada-LEval)", is_repeatable=True)
 def build(
     data: Path,
     out: Path,
@@ -78,7 +76,6 @@ def build(
     parts: int = 4,
     stride: int = 0,
     tokenizer: str = "auto",
-    manifest: str = "",
 ) -> None:
     """Write `tsort_LENGTH.jsonl` for each length, and a manifest.
 
@@ -90,7 +87,6 @@ def build(
         parts: segments to put in order.
         stride: paragraphs between the starts of two cases; 0: the paper's, 64, or 128 from 32k on.
         tokenizer: `auto`: cl100k where its file is, else the built-in counter.
-        manifest: of a set that is to be made again; its options count.
 
     Raises:
         UsageError: no case can be made; the message says why.
@@ -102,12 +98,10 @@ def build(
         "parts": parts,
         "stride": stride,
     }
-    options = recorded(manifest, "tsort", {**options, "tokenizer": tokenizer})
-    counter = counter_of(options.pop("tokenizer"))
-    if not 2 <= options["parts"] <= 7:
-        raise UsageError(f"parts are 2 to 7, not {options['parts']}")
-    wanted = lengths_of(options["length"])
-    bounds = {name: limits(tokens, options["parts"]) for name, tokens in wanted.items()}
+    counter = counter_of(tokenizer)
+    if not 2 <= parts <= 7:
+        raise UsageError(f"parts are 2 to 7, not {parts}")
+    bounds = {name: limits(tokens, parts) for name, tokens in lengths_of(length).items()}
     left_out: Counter[str] = Counter()
     cuts = _cuts(data, bounds, options, counter, left_out)
     empty = [name for name, found in cuts.items() if not found]
@@ -115,7 +109,6 @@ def build(
         raise UsageError(_why(data, empty[0], left_out))
     made = _write(data, out, cuts, options)
     write_manifest(out, "tsort", options, counter, book_files(data), made, left_out)
-    check_same(manifest, "tsort", out)
 
 
 Places = dict[str, dict[tuple[int, int], Cut]]
@@ -162,7 +155,7 @@ def _of_book(
         if bounds[-2] >= last:
             left_out["starts too near to the end of the text"] += 1
         elif any(a == b for a, b in pairwise(bounds)):
-            left_out["starts with a paragraph longer than a part"] += 1
+            left_out["starts with a paragraph longer than its part may be"] += 1
         elif _has_twins(book, inner):
             left_out["starts with paragraphs that stand twice"] += 1
         else:

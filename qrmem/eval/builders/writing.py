@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from qrmem.errors import UsageError
+from qrmem.eval.builders.manifest import MANIFEST
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import Tokenizer
 
-MANIFEST = "manifest.json"
 CL100K = "tiktoken:cl100k_base"
 _CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 """Name under which tiktoken keeps the file."""
@@ -28,16 +28,16 @@ def lengths_of(text: str) -> dict[str, int]:
     Raises:
         UsageError: a length is no number of tokens.
     """
-    found = {}
+    found: dict[int, str] = {}
     for name in filter(None, (part.strip().lower() for part in text.split(","))):
         match = _LENGTH.fullmatch(name)
         tokens = int(float(match[1]) * (1000 if match[2] else 1)) if match else 0
         if not tokens:
             raise UsageError(f"length {name!r} is no number of tokens; write 8k, 3000 or 1k,2k,4k")
-        found[name] = tokens
+        found.setdefault(tokens, name)  # 2k and 2000 are one length
     if not found:
         raise UsageError("name a length: --length 8k")
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+    return {name: tokens for tokens, name in sorted(found.items())}
 
 
 def counter_of(name: str) -> Tokenizer:
@@ -45,13 +45,13 @@ def counter_of(name: str) -> Tokenizer:
 
     Args:
         name: as in the setting `tokenizer`; `auto`: cl100k if its file is on this machine, else the
-            built-in counter. Nothing is downloaded for `auto`.
+            built-in counter. Nothing is downloaded for `auto`. `cl100k`: `tiktoken:cl100k_base`.
 
     Raises:
         MissingError, UsageError: a counter that is named is not there.
     """
     if name != "auto":
-        return open_tokenizer(name)
+        return open_tokenizer(CL100K if name in ("cl100k", "cl100k_base") else name)
     default = Path(tempfile.gettempdir()) / "data-gym-cache"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     is_there = (Path(folder or default) / _CL100K_FILE).is_file()
@@ -110,7 +110,7 @@ def write_manifest(
     files: Sequence[Mapping[str, Any]],
     left_out: Mapping[str, int],
 ) -> None:
-    """Write what a set was made of, so that the same command makes it again byte for byte."""
+    """Write what a set was made of; see `qrmem.eval.builders.manifest` for making it again."""
     made = {
         "builder": kind,
         "options": dict(options),
@@ -121,44 +121,6 @@ def write_manifest(
     }
     text = json.dumps(made, indent=1, ensure_ascii=False)
     (out / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
-
-
-def recorded(manifest: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a manifest in place of those given, with its counter.
-
-    Raises:
-        UsageError: there is no manifest of this builder.
-    """
-    if not manifest:
-        return options
-    found = _manifest(Path(manifest), kind)
-    return {**options, **found["options"], "tokenizer": found["counter"]}
-
-
-def check_same(manifest: str, kind: str, out: Path) -> None:
-    """Refuse a set that is not the one of a manifest.
-
-    Raises:
-        UsageError: the sources or the files that were made differ.
-    """
-    if not manifest:
-        return
-    wanted, made = _manifest(Path(manifest), kind), _manifest(out / MANIFEST, kind)
-    for what in ("sources", "files"):
-        sums = [[one["sha256"] for one in found[what]] for found in (wanted, made)]
-        if sums[0] != sums[1]:
-            raise UsageError(f"{manifest}: the {what} are not those that it was made with")
-
-
-def _manifest(path: Path, kind: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        is_right = found["builder"] == kind and "options" in found and "files" in found
-    except (OSError, ValueError, TypeError, KeyError) as exc:
-        raise UsageError(f"{path} is no manifest of `qrmem eval build {kind}`: {exc}") from exc
-    if not is_right:
-        raise UsageError(f"{path} is no manifest of `qrmem eval build {kind}`")
-    return dict(found)
 
 
 def _source(path: Path) -> dict[str, Any]:

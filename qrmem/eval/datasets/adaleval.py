@@ -53,9 +53,10 @@ def tsort(path: Path) -> Dataset:
 
 
 def _ordered(record: Any) -> tuple[list[str], list[int]]:
-    right = json.loads(record["answer"]) if isinstance(record["answer"], str) else record["answer"]
+    said = record["answer"]
+    right = list(map(int, re.findall(r"\d+", said))) if isinstance(said, str) else said
     if not isinstance(right, list) or sorted(right) != list(range(1, len(right) + 1)):
-        raise ValueError("answer is no order of the parts, such as [4, 1, 3, 2]")
+        raise ValueError(f"answer {said!r} is no order of the parts, such as [4, 1, 3, 2]")
     if "segments" in record:
         segments = texts_of(record["segments"], "segments")
         parts = [str(record["before"]), *segments, str(record["after"])]

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -235,25 +235,15 @@ def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) ->
 
 
 def _sum(parts: Sequence[Spent]) -> Spent:
-    money = [part.money for part in parts if part.money is not None]
-    return Spent(
-        calls=sum(part.calls for part in parts),
-        tokens=sum(part.tokens for part in parts),
-        money=sum(money) if money else None,
-        seconds=sum(part.seconds for part in parts),
-        tokens_out=sum(part.tokens_out for part in parts),
-    )
+    columns = zip(*map(astuple, parts), strict=True)
+    known = [[value for value in column if value is not None] for column in columns]
+    sums: list[Any] = [sum(column) if column else None for column in known]
+    return Spent(*sums)
 
 
 def _part(spent: Spent, users: int) -> Spent:
-    money = None if spent.money is None else spent.money / users
-    return Spent(
-        calls=spent.calls / users,
-        tokens=spent.tokens / users,
-        money=money,
-        seconds=spent.seconds / users,
-        tokens_out=spent.tokens_out / users,
-    )
+    shares: list[Any] = [None if value is None else value / users for value in astuple(spent)]
+    return Spent(*shares)
 
 
 def _mean_spent(parts: Sequence[Spent]) -> Spent:

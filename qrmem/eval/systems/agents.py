@@ -1,8 +1,9 @@
 """The baselines that are agents: MemWalker, ReadAgent, DECOM; each needs a chat model."""
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.options import shown
@@ -12,11 +13,14 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
 from qrmem.eval.systems.retrieval import in_document_order, ranking
+from qrmem.llm.prompting import Caller
 from qrmem.models import Run
 from qrmem.prompts.replies import QuestionsReply
 from qrmem.types import StageUsage, Status, Step, Usage, Verdict
 
 MODEL = frozenset({"model"})
+Made = TypeVar("Made")
+Answered = tuple[Verdict, list[Step]]
 _REFERENCE = re.compile(r"#(\d+)")
 
 
@@ -31,30 +35,16 @@ class MemWalker:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        tree, stages = await harness.prepared(
-            f"memwalker {self.leaf_tokens} {context.id}", lambda: self._tree(context, harness)
-        )
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
-        walk = memwalker.Walk(
-            tree,
-            harness.caller(run),
-            run.reasoner,
-            harness.asked(item),
-            harness.is_forced(item),
-        )
-        await memwalker.walk(walk)
-        found = _found(walk.answer, tuple(walk.steps), Usage(stages, calls.usage.online))
-        return replace(found, status="forced") if walk.was_forced and found.text else found
 
-    async def _tree(
-        self, context: Context, harness: Harness
-    ) -> tuple[memwalker.Tree, dict[str, StageUsage]]:
-        calls = CallCounter(harness.listener)
-        caller = harness.caller(harness.reader(calls))
-        pieces = harness.texts(context, self.leaf_tokens)
-        tree = await memwalker.build_tree(caller, pieces, harness.settings.window)
-        return tree, dict(calls.stages)
+        async def made(caller: Caller) -> memwalker.Tree:
+            pieces = harness.texts(context, self.leaf_tokens)
+            return await memwalker.build_tree(caller, pieces, harness.settings.window)
+
+        async def answered(caller: Caller, run: Run, tree: memwalker.Tree) -> Answered:
+            walk = memwalker.Walk(tree, caller, run.reasoner, harness.asked(item))
+            return await memwalker.walk(walk, is_forced=harness.is_forced(item))
+
+        return await _found(harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered)
 
 
 @system(
@@ -76,34 +66,27 @@ class ReadAgent:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        pages, stages = await harness.prepared(
-            f"pages {context.id}", lambda: self._pages(context, harness)
-        )
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
-        reading = read_agent.Reading(
-            pages,
-            harness.caller(run),
-            run.reasoner,
-            harness.asked(item),
-            self.look_up == "sequential",
-            self.most,
-            harness.is_forced(item),
-        )
-        await read_agent.answer_by_pages(reading)
-        return _found(reading.answer, tuple(reading.steps), Usage(stages, calls.usage.online))
 
-    async def _pages(
-        self, context: Context, harness: Harness
-    ) -> tuple[list[read_agent.Page], dict[str, StageUsage]]:
-        calls = CallCounter(harness.listener)
-        caller = harness.caller(harness.reader(calls))
-        pages: list[read_agent.Page] = []
-        for document in context.documents:
-            own = replace(context, documents=(document,))
-            pieces = harness.texts(own, _PIECE_TOKENS)
-            pages += await read_agent.read_pages(caller, pieces, harness.settings.window)
-        return pages, dict(calls.stages)
+        async def made(caller: Caller) -> list[read_agent.Page]:
+            pages: list[read_agent.Page] = []
+            for document in context.documents:
+                own = replace(context, documents=(document,))
+                pieces = harness.texts(own, _PIECE_TOKENS)
+                pages += await read_agent.read_pages(caller, pieces, harness.settings.window)
+            return pages
+
+        async def answered(caller: Caller, run: Run, pages: list[read_agent.Page]) -> Answered:
+            reading = read_agent.Reading(
+                pages,
+                caller,
+                run.reasoner,
+                harness.asked(item),
+                self.look_up == "sequential",
+                self.most,
+            )
+            return await read_agent.answer_by_pages(reading, is_forced=harness.is_forced(item))
+
+        return await _found(harness, f"pages {context.id}", made, answered)
 
 
 _PIECE_TOKENS = 100
@@ -196,7 +179,28 @@ def _noted(question: str, parts: list[str], answers: list[str]) -> str:
     return f"{question}\nFound so far: {' '.join(known)}" if known else question
 
 
-def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Prediction:
+async def _found(
+    harness: Harness,
+    key: str,
+    made: Callable[[Caller], Awaitable[Made]],
+    answered: Callable[[Caller, Run, Made], Awaitable[Answered]],
+) -> Prediction:
+    """Return what an agent answers from what was made of the context, once in a run.
+
+    Args:
+        key: of what is made.
+        made: reads the context; its calls count as construction.
+        answered: answers from that.
+    """
+
+    async def construct() -> tuple[Made, dict[str, StageUsage]]:
+        calls = CallCounter(harness.listener)
+        return await made(harness.caller(harness.reader(calls))), dict(calls.stages)
+
+    known, stages = await harness.prepared(key, construct)
+    calls = CallCounter(harness.listener)
+    run = harness.reader(calls)
+    verdict, steps = await answered(harness.caller(run), run, known)
     status: Status = verdict.status if verdict.is_answerable else "unanswerable"
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
     return Prediction(
@@ -205,6 +209,6 @@ def _found(verdict: Verdict, steps: tuple[Step, ...], usage: Usage) -> Predictio
         status=status,
         reason=verdict.reason,
         read=tuple(read),
-        steps=steps,
-        usage=usage,
+        steps=tuple(steps),
+        usage=Usage(stages, calls.usage.online),
     )

@@ -129,7 +129,7 @@ def as_code(context: Context) -> Context:
 async def _hidden(memory: OpenMemory, item: Item) -> frozenset[str]:
     """Return the fragments that would give the hole away: of its file, from the prompt on."""
     first = int(item.labels["context_start_line"])
-    segments = await memory.store.segments_of(memory.ns, item.labels["file"])
+    segments = await memory.store.segments(memory.ns, documents=[item.labels["file"]])
     return frozenset(segment.id for segment in segments if _last_line(segment) > first)
 
 

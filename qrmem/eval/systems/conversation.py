@@ -1,6 +1,6 @@
 """Sessions played through: a reply to every turn, from what is recalled."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -55,15 +55,18 @@ class Session:
             self._moved, kept = len(self._turns), 0
         return self.rounds[len(self.rounds) - kept :]
 
-    async def ranked(self, said: str, settings: FragmentSettings) -> list[Round]:
-        """Return all rounds, best first, for the last round and what the user says now."""
+    async def ranked(self, said: str, settings: FragmentSettings) -> dict[Round, float]:
+        """Return all rounds with their scores for the last one and what is said now, best first."""
         if not self.rounds:
-            return []
+            return {}
         found = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
-        best = list(found.best(found.fragments.size)) if found else []
-        of = {s.id: s.document_id for s in await self._store.segments(NAMESPACE, best)}
+        best = found.best(found.fragments.size) if found else {}
+        of = {s.id: s.document_id for s in await self._store.segments(NAMESPACE, list(best))}
         by_id = {made.id: made for made in self.rounds}
-        return [by_id[id] for id in dict.fromkeys(of[segment] for segment in best)]
+        ranked: dict[Round, float] = {}
+        for segment, score in best.items():
+            ranked.setdefault(by_id[of[segment]], score)
+        return ranked
 
 
 @asynccontextmanager
@@ -151,14 +154,16 @@ class Conversed:
             rounds=tuple(session.rounds),
         )
 
-    async def _reply(self, session: Session, said: "Said", text: str) -> tuple[str, list[Round]]:
+    async def _reply(
+        self, session: Session, said: "Said", text: str
+    ) -> tuple[str, Collection[Round]]:
         latest = session.latest(self.history) if self.top else session.rounds
-        ranked = await session.ranked(text, self._settings()) if self.top else []
+        ranked = await session.ranked(text, self._settings()) if self.top else {}
         earlier = [made for made in ranked if made not in latest][: self.top]
         places = {made: place for place, made in enumerate(session.rounds)}
         replied = await said.reply(
             text,
-            [Piece((made.id,), _block(made), places[made]) for made in earlier],
+            [Piece((made.id,), _block(made), places[made], ranked[made]) for made in earlier],
             [Piece((made.id,), _block(made), places[made]) for made in latest],
         )
         return replied, ranked
@@ -183,11 +188,13 @@ class Piece:
     Attributes:
         ids: of the rounds that it is of.
         place: among the others.
+        score: where something ranked it.
     """
 
     ids: tuple[str, ...]
     text: str
     place: int
+    score: float = 0.0
 
 
 @dataclass(slots=True)
@@ -225,16 +232,22 @@ class Said:
             reply=REPLY,
         )
         of_earlier, of_latest = (len(group) for group in called.kept[:2])
-        read = [id for p in (*earlier[:of_earlier], *newest[:of_latest]) for id in p.ids]
-        self.read = tuple(dict.fromkeys(read))
-        self.noted("reply", self.read, tokens=called.tokens)
+        pieces = (*earlier[:of_earlier], *newest[:of_latest])
+        scores = {id: piece.score for piece in reversed(pieces) for id in piece.ids}
+        self.read = tuple(dict.fromkeys(id for piece in pieces for id in piece.ids))
+        self.noted("reply", self.read, tokens=called.tokens, scores=scores)
         return called.value
 
     def noted(
-        self, action: str, read: Sequence[str] = (), reason: str = "", tokens: int = 0
+        self,
+        action: str,
+        read: Sequence[str] = (),
+        reason: str = "",
+        tokens: int = 0,
+        scores: Mapping[str, float] | None = None,
     ) -> None:
-        """Add a step to the trail."""
-        ids = tuple(ScoredSegment(id, 0.0, 0) for id in read)
+        """Add a step to the trail; what nothing ranked has the score 0."""
+        ids = tuple(ScoredSegment(id, (scores or {}).get(id, 0.0), 0) for id in read)
         n = len(self.steps) + 1
         self.steps.append(Step(n=n, action=action, read=ids, reason=reason, tokens=tokens))
 

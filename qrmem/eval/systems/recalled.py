@@ -48,7 +48,7 @@ class FilledBudget:
             found = Prediction(ranked=tuple(ids), memory=memory.key)
             if harness.retrieve:
                 return found
-            segments = await memory.store.segments_of(memory.ns, *sorted(ids))
+            segments = await memory.store.segments(memory.ns, documents=sorted(ids))
             read = await answer_from(harness, item, passages(memory, segments), context=context)
             return replace(read, ranked=found.ranked, memory=found.memory)
 

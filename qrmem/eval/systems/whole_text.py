@@ -8,14 +8,14 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Literal
 
-from qrmem.errors import ModelOutputError
+from qrmem.agents.baselines import told
+from qrmem.errors import MissingError
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, read_step
 from qrmem.llm.prompting import Caller
-from qrmem.prompts import fenced
 from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
 from qrmem.types import Passage, Reasoner, Segment, StageUsage, Step, Usage, Verdict
@@ -271,18 +271,11 @@ def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> lis
 
 async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int) -> str:
     reply = max(64, room // 8)
-    try:
-        called = await caller.call(
-            prompt,
-            SummaryReply,
-            lambda kept: dict(text=fenced(" ".join(kept[0]))),
-            [texts],
-            window=room + reply,
-            reply=reply,
-        )
-    except ModelOutputError:
+    window = room + reply
+    made = await told(caller, prompt, SummaryReply, texts, window=window, reply=reply, between=" ")
+    if made is None:
         return caller.budget.cut(" ".join(texts), reply)
-    return " ".join(str(called.value.summary).split())
+    return " ".join(made.summary.split())
 
 
 def whole(document: str, text: str, harness: Harness) -> Segment:
@@ -310,14 +303,25 @@ class Compressed:
         run = harness.reader(calls)
         room = run.reasoner.room(harness.asked(item))
         texts = [f"{d.title}\n{d.text}" if d.title else d.text for d in context.documents]
-        shorter = _compress(self.model, texts, room)
+        shorter = compressed(self.model, texts, room)
         passage = Passage("S1", whole(context.id, shorter, harness))
         kept = truncated(run.reasoner, [passage], room, "left")
         return await answer_from(harness, item, kept, run=run, calls=calls)
 
 
-def _compress(model: str, texts: list[str], room: int) -> str:
-    found = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
+def compressed(model: str, texts: list[str], room: int) -> str:
+    """Return texts with words left out, by the package's own classifier and its count of tokens.
+
+    Raises:
+        MissingError: the classifier, or what the package counts by, is not on this machine.
+    """
+    try:
+        found = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
+    except OSError as exc:
+        raise MissingError(
+            f"LLMLingua-2 cannot be loaded; give a folder with llmlingua-2:model=FOLDER, and "
+            f"tiktoken's file of cl100k_base with TIKTOKEN_CACHE_DIR: {exc}"
+        ) from exc
     return str(found["compressed_prompt"])
 
 
@@ -325,4 +329,8 @@ def _compress(model: str, texts: list[str], room: int) -> str:
 def _compressor(model: str) -> Any:
     from llmlingua import PromptCompressor
 
-    return PromptCompressor(model_name=model, use_llmlingua2=True, device_map="cpu")
+    # By its own default the package would run code that lies beside the weights.
+    trusted = {"trust_remote_code": False}
+    return PromptCompressor(
+        model_name=model, use_llmlingua2=True, device_map="cpu", model_config=trusted
+    )

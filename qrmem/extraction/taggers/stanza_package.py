@@ -5,7 +5,7 @@ import logging
 from importlib.util import find_spec
 from typing import Any
 
-from qrmem.errors import MissingError
+from qrmem.errors import MissingError, install
 
 
 def require_stanza() -> None:
@@ -15,7 +15,7 @@ def require_stanza() -> None:
         MissingError: the extra is not installed.
     """
     if find_spec("stanza") is None:
-        raise MissingError("this tagger needs the extra taggers: pip install 'qrmem[taggers]'")
+        raise MissingError(f"this tagger needs the extra taggers: {install('taggers')}")
 
 
 def stanza_module() -> Any:

@@ -89,7 +89,7 @@ async def _state(store: GraphStore, ns: str, *, runs: bool) -> _State:
         documents=list(await store.documents(ns)),
         ledger={row.segment_id: row for row in await store.ledger(ns)},
         counts=counts if runs else counts | {"trails": 0},
-        rest=(list(await store.decisions(ns)), len(await store.owners(ns, "segment"))),
+        rest=(list((await store.unmerged(ns)).decisions), len(await store.owners(ns, "segment"))),
     )
 
 
@@ -103,10 +103,9 @@ async def _write_documents(store: GraphStore, ns: str, out: Writer, state: _Stat
         accepted[question.segment_id].append(question.text)
     count = 0
     for info in state.documents:
-        document, segments, merged, contributions = await asyncio.gather(
+        document, segments, contributions = await asyncio.gather(
             store.document(ns, info.id),
-            store.segments_of(ns, info.id),
-            store.merged_segments(ns, info.id),
+            store.segments(ns, documents=[info.id]),
             store.contributions(ns, info.id, kinds=_PASSES),
         )
         if document is None:
@@ -115,8 +114,7 @@ async def _write_documents(store: GraphStore, ns: str, out: Writer, state: _Stat
         for segment in segments:
             _check_text(store, segment, document)
             row = state.ledger.get(segment.id, LedgerRow(segment.id, "pending"))
-            digest, questions = merged.get(segment.id, ""), tuple(accepted[segment.id])
-            out.write("segment", _segment_line(segment, row, digest, questions))
+            out.write("segment", _segment_line(segment, row, tuple(accepted[segment.id])))
         for contribution in contributions:
             out.write("contribution", contribution)
         ids = [segment.id for segment in segments]
@@ -136,9 +134,7 @@ def _document_line(document: Document, info: DocumentInfo) -> DocumentLine:
     )
 
 
-def _segment_line(
-    segment: Segment, row: LedgerRow, merged: str, questions: tuple[str, ...]
-) -> SegmentLine:
+def _segment_line(segment: Segment, row: LedgerRow, questions: tuple[str, ...]) -> SegmentLine:
     return SegmentLine(
         id=segment.id,
         start=segment.start,
@@ -148,7 +144,7 @@ def _segment_line(
         state=row.state,
         reason=row.reason,
         reasoner=row.reasoner,
-        merged=merged,
+        merged=row.merged,
         questions=questions,
     )
 
@@ -177,7 +173,7 @@ async def _write_vectors(
 
 async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
     """Write decisions, entities and folded descriptions; return how many entities."""
-    for decision in await store.decisions(ns):
+    for decision in (await store.unmerged(ns)).decisions:
         out.write("decision", decision)
     names: defaultdict[str, list[str]] = defaultdict(list)
     for row in await store.names(ns):

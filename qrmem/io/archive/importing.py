@@ -122,7 +122,7 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
 
 async def _require_empty(store: GraphStore, ns: str) -> None:
     counts = await store.counts(ns)
-    rest = (await store.decisions(ns), await store.calls(ns), await store.kept_keys(ns))
+    rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), await store.kept_keys(ns))
     if any(counts.values()) or any(rest):
         raise UsageError(
             f"namespace {ns!r} of {store.location} is not empty ({counts['documents']} documents):"
@@ -247,7 +247,7 @@ class _Filling:
             matrix = np.concatenate([matrix for _, matrix in found])
             await self._store.put_vectors(self._ns, kind, owners, matrix)
         if calls:
-            await self._store.put_calls(self._ns, calls)
+            await self._store.record(self._ns, (), calls)
 
     async def _merge(self) -> None:
         """Make the graph of what the original had in its own, once all facts are there."""

@@ -106,7 +106,7 @@ class _Work:
         """Write a document if it is new, and what was extracted from it."""
         if job.document is not None:
             await self._store.put_documents(self._ns, [(job.document, job.segments)])
-        segments = job.segments or await self._store.segments_of(self._ns, job.document_id)
+        segments = job.segments or await self._store.segments(self._ns, documents=[job.document_id])
         rows = {r.segment_id: r for r in await self._store.ledger(self._ns, job.document_id)}
         found = await self._store.contributions(self._ns, job.document_id, kinds=("extraction",))
         before = {made.segment_id: made for made in found}

@@ -37,7 +37,7 @@ async def planned(
     Raises:
         BadImport: a passage is no document and no segment, or is a document with another text.
     """
-    known = dict(await store.document_texts(info.name))
+    known = {one.id: one.digest for one in await store.documents(info.name)}
     jobs: dict[str, Job] = {}
     try:
         for passage in extraction.passages:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import MissingError
+from qrmem.errors import MissingError, install
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
 from qrmem.retrieval.fragments.source_files import SourceFile, resolved
 from qrmem.text.code import outline
@@ -60,7 +60,7 @@ class CodeIndex:
 
     async def _computed(self, cutoff: float, digests: Mapping[str, str], state: str) -> Strengths:
         if find_spec("scipy") is None:
-            raise MissingError("relation 'code' needs SciPy: pip install 'qrmem[code]'")
+            raise MissingError(f"relation 'code' needs SciPy: {install('code')}")
         files = await self._outlines(digests)
         found = await asyncio.to_thread(_related, files, cutoff)
         # The strengths name files: they go as soon as one of these is deleted.
@@ -86,7 +86,7 @@ class CodeIndex:
     async def _outline(self, path: str) -> SourceFile:
         document = await self.store.document(self.ns, path)
         assert document is not None
-        spans = [(s.start, s.end) for s in await self.store.segments_of(self.ns, path)]
+        spans = [(s.start, s.end) for s in await self.store.segments(self.ns, documents=[path])]
         language = str(document.metadata[CODE_KEY])
 
         def made() -> SourceFile:
@@ -101,15 +101,14 @@ class CodeIndex:
 
     async def _digests(self) -> dict[str, str]:
         """Return what each source file's text and fragments are, by path."""
-        texts = await self.store.document_texts(self.ns)
         return {
-            info.id: f"{VERSION}:{info.segments}:{texts[info.id]}"
+            info.id: f"{VERSION}:{info.segments}:{info.digest}"
             for info in await self.store.documents(self.ns)
-            if CODE_KEY in info.metadata and info.id in texts
+            if CODE_KEY in info.metadata
         }
 
     async def _segments(self, path: str) -> list[str]:
-        return [segment.id for segment in await self.store.segments_of(self.ns, path)]
+        return [segment.id for segment in await self.store.segments(self.ns, documents=[path])]
 
     async def _kept(self, keys: Sequence[str]) -> "dict[str, Kept]":
         found: dict[str, Kept] = {}

@@ -55,7 +55,7 @@ class Fragments:
 async def gather(searcher: "Searcher", documents: frozenset[str] | None) -> Fragments:
     """Return the fragments of a namespace, in order of sequence and place."""
     store, ns = searcher.store, searcher.ns
-    ids = await store.indexed(ns)
+    ids = [row.segment_id for row in await store.ledger(ns, *sorted(documents or ()))]
     entries = [
         entry
         for entry in await store.entries(ns, ids)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from qrmem.errors import MissingError
+from qrmem.errors import MissingError, install
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class ClusterSettings:
 def require_tree_extra() -> None:
     """Raise `MissingError` where scikit-learn is not installed."""
     if find_spec("sklearn") is None:
-        raise MissingError("trees need an extra: pip install 'qrmem[tree]'")
+        raise MissingError(f"trees need an extra: {install('tree')}")
 
 
 def reduction_of(settings: ClusterSettings) -> str:
@@ -61,7 +61,7 @@ def reduction_of(settings: ClusterSettings) -> str:
     """
     has_umap = find_spec("umap") is not None
     if settings.reduction == "umap" and not has_umap:
-        raise MissingError("umap-learn is not installed: pip install 'qrmem[tree]'")
+        raise MissingError(f"umap-learn is not installed: {install('tree')}")
     return "umap" if has_umap and settings.reduction != "pca" else "pca"
 
 

@@ -9,11 +9,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.graphstore.protocol import GraphStore, Kept
 from qrmem.types import CallRecord, Segment
-from qrmem.types.trees import Tree, TreeKind, TreeNode
+from qrmem.types.trees import Tree, TreeKind, TreeNode, TreeTop
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,4 +186,23 @@ async def load_trees(
             is_current=value["segments"] == counts[keys[kept.key]],
         )
         found.append(StoredTree(tree, nodes, value["made"]))
+    return found
+
+
+async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
+    """Return all trees without their nodes, by kind and document id."""
+    starts = {f"{TREE}{kind}:": kind for kind in get_args(TreeKind)}
+    keys = {
+        key: (kind, key.removeprefix(start))
+        for key in await store.kept_keys(ns)
+        for start, kind in starts.items()
+        if key.startswith(start)
+    }
+    infos = await store.documents(ns, sorted({id for _, id in keys.values()}))
+    counts = {info.id: info.segments for info in infos}
+    found = []
+    for kept in await store.kept(ns, list(keys)):
+        kind, id = keys[kept.key]
+        nodes, roots = len(kept.value["nodes"]), tuple(kept.value["roots"])
+        found.append(TreeTop(id, kind, nodes, roots, kept.value["segments"] == counts.get(id)))
     return found

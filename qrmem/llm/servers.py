@@ -1,20 +1,128 @@
-"""What a server's or a connection's failure means: the one place that translates them."""
+"""Where a model is served: its address, how to name it in messages, and what its failures mean."""
 
 import json
 import re
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
+from qrmem.config import Secret, Settings, revealed
 from qrmem.errors import (
     AccessRefused,
     ContextExceeded,
+    MissingError,
     ModelUnavailable,
     QrmemError,
     UsageError,
 )
-from qrmem.llm.endpoint import Endpoint
+
+DEFAULT_URL = "https://api.openai.com/v1"
+_SHOWN = 300
+"""Characters of a server's words that a message shows."""
+_SHORTEST = 4
+"""Characters of a secret that is looked for in messages; "x" is no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks the OpenAI protocol.
+
+    Attributes:
+        url: base URL, without name and password, for whoever sends to it may log it.
+        address: the same without query.
+        host: host and port, for messages.
+        token: name and password that stood in the URL, as a header takes them; a proxy may guard a
+            server so.
+        others: what else no message may show: the password, and values of the URL's query.
+    """
+
+    url: str
+    address: str
+    host: str
+    key: Secret
+    token: Secret | None = None
+    others: tuple[Secret, ...] = ()
+
+    def clean(self, text: str) -> str:
+        """Return foreign words on one line, at most 300 characters, with nothing that is secret.
+
+        Characters that are not printable are left out, and before a secret is looked for.
+        """
+        words = " ".join(_without_markup(text).split())
+        shown = "".join(char for char in words if char.isprintable())
+        for secret in (self.key, self.token, *self.others):
+            if secret and len(secret.reveal()) >= _SHORTEST:
+                shown = shown.replace(secret.reveal(), "***")
+        return shown[:_SHOWN]
+
+
+def embedding_endpoint(settings: Settings) -> Endpoint:
+    """Return the endpoint of embeddings; the chat model's key goes to no other server.
+
+    Raises:
+        UsageError: the base URL is none.
+        MissingError: OpenAI's own service is named and there is no key.
+    """
+    if not settings.embed_base_url:
+        key = settings.embed_api_key or settings.api_key
+        return endpoint(settings.with_(api_key=key))
+    chosen = settings.with_(base_url=settings.embed_base_url, api_key=settings.embed_api_key)
+    return endpoint(chosen)
+
+
+def endpoint(settings: Settings) -> Endpoint:
+    """Return the endpoint that the settings name for chat.
+
+    Raises:
+        UsageError: the base URL is none.
+        MissingError: OpenAI's own service is named and there is no key, or the key can be none.
+    """
+    url = revealed(settings.base_url).strip() or DEFAULT_URL
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as exc:
+        raise UsageError(f"the base URL is not valid: {exc}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"\s", url):
+        raise UsageError("the base URL must look like http://localhost:8000/v1")
+    key = settings.api_key.reveal().strip()
+    if not key and parts.hostname == "api.openai.com":
+        raise MissingError(
+            "no key for api.openai.com: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+        )
+    host = parts.hostname + port
+    # Refused here, for what cannot be sent is shown by those who try, and in another spelling.
+    if not (key.isascii() and key.isprintable()):
+        raise MissingError(f"the key for {host} holds characters that no key can: copy it again")
+    open_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    address = f"{parts.scheme}://{host}{parts.path}"
+    token, others = _login(parts)
+    return Endpoint(open_url, address, host, Secret(key), token, others)
+
+
+def _login(parts: SplitResult) -> tuple[Secret | None, tuple[Secret, ...]]:
+    """Return what logs in, and all parts of a URL that are secret."""
+    others = [value for _, value in parse_qsl(parts.query)]
+    if parts.username is None:
+        return None, tuple(map(Secret, others))
+    name, password = unquote(parts.username), unquote(parts.password or "")
+    token = b64encode(f"{name}:{password}".encode()).decode()
+    return Secret(token), tuple(map(Secret, (password, parts.password or "", *others)))
+
+
+def _without_markup(text: str) -> str:
+    if "<html" not in text[:500].lower() and "<!doctype" not in text[:500].lower():
+        return text
+    pieces = (piece.partition(">")[2] for piece in text[:20_000].split("<"))
+    return " ".join(piece.strip() for piece in pieces if piece.strip())
+
+
+# --- failures ------------------------------------------------------------------------------------
+
 
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _NO_MODEL = re.compile(
@@ -85,7 +193,9 @@ def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -
         return ours
     if isinstance(exc, openai.APIStatusError):
         answer = exc.response
-        return from_status(answer.status_code, answer.text, answer.headers, endpoint, model)
+        # LiteLLM's errors hold the words themselves, and no body.
+        body = answer.text or ("" if type(exc).__module__.startswith("openai") else str(exc))
+        return from_status(answer.status_code, body, answer.headers, endpoint, model)
     if isinstance(exc, UnicodeEncodeError) or "Illegal header" in str(exc.__cause__):
         # No retry makes it sendable; a variable's value is not shown.
         return UsageError(
@@ -211,11 +321,15 @@ def _words(exc: BaseException) -> str:
 
 
 __all__ = [
+    "DEFAULT_URL",
     "Cause",
+    "Endpoint",
     "LibraryError",
     "Rejected",
     "StreamBroken",
     "Transient",
+    "embedding_endpoint",
+    "endpoint",
     "in_words",
     "translated",
 ]

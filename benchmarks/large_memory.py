@@ -1,0 +1,187 @@
+"""A memory with as many nodes as wanted, written straight through a store's contract.
+
+One long document with a tree, many short ones, trails, and three entities that stand in a third of
+all segments each. Reading so much text takes an hour; what looks at a memory does not see who read
+it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from benchmarks.everyday import _word
+from qrmem.graphstore import (
+    Change,
+    EntityRow,
+    GraphStore,
+    IndexRow,
+    MentionRow,
+    NamespaceInfo,
+)
+from qrmem.graphstore.protocol import FactRow
+from qrmem.retrieval.trees.nodes import (
+    StoredNode,
+    node_key,
+    prefix_of,
+    save,
+    save_tree,
+)
+from qrmem.text.names import name_key, normalise_name
+from qrmem.text.words import terms
+from qrmem.types import (
+    Document,
+    LedgerRow,
+    Question,
+    ScoredEdge,
+    ScoredSegment,
+    Segment,
+    Step,
+    Trail,
+    Usage,
+)
+from qrmem.types.trees import Tree, TreeNode
+
+BOOK = "book"
+HUBS = ("Nell Sayle", "Tam Garrick", "Rosa Quint")
+NEW_NAMES = 2
+"""Entities that each segment brings; with itself it has three nodes."""
+_BATCH = 2000
+_FAN = 6
+
+
+def person(n: int) -> str:
+    """Return the name of the n-th person."""
+    return f"{_word(n % 997, 2)} {_word(n, 4)}"
+
+
+def passage(n: int) -> tuple[str, list[str]]:
+    """Return a passage, and the names in it."""
+    first, second, hub = person(2 * n), person(2 * n + 1), HUBS[n % 3]
+    text = (
+        f"{first} met {hub} on the pier and spoke of the voyage until it grew dark. The rain had "
+        f"not stopped for three days. Nobody had heard from {second} since {first} sold the mill. "
+        "The old books were kept in a room that nobody had opened since the fire."
+    )
+    return text, [first, hub, second]
+
+
+async def fill(store: GraphStore, ns: str, nodes: int, *, trails: int = 100) -> None:
+    """Fill an empty store with about `nodes` segments and entities.
+
+    Args:
+        trails: recorded runs.
+    """
+    await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600))
+    count = nodes // (1 + NEW_NAMES)
+    book = list(_book(count // 8))
+    text = "\n\n".join(segment.text for segment in book)
+    await store.put_documents(ns, [(Document(text, "A long book", id=BOOK), book)])
+    await _read(store, ns, book, 0)
+    for first in range(len(book), count, _BATCH):
+        made = [_note(n) for n in range(first, min(first + _BATCH, count))]
+        await store.put_documents(ns, [(Document(s.text, id=s.document_id), [s]) for s in made])
+        await _read(store, ns, made, first)
+    await _tree(store, ns, book)
+    for n in range(trails):
+        await store.put_trail(ns, _trail(n, book))
+
+
+def _book(count: int) -> Iterator[Segment]:
+    start = 0
+    for n in range(count):
+        text, _ = passage(n)
+        yield Segment(f"{BOOK}:{n}", BOOK, n, start, start + len(text), text, 60)
+        start += len(text) + 2
+
+
+def _note(n: int) -> Segment:
+    text, _ = passage(n)
+    return Segment(f"note:{n}", f"note {n:06}", 0, 0, len(text), text, 60)
+
+
+async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: int) -> None:
+    mentions, facts, index, questions = [], [], [], []
+    entities: dict[str, str] = {key_of(hub): hub for hub in HUBS}
+    for n, segment in enumerate(segments, first):
+        _, names = passage(n)
+        keys = [key_of(name) for name in names]
+        entities |= dict(zip(keys, names, strict=True))
+        mentions += [
+            MentionRow(segment.id, key, ((name, 1),)) for key, name in zip(keys, names, strict=True)
+        ]
+        for at, (head, tail) in enumerate(((0, 1), (2, 0))):
+            told = segment.text.split(". ")[2 * at] + "."
+            facts.append(FactRow(segment.id, at, keys[head], keys[tail], told))
+        questions.append(Question(f"Whom did {names[0]} meet on the pier?", segment.id))
+        counts = Counter(terms(segment.text))
+        index.append(IndexRow(segment.id, counts.total(), counts))
+    info = await store.namespace(ns)
+    assert info is not None
+    change = Change(
+        mentions=mentions,
+        facts=facts,
+        questions=questions,
+        index=index,
+        names={key: key for key in entities},
+        entities=[EntityRow(key, name, "PERSON") for key, name in entities.items()],
+        merged={segment.id: "written" for segment in segments},
+        resolved=list(entities),
+    )
+    await store.apply(ns, info.revision, change)
+    await store.record(ns, [(LedgerRow(segment.id, "ok"), None) for segment in segments])
+
+
+def key_of(name: str) -> str:
+    """Return the key of a person."""
+    return name_key(normalise_name(name), "PERSON")
+
+
+async def _tree(store: GraphStore, ns: str, book: Sequence[Segment]) -> None:
+    prefix = prefix_of("ilm", BOOK)
+    level = [_node(prefix, 1, [segment.id], [segment.id], segment.text[:90]) for segment in book]
+    nodes = list(level)
+    while len(level) > _FAN:
+        level = list(_above(prefix, level))
+        nodes += level
+    for node in nodes:
+        await save(store, ns, StoredNode(node))
+    tree = Tree(BOOK, "ilm", tuple(nodes), tuple(node.key for node in level))
+    await save_tree(store, ns, tree, [segment.id for segment in book], {"method": "written"})
+
+
+def _above(prefix: str, level: Sequence[TreeNode]) -> Iterator[TreeNode]:
+    for first in range(0, len(level), _FAN):
+        below = level[first : first + _FAN]
+        segments = [id for node in below for id in node.segments]
+        keys = [node.key for node in below]
+        yield _node(prefix, below[0].level + 1, keys, segments, below[0].summary)
+
+
+def _node(
+    prefix: str, level: int, covers: Sequence[str], segments: Sequence[str], summary: str
+) -> TreeNode:
+    key = node_key(prefix, "written", level, covers)
+    surprise = ("Nobody had expected that.",)
+    return TreeNode(key, BOOK, level, summary, surprise, tuple(covers), tuple(segments))
+
+
+def _trail(n: int, book: Sequence[Segment]) -> Trail:
+    at = n % (len(book) - 3)
+    text, (first, hub, _) = passage(at)
+    read = tuple(ScoredSegment(s.id, 1 - i / 4, s.tokens) for i, s in enumerate(book[at : at + 3]))
+    edge = ScoredEdge("", key_of(first), key_of(hub), text.split(". ")[0], 0.9, taken=True)
+    steps = (
+        Step(1, "start", entities=(first,)),
+        Step(2, "expand", entities=(hub,), edges=(edge,)),
+        Step(3, "read", read=read, verdict="answerable", reason=text),
+    )
+    return Trail(
+        id=f"trail{n:05}",
+        question=f"Whom did {first} meet on the pier?",
+        strategy="graph-expansion",
+        window=4096,
+        status="answered",
+        answer=hub,
+        steps=steps,
+        usage=Usage(),
+        created=f"2026-01-01T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}Z",
+    )

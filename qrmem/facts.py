@@ -1,0 +1,169 @@
+"""Facts drawn from turns with a chat model, in the background: short sentences with their turn.
+
+A fact is a document of its own, read without a model as a turn is, with the metadata of its turn:
+so it is found, recalled, corrected, exported and forgotten like one, and goes with its turn.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from qrmem.answering.prompted import PromptedReasoner
+from qrmem.errors import CapReached, OutOfReach, QrmemError, UsageError
+from qrmem.graph import dialog
+from qrmem.graphstore import GraphStore
+from qrmem.ingest import Adder
+from qrmem.models import Run, caps_of
+from qrmem.session import Session
+from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
+
+TOGETHER = 8
+"""Turns that share a call at most."""
+EARLIER = 4
+"""Turns before them that the model sees, too."""
+
+
+class Facts:
+    """Draws facts from turns while the memory is open, one call after another.
+
+    What the settings cap is capped for all of them together.
+    """
+
+    def __init__(self, session: Session, listener: Listener) -> None:
+        self._session = session
+        self._listener = listener
+        self._waiting: list[Turn] = []
+        self._task: asyncio.Task[None] | None = None
+        self._run: Run | None = None
+        self._added: list[str] = []
+        self._problems: list[tuple[str, int, str]] = []
+        self._read = 0
+        self._stopped = ""
+        self._began = time.monotonic()
+
+    async def require_model(self) -> None:
+        """Refuse to draw facts without a chat model: before the turns are kept.
+
+        Raises:
+            UsageError: no chat model is set.
+        """
+        if self._run is None:
+            models = await self._session.models(create=True)
+            caps = caps_of(self._session.settings)
+            self._run = models.run("construction", self._listener, caps=caps)
+        if not isinstance(self._run.reasoner, PromptedReasoner):
+            self._run = None
+            raise UsageError("extract=True draws facts with a chat model, and none is set")
+
+    def take(self, turns: Iterable[Turn]) -> None:
+        """Draw facts from some turns as soon as there is time."""
+        self._waiting += turns
+        if self._waiting and self._task is None:
+            self._began = time.monotonic()
+            self._task = asyncio.create_task(self._work())
+
+    async def wait(self) -> AddReport:
+        """Return what was drawn since the last call, once nothing waits any more."""
+        while self._task is not None:
+            # An interruption of whoever waits does not end the work: `close` waits again.
+            await asyncio.shield(self._task)
+        done = AddReport(
+            added=tuple(self._added),
+            updated=(),
+            unchanged=(),
+            read=self._read,
+            reused=0,
+            states={},
+            problems=tuple(self._problems),
+            usage=self._run.usage if self._run else Usage(),
+            seconds=time.monotonic() - self._began,
+            stopped=self._stopped,
+        )
+        self._added, self._problems, self._read, self._stopped = [], [], 0, ""
+        return done
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                await self._try(batch)
+        finally:
+            self._task = None
+
+    async def _try(self, batch: Sequence[Turn]) -> None:
+        try:
+            await self._draw(batch)
+        except (OutOfReach, CapReached) as exc:
+            # Those that wait would fare no better.
+            self._lose([*batch, *self._waiting], exc)
+            self._waiting = []
+            self._stopped = str(exc) if isinstance(exc, CapReached) else ""
+        except QrmemError as exc:
+            self._lose(batch, exc)
+
+    def _lose(self, turns: Sequence[Turn], error: QrmemError) -> None:
+        self._problems += [(turn.id, -1, str(error)) for turn in turns]
+        message = f"no facts of {turns[0].id}" + (f" to {turns[-1].id}" if len(turns) > 1 else "")
+        self._listener(Event("warning", {"what": "facts", "message": f"{message}: {error}"}))
+
+    async def _draw(self, batch: Sequence[Turn]) -> None:
+        session, run = self._session, self._run
+        assert run is not None
+        assert isinstance(run.reasoner, PromptedReasoner)
+        store, ns = session.store, session.ns
+        held = {
+            s.document_id: s.id for s in await store.segments(ns, documents=[t.id for t in batch])
+        }
+        turns = [turn for turn in batch if turn.id in held]  # without those deleted meanwhile
+        if not turns:
+            return
+        try:
+            segments = [held[turn.id] for turn in turns]
+            found = await run.reasoner.facts(await self._earlier(turns[0]), turns, segments)
+        finally:
+            calls, run.calls[:] = list(run.calls), []
+            await store.record(ns, (), calls)
+        documents = [
+            fact_document(turn, n, text)
+            for turn, facts in zip(turns, found, strict=True)
+            for n, text in enumerate(facts, 1)
+        ]
+        if documents:
+            models = await session.models()
+            adder = Adder(store, ns, models, listener=self._listener, update=True)
+            with session.adding():
+                report = await adder.add(documents)
+            self._added += [*report.added, *report.updated, *report.unchanged]
+            self._problems += report.problems
+        for turn, facts in zip(turns, found, strict=True):
+            value = {"facts": len(facts)}
+            await store.put_cached(ns, key(turn.id), value, segment_id=held[turn.id])
+        self._read += len(turns)
+
+    async def _earlier(self, first: Turn) -> list[Turn]:
+        """Return the turns of the session and user that stand before one."""
+        session = self._session
+        numbers = range(max(1, first.number - EARLIER), first.number)
+        ids = [dialog.turn_id(number) for number in numbers]
+        infos = await session.store.documents(session.ns, ids) if ids else ()
+        turns = await dialog.read_turns(session.store, session.ns, [*filter(dialog.is_turn, infos)])
+        return [t for t in turns if (t.session, t.user) == (first.session, first.user)]
+
+
+def key(turn_id: str) -> str:
+    """Return under which key the store keeps that facts were drawn from a turn."""
+    return f"facts:{turn_id}"
+
+
+def fact_document(turn: Turn, n: int, text: str) -> Document:
+    """Return the document that keeps the n-th fact of a turn, n from 1."""
+    made = dialog.as_document(replace(turn, text=text, id=dialog.fact_id(turn.number, n)))
+    metadata = {**made.metadata, dialog.FACT_KEY: turn.id}
+    return replace(made, title=f"noted of {made.title}", metadata=metadata)
+
+
+async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns of which no facts were drawn yet."""
+    drawn = {kept.key for kept in await store.kept(ns, [key(turn.id) for turn in turns])}
+    return [turn for turn in turns if key(turn.id) not in drawn]

@@ -1,0 +1,96 @@
+"""Keyword options as types, so that an editor offers them and a type checker refuses others."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from qrmem.config import Secret
+from qrmem.llm.budget import CapOptions
+from qrmem.types import BuildMode, Orientation, Scalar, Strategy
+from qrmem.types.trees import TreeKind
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from qrmem.retrieval.fragments import FragmentSettings
+
+
+class OpenOptions(TypedDict, total=False):
+    """Settings that `open` takes by name; `None` is as good as left out. See `Settings`."""
+
+    model: str | None
+    stage_models: str | None
+    base_url: str | None
+    api_key: str | Secret | None
+    embedder: str | None
+    tokenizer: str | None
+    tagger: str | None
+    tagger_timeout: float | None
+    corenlp_home: str | PathLike[str] | None
+    stanza_models: str | PathLike[str] | None
+    prompts: str | PathLike[str] | None
+    paper_exact: bool | None
+    mode: BuildMode | None
+    orientation: Orientation | None
+    segment_tokens: int | None
+    text_fragments: str | None
+    code_fragments: Literal["lines", "definitions"] | None
+    window: int | None
+    reserve: int | None
+    concurrency: int | None
+    timeout: float | None
+    retries: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    max_seconds: float | None
+    prices: str | PathLike[str] | None
+    cache: bool | None
+    record: str | PathLike[str] | None
+    replay: str | PathLike[str] | None
+    embed_base_url: str | None
+    embed_api_key: str | Secret | None
+    questions: int | None
+    shared_tokens: int | None
+    similar_names: float | None
+    keep_trails: bool | None
+    neo4j_user: str | None
+    neo4j_password: str | Secret | None
+    neo4j_database: str | None
+    neo4j_patience: float | None
+    token: str | Secret | None
+
+
+class AskOptions(CapOptions, total=False):
+    """Options of `Memory.ask`."""
+
+    strategy: Strategy | None
+    window: int | None
+    choices: Sequence[str] | None
+    documents: Sequence[str] | None
+    where: Mapping[str, Scalar] | None
+    orientation: Orientation | None
+    share_orientation: bool
+    max_trials: int
+    start: Literal["search", "entities"]
+    on_exhausted: Literal["abstain", "force"]
+    keep_trail: bool | None
+    fragments: "FragmentSettings | None"
+    checkpointer: "BaseCheckpointSaver[Any] | None"
+
+
+class PlanOptions(AskOptions, total=False):
+    """Options of `Memory.plan`: those of `Memory.ask`, `add` or `build_tree`."""
+
+    update: bool
+    rebuild: bool
+    glob: str | None
+    follow_links: bool
+    question: str
+    kind: TreeKind
+    preset: Literal["default", "paper"]
+
+
+__all__ = ["AskOptions", "OpenOptions", "PlanOptions"]

@@ -1,0 +1,85 @@
+"""How values show themselves: on one line in a console, as HTML in a notebook."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+_TEXT, _ITEMS, _LINE = 60, 3, 400
+"""Characters of a text, items of a sequence, characters of a whole line."""
+
+
+class Short:
+    """Gives a dataclass a representation of one line: what differs from its default, shortened."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={brief(value)}" for name, value in _telling(self)]
+        line = f"{type(self).__name__}({', '.join(parts)})"
+        return line if len(line) <= _LINE else f"{line[: _LINE - 2]}…)"
+
+
+def brief(value: Any) -> str:
+    """Return a value in a few words; how many items were left out is said."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= _TEXT else f"{value[: _TEXT - 1]}…")
+    if isinstance(value, Mapping):
+        items = [f"{brief(key)}: {brief(item)}" for key, item in list(value.items())[:_ITEMS]]
+        return "{" + _joined(items, len(value)) + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [brief(item) for item in list(value)[:_ITEMS]]
+        return "[" + _joined(items, len(value)) + "]"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}(…)"
+    return repr(value)
+
+
+def _joined(items: Sequence[str], count: int) -> str:
+    left = count - len(items)
+    return ", ".join([*items, *([f"… {left:,} more"] if left else [])])
+
+
+def _telling(value: Any) -> list[tuple[str, Any]]:
+    """Return the fields that have another value than their default."""
+    found = []
+    for field in dataclasses.fields(value):
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if (held := getattr(value, field.name)) != default:
+            found.append((field.name, held))
+    return found
+
+
+# --- notebooks ------------------------------------------------------------------------------------
+
+
+def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text as HTML, with spans of it marked."""
+    pieces, at = [], 0
+    for start, end in sorted(spans):
+        if start >= at:
+            pieces += [escape(text[at:start]), "<mark>", escape(text[start:end]), "</mark>"]
+            at = end
+    return "".join([*pieces, escape(text[at:])])
+
+
+def quoted(text: str, spans: Iterable[tuple[int, int]], *place: str) -> str:
+    """Return a quotation as HTML, with the place where it stands."""
+    where = " · ".join(escape(part) for part in place if part)
+    return f"<blockquote>{marked(text, spans)}<br><small>{where}</small></blockquote>"
+
+
+def table(rows: Iterable[tuple[str, object]], title: str = "") -> str:
+    """Return names and values as an HTML table."""
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
+        for name, value in rows
+    )
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    return f"<table>{caption}{body}</table>"
+
+
+__all__ = ["Short", "brief", "marked", "quoted", "table"]

@@ -1,0 +1,167 @@
+// Documents, entities, merged names and costs.
+
+import { call, part } from "./call.js";
+import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, quiet, segmentBox, table } from "./dom.js";
+import { draw } from "./graph.js";
+import { trailRow } from "./trails.js";
+
+const SOME = 20;
+const MANY = 50;
+
+// A holder that fills itself with rows from the server, part by part.
+async function paged(path, render, what, size = MANY, from = 0) {
+  const rows = await part(path, from, size);
+  return [rows.total, () => long(items(), rows.map(render), rows.total - from,
+    async (shown) => (await part(path, from + shown, size)).map(render), what)];
+}
+
+function figures(counts) {
+  return make("dl", { class: "figures" }, Object.entries(counts).map(([name, value]) =>
+    make("div", {}, make("dt", {}, name), make("dd", {}, number(value)))));
+}
+
+export async function overview() {
+  // The figures of a large memory take a moment: the lists do not wait for them.
+  const [first, named, asked] = await Promise.all([
+    part("/documents", 0, 6), call("/entities?limit=12"), call("/trails?limit=6&brief=true")]);
+  const head = make("div", {}, make("h2", {}, "A memory"), about("counting …"));
+  const status = call("/status?problems=100").then((found) => {
+    head.replaceChildren(make("h2", {}, found.namespace), about(found.location), figures(found.counts),
+      ...found.warnings.map((said) => make("p", { class: "error" }, said)),
+      found.problems.length ? make("details", {}, make("summary", {}, "Segments that are not complete"),
+        folded(found.problems, ([id, index, why]) => make("div", {}, link(`${id}, segment ${index + 1}`, "documents", id, `${index + 1}`), ` ${why}`), "", "segment")) : "");
+  }, (error) => head.replaceChildren(make("p", { class: "error", role: "alert" }, error.message)));
+  if (first.total < 1000) await status;
+  if (!first.length) return [head, nothing()];
+  return [head, make("div", { class: "columns three" },
+    make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "")),
+    make("section", {}, make("h3", {}, link("Named most often", "entities")),
+      list(named.map((one) => [entityLink(one.key, one.name), " ", quiet(count(one.segments, "segment"))]), "No entity was found.")),
+    make("section", {}, make("h3", {}, link("Asked last", "trails")), list(asked.map(trailRow), "Nothing has been asked yet.")))];
+}
+
+const nothing = () => empty("This memory is empty. Read a text into it: ", code("qrmem add book.txt"));
+
+const documentRow = (info) => make("div", {}, link(info.title || info.id, "documents", info.id), " ",
+  quiet(`${count(info.segments, "segment")}, ${number(info.characters)} characters`));
+
+export async function documents() {
+  const [total, shown] = await paged("/documents", documentRow, "document");
+  return [make("h2", {}, "Documents"), about(count(total, "document")), total ? shown() : nothing()];
+}
+
+export async function oneDocument(id, at = "1") {
+  const marked = Math.max(Number.parseInt(at, 10) || 1, 1) - 1;
+  const from = Math.max(marked - 3, 0);
+  const [info, [total, shown]] = await Promise.all([
+    call(`/documents/${encodeURIComponent(id)}?text=false`),
+    paged(`/segments?document=${encodeURIComponent(id)}`, (segment) => segmentBox(segment, "", "", at !== "1" && segment.index === marked), "segment", SOME, from)]);
+  return [make("p", { class: "crumbs" }, link("Documents", "documents")),
+    make("h2", {}, info.title || id),
+    about(info.title && info.title !== id ? id : "", count(total, "segment"), `${number(info.characters)} characters`,
+      ...Object.entries(info.metadata).map(([name, value]) => `${name}: ${value}`)),
+    from ? make("p", {}, link(`From the first segment; this is from segment ${from + 1}`, "documents", id)) : null,
+    total ? shown() : quiet("It has no segments.")];
+}
+
+export async function entities() {
+  const found = await call("/entities?limit=1000");
+  const row = (one) => make("div", {}, entityLink(one.key, one.name), " ",
+    quiet([one.type.toLowerCase(), count(one.segments, "segment")].filter(Boolean).join(" · ")));
+  return [make("h2", {}, "Entities"), about(found.length === 1000 ? "the 1,000 that most segments name; find others by name" : "those that most segments name come first"),
+    found.length ? folded(found, row, "", "entitie", MANY) : empty("No entity was found in the texts.")];
+}
+
+export async function entity(name) {
+  const address = `/around/${encodeURIComponent(name)}`;
+  const view = await part(address, 0, SOME);
+  const names = { ...view.neighbours };
+  const named = (key) => (key === view.key ? view.name : names[key] ?? key);
+  const nodes = [...new Set([view.key, ...view.relations.flatMap((one) => [one.head, one.tail])])]
+    .map((key) => ({ id: key, label: named(key), kind: key === view.key ? "centre" : "entity" }));
+  const edges = view.relations.map((one) => ({ id: `edge ${one.key}`, source: one.head, target: one.tail }));
+  const other = (one) => (one.head === view.key ? one.tail : one.head);
+  const relation = (one) => make("div", {}, entityLink(other(one), named(other(one))), " ",
+    quiet(one.statements > 1 ? count(one.statements, "statement") : ""), make("blockquote", {}, one.description));
+  const more = (what, render) => async (shown) => {
+    const next = await part(address, shown, SOME);
+    Object.assign(names, next.neighbours);
+    return next[what].map(render);
+  };
+  const { totals } = view;
+  const some = view.relations.length < totals.relations;
+  return [make("p", { class: "crumbs" }, link("Entities", "entities")),
+    make("h2", {}, view.name),
+    about(view.type ? view.type.toLowerCase() : "type unknown", count(totals.segments, "segment"), count(totals.relations, "relation")),
+    make("div", { class: "columns" },
+      make("section", {}, make("h3", {}, some ? `Neighbours: ${SOME} of ${number(totals.relations)}` : "Neighbours"),
+        nodes.length > 1 ? draw(nodes, edges, { open: (node) => { location.hash = `#/entities/${encodeURIComponent(node.id)}`; }, round: view.key })
+          : empty("No relation to another entity was found."),
+        make("h3", {}, "Names in the text"),
+        make("p", {}, view.forms.flatMap(([form, times]) => [chip(`${form} ${number(times)}`), " "])),
+        make("h3", {}, view.segments.length < totals.segments ? "Questions about the segments shown" : "Questions that added it"),
+        list(view.questions.map((question) => question.text), "none")),
+      make("section", {}, make("h3", {}, "Relations"),
+        totals.relations ? long(items(), view.relations.map(relation), totals.relations, more("relations", relation), "relation") : quiet("none"),
+        make("h3", {}, "Segments"),
+        long(items(), view.segments.map((one) => segmentBox(one)), totals.segments, more("segments", (one) => segmentBox(one)), "segment")))];
+}
+
+const WHY = { exact: "the same name", alias: "a form of the name", similar: "similar", user: "your decision" };
+
+export async function merges() {
+  const [total, shown] = await paged("/merges", mergeRow, "merged name");
+  return [make("h2", {}, "Merged names"), about("Names that count as one entity. Your decision overrides the rules and is kept."),
+    make("div", { id: "undo" }), total ? shown() : empty("No names are merged.")];
+}
+
+function mergeRow(merge) {
+  const row = make("div", { class: "row" }, make("div", {}, `${merge.name} → `, entityLink(merge.entity, merge.into), " ",
+    quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason])));
+  const decide = async (same) => call("/merges", { first: merge.name, second: merge.into, same });
+  const apart = make("button", { type: "button" }, `Keep “${merge.name}” apart`);
+  apart.addEventListener("click", () => trying(apart, async () => {
+    await decide(false);
+    const undo = make("button", { type: "button" }, "Merge them again");
+    undo.addEventListener("click", () => trying(undo, async () => { await decide(true); window.dispatchEvent(new Event("show-again")); }));
+    document.getElementById("undo").replaceChildren(make("p", { class: "notice" },
+      `“${merge.name}” and “${merge.into}” are kept apart.`, undo));
+    row.remove();
+    undo.focus();
+  }));
+  row.append(apart);
+  return row;
+}
+
+async function trying(button, work) {
+  button.disabled = true;
+  try {
+    await work();
+    document.getElementById("said").textContent = "done";
+  } catch (error) {
+    button.disabled = false;
+    document.getElementById("undo").replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+  }
+}
+
+export async function costs() {
+  const rows = await call("/usage?by=stage");
+  const title = make("h2", {}, "Costs by stage");
+  if (!rows.length) return [title, empty("No chat model and no embedding server has been called, so nothing was paid.")];
+  const known = rows.filter((row) => row.cost !== null);
+  const sum = (name) => rows.reduce((total, row) => total + row[name], 0);
+  const paid = known.reduce((total, row) => total + row.cost, 0);
+  const weight = (row) => (paid ? (row.cost ?? 0) / paid : (row.tokens_in + row.tokens_out) / (sum("tokens_in") + sum("tokens_out") || 1));
+  const share = (row) => {
+    const bar = make("span", { class: "share" });
+    bar.style.width = `${Math.max(weight(row) * 100, 1)}%`;
+    return bar;
+  };
+  const money = (value) => (value === null ? "unknown" : value.toFixed(4));
+  const line = (row) => [make("span", {}, row.key, share(row)), row.phase === "construction" ? "reading" : "answering",
+    number(row.calls), number(row.from_cache), number(row.tokens_in), number(row.tokens_out), money(row.cost)];
+  return [title, about(paid ? "bars: share of the money" : "bars: share of the tokens", known.length < rows.length ? "some models have no price" : ""),
+    table("Costs", ["stage", "while", "calls", "from cache", "prompt tokens", "reply tokens", "USD"], rows.map(line),
+      { numbers: [2, 3, 4, 5, 6], classes: { 0: "name", 1: "nowrap" },
+        foot: ["all", "", ...["calls", "from_cache", "tokens_in", "tokens_out"].map((name) => number(sum(name))), known.length ? money(paid) : "unknown"] })];
+}

@@ -1,0 +1,60 @@
+"""What is not as in the papers stands in one list; it is compared with the code's switches."""
+
+from dataclasses import fields
+from typing import Any
+
+from qrmem.agents import Asking
+from qrmem.agents.strategies.graph_expansion import SHOWN, TIE, WHOLE_GRAPH
+from qrmem.eval.deviations import (
+    AS_IN_THE_PAPER,
+    DEVIATIONS,
+    LEFT_OPEN,
+    UNUSED,
+    deviations,
+)
+from qrmem.eval.running import _SHAPING
+from qrmem.eval.systems import code_completion, conversation
+from qrmem.graph.expansion import QUERY_TOKENS
+from qrmem.graph.segmenting import MILESTONE
+from qrmem.retrieval.fragments.relations import EXACT
+from qrmem.retrieval.settings import SearchSettings
+
+Json = Any
+
+
+def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
+    exact = Asking(question="Who?", paper_exact=True)
+    named = {*AS_IN_THE_PAPER, *LEFT_OPEN, *UNUSED, "question", "choices", "window"}
+    assert {field.name for field in fields(Asking)} == named
+    for name, value in AS_IN_THE_PAPER.items():
+        assert getattr(exact, name) == value, name
+    told = " ".join(one.what for one in DEVIATIONS)
+    assert all(name in told for name in LEFT_OPEN if name != "max_trials")
+    assert f"3 edges a step (width), {exact.depth} steps (depth)" in told
+    assert f"cosine {exact.threshold}" in told
+    assert f"one sentence in {MILESTONE} " in told
+    assert f"cut to {QUERY_TOKENS} tokens" in told
+    assert f"from {SHOWN} relations at most" in told
+    assert f"of up to {WHOLE_GRAPH:,} entities" in told
+    assert f"up to {TIE} for its own" in told
+    assert f"over {EXACT:,} fragments" in told
+    searching = SearchSettings()
+    assert f"k1 {searching.k1} and b {searching.b}" in told
+    assert f"{conversation.REPLY} in a chat, {code_completion.REPLY} in code" in told
+    told_of = {one.setting for one in DEVIATIONS}
+    assert set(_SHAPING) - {"model", "base_url"} <= told_of
+    assert all(one.why for one in DEVIATIONS)
+
+
+def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
+    ours: dict[str, Json] = {"tagger": "rules", "embedder": "none", "window": 1000}
+    ours |= {"segment_tokens": 100, "paper_exact": False, "similar_names": 0.9}
+    theirs = {"tagger": "corenlp:http://x", "embedder": "contriever", "window": 4096}
+    theirs |= {"segment_tokens": 600, "paper_exact": True, "similar_names": 0.0}
+    more, fewer = (deviations("QRMeM, Table 2", {"settings": s}) for s in (ours, theirs))
+    assert len(more) - len(fewer) == len(ours)
+    assert any("entity tagger rules, not CoreNLP" in line for line in more)
+    of_fragrel = deviations("FragRel, Table 4", {"settings": ours})
+    assert any("temperature 0, not 1.0" in line for line in of_fragrel)
+    assert any("no completion of a base model" in line for line in of_fragrel)
+    assert not any("Algorithm 1" in line for line in of_fragrel)

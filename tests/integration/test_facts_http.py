@@ -1,0 +1,130 @@
+"""Facts that a chat model notes of turns, over real HTTP: found, corrected, capped, forgotten."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from servers.faults import Faults
+from servers.openai_server import OpenAIServer
+
+import qrmem
+from qrmem.errors import UsageError
+from qrmem.types import Event
+
+TRIP = [
+    {"role": "user", "name": "Ann", "content": "The flight to Oslo is booked.", "at": "2026-04-01"},
+    {"role": "user", "name": "Ann", "content": "It leaves on 3 May.", "at": "2026-04-01"},
+    {"role": "assistant", "content": "Noted.", "at": "2026-04-01"},
+]
+NOTED = ["Ann has booked a flight to Oslo.", "Ann's flight to Oslo leaves on 3 May 2026."]
+
+
+def noting(request: Mapping[str, Any]) -> str:
+    """Note what is known of the turns that are shown."""
+    said = request["messages"][-1]["content"]
+    turns = said.split("Turns:\n")[1]
+    known = {"is booked": NOTED[0], "on 3 May": NOTED[1], "moved to 5 May": "Ann's flight moved."}
+    facts = [
+        f"{n}|{fact}"
+        for n, text in re.findall(r"<text (\d+)>\n(.*?)\n</text>", turns, re.DOTALL)
+        for words, fact in known.items()
+        if words in text
+    ]
+    return json.dumps({"facts": facts})
+
+
+def opened(server: OpenAIServer, path: str = "memory://", **settings: Any) -> Any:
+    return qrmem.open(path, model="test", base_url=server.url, embedder="none", **settings)
+
+
+async def test_facts_are_kept_with_their_turn_and_found_by_their_words() -> None:
+    async with OpenAIServer(answer=noting) as server, opened(server) as memory:
+        assert (await memory.add(TRIP, session="trip", user="ann", extract=True)).is_complete
+        report = await memory.wait()
+        assert report.added == ("fact-00000001-1", "fact-00000002-1")
+        assert (report.read, server.stats.requests, report.usage.calls) == (3, 1, 1)
+        fact = await memory.document("fact-00000002-1")
+        assert fact.text == NOTED[1]
+        assert fact.metadata["noted_of"] == "turn-00000002"
+        assert fact.metadata["user"] == "ann"
+        recalled = await memory.recall("When does the flight to Oslo leave?", session="new")
+        assert recalled.facts["turn-00000002"] == (NOTED[1],)
+        assert f"(noted of this: {NOTED[1]})" in recalled.text
+        assert recalled.tokens <= 2000
+        assert NOTED[1] in [hit.text for hit in await memory.search("flight to Oslo")]
+        assert [s.document_id for s in (await memory.entity("Oslo")).segments] == [
+            "fact-00000001-1",
+            "fact-00000002-1",
+            "turn-00000001",
+        ]
+        assert [turn.id[-1] for turn in await memory.turns()] == ["1", "2", "3"]
+        assert "facts" in {row.key for row in await memory.usage()}
+
+
+async def test_facts_go_with_their_turn_and_their_user() -> None:
+    async with OpenAIServer(answer=noting) as server, opened(server) as memory:
+        await memory.add(TRIP, user="ann", extract=True)
+        await memory.wait()
+        await memory.delete("turn-00000002")
+        assert [info.id for info in await memory.documents()] == [
+            "fact-00000001-1",
+            "turn-00000001",
+            "turn-00000003",
+        ]
+        assert await memory.forget_user("ann") == 3
+        assert not await memory.documents()
+        assert not (await memory.status()).counts["entities"]
+
+
+async def test_a_fact_is_corrected_by_a_later_turn() -> None:
+    async with OpenAIServer(answer=noting) as server, opened(server) as memory:
+        await memory.add(TRIP, extract=True)
+        moved = {"role": "user", "name": "Ann", "content": "Actually the flight moved to 5 May."}
+        await memory.add([{**moved, "at": "2026-04-02"}], extract=True)
+        await memory.wait()
+        later = await memory.corrections(["fact-00000002-1"])
+        assert [turn.id for turn in later["fact-00000002-1"]] == ["turn-00000004"]
+
+
+async def test_what_fails_is_said_and_tried_again() -> None:
+    told: list[Event] = []
+    broken = OpenAIServer(answer=noting, faults=Faults(always="500"))
+    async with broken as server, opened(server, listener=told.append, retries=0) as memory:
+        await memory.add(TRIP, extract=True)
+        report = await memory.wait()
+        assert [id for id, _, _ in report.problems] == [f"turn-0000000{n}" for n in (1, 2, 3)]
+        assert [e.data["what"] for e in told if e.kind == "warning"] == ["facts"]
+        assert len(await memory.turns()) == 3
+        server.faults = Faults()
+        assert len((await memory.extract_facts()).added) == 2
+        requests = server.stats.requests
+        assert (await memory.extract_facts()).read == 0
+        assert server.stats.requests == requests, "nothing is paid for twice"
+
+
+async def test_a_cap_holds_for_all_facts_of_an_open_memory() -> None:
+    async with OpenAIServer(answer=noting) as server, opened(server, max_calls=1) as memory:
+        await memory.add(TRIP, extract=True)
+        await memory.wait()
+        await memory.add(TRIP, extract=True)
+        report = await memory.wait()
+        assert server.stats.requests == 1
+        assert "cap of 1 call" in report.stopped
+        assert len(report.problems) == 3
+
+
+async def test_closing_waits_for_what_is_being_noted(tmp_path: Any) -> None:
+    async with OpenAIServer(answer=noting) as server:
+        async with opened(server, str(tmp_path / "m.db")) as memory:
+            await memory.add(TRIP, extract=True)
+        async with opened(server, str(tmp_path / "m.db")) as memory:
+            assert (await memory.status()).counts["documents"] == 5
+
+
+async def test_without_a_model_nothing_is_kept() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match="chat model"):
+            await memory.add(TRIP, extract=True)
+        assert not await memory.turns()

@@ -1,0 +1,142 @@
+"""A model of another provider, through LiteLLM, against a real server that speaks its form."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import qrmem
+from qrmem.config import Settings
+from qrmem.errors import AccessRefused, CapReached, MissingError
+from qrmem.llm.budget import prices_of
+from qrmem.llm.chat import Chat
+from qrmem.types import ChatRequest, Message
+
+MODEL, KEY = "anthropic/claude-haiku-4-5", "sk-ant-of-the-test"
+TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+VERDICT = {
+    "reasoning": "S1 says so.",
+    "action": -2,
+    "answer": "Charles Babbage",
+    "quotes": ["met Charles Babbage"],
+}
+
+
+@contextmanager
+def anthropic(key: str = KEY) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serve Anthropic's form of a message on this machine; what was asked is in the list."""
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            asked.append({"path": self.path, **body})
+            if self.headers["x-api-key"] != key:
+                error = {"type": "authentication_error", "message": "invalid x-api-key"}
+                return self.send(401, {"type": "error", "error": error})
+            said: dict[str, Any] = {"type": "text", "text": json.dumps(VERDICT)}
+            if tools := [tool for tool in body.get("tools", ()) if "input_schema" in tool]:
+                said = {"type": "tool_use", "id": "t1", "name": tools[0]["name"], "input": VERDICT}
+            return self.send(
+                200,
+                {
+                    "id": "msg_1",
+                    "type": "message",
+                    "role": "assistant",
+                    "model": body["model"],
+                    "content": [said],
+                    "stop_reason": "end_turn",
+                    "usage": {"input_tokens": 1000, "output_tokens": 200},
+                },
+            )
+
+        def send(self, status: int, body: object) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    pytest.importorskip("litellm", reason="the extra `litellm`")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with anthropic() as (url, asked):
+        monkeypatch.setenv("ANTHROPIC_API_BASE", url)
+        yield asked
+
+
+async def filled(path: str) -> str:
+    async with qrmem.open(path, embedder="none", base_url="", model="") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+    return path
+
+
+@pytest.mark.filterwarnings("default")
+async def test_a_question_is_answered_by_another_provider_and_priced(
+    provider: list[dict[str, Any]], tmp_path: Any
+) -> None:
+    path = await filled(str(tmp_path / "m.db"))
+    async with qrmem.open(path, model=MODEL) as memory:
+        answer = await memory.ask("Whom did Ada Lovelace meet?")
+        assert (answer.text, answer.status) == ("Charles Babbage", "answered")
+        assert answer.citations[0].quote == "met Charles Babbage"
+        assert provider[0]["path"] == "/v1/messages"
+        assert provider[0]["model"] == "claude-haiku-4-5"
+        (stage,) = answer.usage.online.values()
+        assert (stage.tokens_in, stage.tokens_out) == (1000, 200)
+        price = prices_of(Settings()).of(MODEL)
+        assert price is not None
+        assert stage.cost == pytest.approx(price.of(1000, 200))
+        assert 0 < price.input < price.output
+        plan = await memory.plan(ask="Whom did she meet?")
+        assert plan.cost is not None
+        with pytest.raises(CapReached):
+            await memory.ask("Where did they meet?", max_cost=1e-9)
+
+
+@pytest.mark.filterwarnings("default")
+async def test_a_refused_key_is_our_error_and_is_not_shown(
+    provider: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-wrong-one")
+    request = ChatRequest(messages=(Message("user", "Hello"),), stage="answer", max_tokens=16)
+    async with Chat(Settings(model=MODEL)) as chat:
+        with pytest.raises(AccessRefused, match="anthropic refuses the key") as refused:
+            await chat.complete(request)
+    assert "sk-ant-wrong-one" not in str(refused.value)
+    assert len(provider) == 1
+
+
+async def test_without_the_extra_the_message_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "litellm", None)
+    request = ChatRequest(messages=(Message("user", "Hello"),), stage="answer", max_tokens=16)
+    async with Chat(Settings(model=MODEL)) as chat:
+        with pytest.raises(MissingError, match="litellm"):
+            await chat.complete(request)
+
+
+def test_with_a_server_of_ones_own_such_a_name_is_asked_there() -> None:
+    chosen = Settings(model=MODEL, base_url="http://127.0.0.1:9/v1")
+    assert Chat(chosen).address == "http://127.0.0.1:9/v1"
+    assert Chat(Settings(model=MODEL)).address == "litellm:anthropic"

@@ -1,0 +1,116 @@
+"""Strategies as nodes of a user's own LangGraph graph, and the graph that langgraph.json names."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any, TypedDict, get_args
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+import qrmem
+from qrmem.agents import STRATEGIES
+from qrmem.integrations.strategy_graph import strategy_graph
+from qrmem.types import Step, Strategy
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+NOTE = {"id": "note", "text": TEXT}
+
+
+class Parent(TypedDict, total=False):
+    topic: str
+    question: str
+    answer: str
+    citations: list[dict[str, Any]]
+    report: str
+
+
+def parent(node: Any, checkpointer: Any = None) -> Any:
+    def plan(state: Parent) -> Parent:
+        return {"question": f"Whom did {state['topic']} meet?"}
+
+    def report(state: Parent) -> Parent:
+        return {"report": f"{state['topic']}: {state['citations'][0]['quote']}"}
+
+    graph = StateGraph(Parent)
+    graph.add_node("plan", plan)
+    graph.add_node("memory", node)
+    graph.add_node("report", report)
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "memory")
+    graph.add_edge("memory", "report")
+    graph.add_edge("report", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+@pytest.mark.parametrize("strategy", ["reflection", "entity-trial", None])
+async def test_a_strategy_is_a_node_of_a_users_graph(strategy: Strategy | None) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(NOTE)
+        graph = parent(strategy_graph(memory, strategy=strategy, max_trials=2))
+        steps, nodes, state = [], set(), {}
+        async for place, mode, item in graph.astream(
+            {"topic": "Ada Lovelace"}, stream_mode=["custom", "updates", "values"], subgraphs=True
+        ):
+            if mode == "custom":
+                steps.append(item)
+            elif mode == "updates":
+                nodes |= {(len(place), name) for name in item}
+            elif not place:
+                state = item
+        assert state["report"] == f"Ada Lovelace: {TEXT}"
+        assert next(step.action for step in steps if isinstance(step, Step)) == "start"
+        assert {(0, "memory"), (1, "ask")} <= nodes
+        assert {name for depth, name in nodes if depth > 1} >= {"begin", "read"}
+        kept = await memory.trail()
+    assert kept.question == "Whom did Ada Lovelace meet?"
+    assert strategy in (kept.strategy, None)
+
+
+async def test_a_parent_with_a_checkpointer_keeps_what_the_node_found() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(NOTE)
+        graph = parent(strategy_graph(memory, strategy="reflection"), InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "one"}}
+        await graph.ainvoke({"topic": "Ada Lovelace"}, thread)
+        kept = (await graph.aget_state(thread)).values
+    assert kept["citations"][0]["quote"] == TEXT
+
+
+async def test_a_memory_of_another_thread_answers_in_a_graph_too() -> None:
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        memory.add(NOTE)
+        state = await parent(strategy_graph(memory)).ainvoke({"topic": "Ada Lovelace"})
+    assert TEXT in state["report"]
+
+
+def test_every_strategy_has_its_name_in_the_type() -> None:
+    assert set(get_args(Strategy)) == set(STRATEGIES)
+
+
+async def test_the_graph_of_langgraph_json_answers_from_the_memory_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRMEM_MEMORY", str(tmp_path / "m.db"))
+    monkeypatch.setenv("QRMEM_EMBEDDER", "none")
+    async with qrmem.open() as memory:
+        await memory.add(NOTE)
+    config = json.loads((EXAMPLES / "langgraph.json").read_text())
+    path, name = config["graphs"]["memory"].split(":")
+    assert all((EXAMPLES / folder).is_dir() for folder in config["dependencies"])
+    spec = importlib.util.spec_from_file_location("memory_graph", EXAMPLES / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    async with getattr(module, name)() as graph:
+        state = await graph.ainvoke({"question": "Whom did Ada Lovelace meet?"})
+    assert state["citations"][0]["quote"] == TEXT
+
+
+def test_langgraphs_own_check_takes_the_example() -> None:
+    config = pytest.importorskip("langgraph_cli.config", reason="langgraph-cli is not installed")
+    checked = config.validate_config_file(EXAMPLES / "langgraph.json")
+    assert checked["graphs"] == {"memory": "./memory_graph.py:make_graph"}
