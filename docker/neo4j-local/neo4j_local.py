@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -375,21 +376,38 @@ def _java() -> str:
 def _jars(cache: Path) -> Path:
     """Return the folder of the jars; fetch them once."""
     jars, mark = cache / "lib", cache / "complete"
-    if mark.is_file() and mark.read_text(encoding="utf-8") == _recipe():
+    if _is_complete(mark):
         return jars
     maven = shutil.which("mvn")
     if maven is None:
         raise Failed("the server's jars are not here yet, and fetching them needs Maven (mvn)")
     print(f"fetching Neo4j {VERSION} (128 MB, once) into {jars}", file=sys.stderr)
-    shutil.rmtree(jars, ignore_errors=True)
-    jars.mkdir(parents=True)
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), goal, f"-DoutputDirectory={jars}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Failed(f"Maven could not fetch the server:\n{(done.stdout + done.stderr)[-2000:]}")
-    mark.write_text(_recipe(), encoding="utf-8")
+    # Two may fetch at once: each into a folder of its own, and the first one stays.
+    cache.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(dir=cache))
+    try:
+        _fetch(maven, own)
+        if not _is_complete(mark):
+            shutil.rmtree(jars, ignore_errors=True)
+            own.rename(jars)
+            mark.write_text(_recipe(), encoding="utf-8")
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
     return jars
+
+
+def _is_complete(mark: Path) -> bool:
+    return mark.is_file() and mark.read_text(encoding="utf-8") == _recipe()
+
+
+def _fetch(maven: str, into: Path) -> None:
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+    command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), goal, f"-DoutputDirectory={into}"]
+    for _ in range(2):  # what a first try could not fetch is tried once more
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            return
+    raise Failed(f"Maven could not fetch the server:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
 def _recipe() -> str:

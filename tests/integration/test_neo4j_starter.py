@@ -4,6 +4,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -52,3 +53,22 @@ def test_the_last_port_is_waited_for_while_something_that_ends_holds_it(
     holder.stdin.write("end\n")
     holder.stdin.flush()
     assert starter._port(0, port) == port
+
+
+def test_of_two_that_fetch_the_jars_at_once_the_first_stays(
+    starter: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def slow(maven: str, into: Path) -> None:
+        (into / "slow.jar").touch()
+        monkeypatch.setattr(starter, "_fetch", quick)
+        starter._jars(tmp_path)  # another one comes, and is ready sooner
+        assert (into / "slow.jar").exists()
+
+    def quick(maven: str, into: Path) -> None:
+        (into / "quick.jar").touch()
+
+    monkeypatch.setattr(starter, "_fetch", slow)
+    monkeypatch.setattr(starter.shutil, "which", lambda name: name)
+    found = starter._jars(tmp_path)
+    assert [path.name for path in found.iterdir()] == ["quick.jar"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["complete", "lib"]

@@ -21,16 +21,17 @@ def jars(name: str, pom: Path) -> Path:
     mark = folder.parent / "complete"
     if mark.is_file():
         return folder
-    # Two runs may fetch at once: each into a folder of its own, and the last one stays.
+    # Two runs may fetch at once: each into a folder of its own, and the first one stays.
     folder.parent.mkdir(parents=True, exist_ok=True)
     own = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         _fetch(name, pom, own)
-        shutil.rmtree(folder, ignore_errors=True)
-        own.rename(folder)
+        if not mark.is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            own.rename(folder)
+            mark.touch()
     finally:
         shutil.rmtree(own, ignore_errors=True)
-    mark.touch()
     return folder
 
 
