@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -12,7 +12,12 @@ from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
 from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
-from qrmem.llm.embedders import counted_embedder, default_embedder, open_embedder
+from qrmem.llm.embedders import (
+    close_embedder,
+    counted_embedder,
+    default_embedder,
+    open_embedder,
+)
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import (
     CallRecord,
@@ -45,15 +50,7 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
 
 
 def new_namespace(settings: Settings) -> NamespaceInfo:
-    """Return what a new namespace is made with; see `measured` for the dimension."""
-    info = sketched(settings)
-    embedder = open_embedder(info.embedder, settings)
-    is_remote = info.embedder.startswith("openai:")
-    return replace(info, dimension=embedder.dimension if embedder and not is_remote else 0)
-
-
-def sketched(settings: Settings) -> NamespaceInfo:
-    """Return what a new namespace would be made with, its embedder left alone."""
+    """Return what a new namespace is made with, but for the dimension: see `measured`."""
     return NamespaceInfo(
         name=settings.namespace,
         tokenizer=open_tokenizer(settings.tokenizer).name,
@@ -152,8 +149,18 @@ class Models:
         self._tagger: EntityTagger | None = None
 
     @classmethod
-    async def open(cls, store: GraphStore, info: NamespaceInfo, settings: Settings) -> Self:
-        """Open what the settings name; a model is not called yet."""
+    async def open(
+        cls,
+        store: GraphStore,
+        info: NamespaceInfo,
+        settings: Settings,
+        embedder: Embedder | None,
+    ) -> Self:
+        """Open what the settings name; a model is not called yet.
+
+        Args:
+            embedder: of the namespace; it is not closed with the others.
+        """
         from qrmem.llm.routing import open_models
         from qrmem.prompts import stage_names
 
@@ -163,7 +170,6 @@ class Models:
                 "OPENAI_BASE_URL (base_url) names a server, but no chat model is named: name one "
                 "with --model or QRMEM_MODEL, or unset OPENAI_BASE_URL to work without a chat model"
             )
-        embedder = recorded_embedder(info, settings)
         if settings.replay and info.embedder.startswith("openai:"):
             raise UsageError("a cassette holds no vectors: a replay needs another embedder")
         return cls(store, info, settings, chat, embedder)
@@ -291,9 +297,9 @@ async def reembed(
         sink=calls.append,
         listener=listener,
     )
-    embedder = open_embedder(name, settings)
-    if embedder is not None:
-        embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
+    opened = embedder = open_embedder(name, settings)
+    if opened is not None:
+        embedder = counted_embedder(opened, budget, open_tokenizer(settings.tokenizer))
     try:
         info = await store.namespace(ns)
         if info is not None and info.embedder != name:
@@ -307,5 +313,6 @@ async def reembed(
         ]
         return await embed_segments(store, ns, embedder, ids, listener=listener)
     finally:
+        await close_embedder(opened)
         if calls:
             await store.record(ns, (), calls)

@@ -23,7 +23,7 @@ from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import Course, StubChat
-from qrmem.models import Models, Run, recorded_embedder, sketched
+from qrmem.models import Models, Run, new_namespace, recorded_embedder
 from qrmem.prompts import stage_names
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
@@ -70,7 +70,7 @@ async def plan_add(
         UsageError: a document is there with another text, and `update` is not set.
     """
     settings, stored = session.settings, session.store
-    info = await session.known() or sketched(settings)
+    info = await session.known() or new_namespace(settings)
     shadow, is_remote = MemoryStore(), info.embedder.startswith("openai:")
     models = DryModels(shadow, replace(info, dimension=_DIMENSION) if is_remote else info, settings)
     found = [one async for one in documents(source, glob, follow_links=follow_links)]

@@ -11,8 +11,9 @@ from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
+from qrmem.llm.embedders import close_embedder
 from qrmem.models import Models, new_namespace, recorded_embedder
-from qrmem.types import Scalar
+from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
     from qrmem.facts import Facts
@@ -49,6 +50,7 @@ class Session:
         self._making = asyncio.Lock()
         self.turns = asyncio.Lock()
         self._models: Models | None = None
+        self._embedder: Embedder | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
         self._index: CodeIndex | None = None
@@ -240,7 +242,8 @@ class Session:
             if self._models is None:
                 info = await self.known() if create else await self.info()
                 info = info or new_namespace(self.settings)
-                self._models = await Models.open(self.store, info, self.settings)
+                embedder = self._opened_embedder(info)
+                self._models = await Models.open(self.store, info, self.settings, embedder)
             return self._models
 
     async def searcher(self) -> "Searcher":
@@ -249,9 +252,15 @@ class Session:
             if self._searcher is None:
                 from qrmem.retrieval.searcher import Searcher
 
-                embedder = recorded_embedder(await self.info(), self.settings)
+                embedder = self._opened_embedder(await self.info())
                 self._searcher = Searcher(self.store, self.ns, embedder)
             return self._searcher
+
+    def _opened_embedder(self, info: NamespaceInfo) -> Embedder | None:
+        """Return the embedder of the namespace; all parts share one, for it may be large."""
+        if self._embedder is None:
+            self._embedder = recorded_embedder(info, self.settings)
+        return self._embedder
 
     async def fragment_scorer(self) -> "FragmentScorer":
         """Return what assesses fragments; it keeps their relations while the memory is open."""
@@ -274,7 +283,9 @@ class Session:
         """Make all parts anew when they are needed: the namespace is another now, or closed."""
         async with self._making:
             models, self._models, self._searcher = self._models, None, None
+            embedder, self._embedder = self._embedder, None
             self._fragments = self._index = None
+            await close_embedder(embedder)
             if models is not None:
                 await models.close()
 

@@ -153,9 +153,9 @@ async def _probed(settings: Settings) -> list[Finding]:
 
 
 async def _embedder(settings: Settings) -> Finding:
-    from qrmem.llm.embedders import default_embedder, open_embedder
+    from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
 
-    name = settings.embedder or default_embedder()
+    name, embedder = settings.embedder or default_embedder(), None
     try:
         embedder = open_embedder(name, settings)
         if embedder is None:
@@ -164,6 +164,8 @@ async def _embedder(settings: Settings) -> Finding:
         return Finding("embedder", True, f"{name}, {vectors.shape[1]} dimensions")
     except QrmemError as exc:
         return Finding("embedder", False, str(exc), exc.exit_code)
+    finally:
+        await close_embedder(embedder)
 
 
 async def _tagger(settings: Settings) -> Finding:

@@ -16,7 +16,7 @@ from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
-from qrmem.llm.embedders import default_embedder, open_embedder
+from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.llm.routing import ChatModels
 from qrmem.models import Models, Run, new_namespace
@@ -193,7 +193,9 @@ async def open_harness(
             budget.require_prices([settings.model])
             models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
             model = replace(models, budget=budget)
-        embedder = embedder or open_embedder(settings.embedder, settings)
+        if embedder is None:
+            embedder = open_embedder(settings.embedder, settings)
+            stack.push_async_callback(close_embedder, embedder)
         store = await _replies(settings, folder)
         stack.push_async_callback(store.close)
         info = await store.namespace(REPLIES)

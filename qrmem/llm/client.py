@@ -6,12 +6,10 @@ leaves in an error.
 """
 
 import asyncio
-import codecs
 import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -86,23 +84,22 @@ class Client:
         try:
             async with asyncio.timeout(self._seconds):
                 if take is None:
-                    answer: Any = await client.post(self._url, cast_to=self._answer, body=body)
+                    answer = await client.post(self._url, cast_to=self._answer, body=body)
                     hear(answer.headers)
                     return str(answer.text)
                 from openai import AsyncStream
 
-                answer = await client.post(
-                    self._url,
-                    cast_to=self._answer,
-                    body=body,
-                    stream=True,
-                    stream_cls=AsyncStream[Any],
+                kind = AsyncStream[object]
+                events = await client.post(
+                    self._url, cast_to=object, body=body, stream=True, stream_cls=kind
                 )
-                async with aclosing(answer):
+                async with events:
+                    answer = events.response
                     hear(answer.headers)
                     if "event-stream" in answer.headers.get("content-type", ""):
-                        return await joined(_lines(_pieces(answer)), take)
-                    return (await _whole(answer)).decode("utf-8", "replace")
+                        return await joined(events, take)
+                    await answer.aread()
+                    return str(answer.text)
         except Exception as exc:
             error = translated(exc, self._endpoint, self._model, self._seconds)
             if error is None:
@@ -150,28 +147,36 @@ async def _open(endpoint: Endpoint, seconds: float) -> "tuple[AsyncOpenAI, Any]"
         # The environment names proxies or certificates that do not work here.
         reason, cause = endpoint.clean(str(exc)), in_words(exc, endpoint)
     else:
-        # The HTTP library below: httpx2, or httpx, by the client's version.
-        return client, import_module(type(client.base_url).__module__).Response
+        return client, _library(client).Response
     raise MissingError(f"{endpoint.host} cannot be asked from here: {reason}") from cause
+
+
+def _library(client: Any) -> Any:
+    """Return the HTTP library below: httpx2, or httpx, by the version of `openai`."""
+    return import_module(type(client.base_url).__module__)
 
 
 def _http_client(endpoint: Endpoint) -> Any:
     """Return the HTTP library's client, which reads an answer no further than it may be long."""
     import openai
 
-    class Bounded(openai.DefaultAsyncHttpxClient):
-        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            answer = await super().send(request, stream=True, **options)
-            if stream and not answer.is_error:
-                return answer
-            try:
-                content = await _whole(answer)
-            finally:
-                await answer.aclose()
-            headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _OF_THE_BODY]
-            return type(answer)(
-                answer.status_code, headers=headers, content=content, request=answer.request
-            )
+    client: Any = openai.DefaultAsyncHttpxClient(headers={"Accept-Encoding": "gzip"})
+
+    class Bounded(_library(client).AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any, packing: str) -> None:
+            self._pieces = _pieces(stream, packing)
+            self._stream = stream
+
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return self._pieces
+
+        async def aclose(self) -> None:
+            await self._pieces.aclose()
+            await self._stream.aclose()
+
+    async def bound(answer: Any) -> None:
+        packing = answer.headers.pop("content-encoding", "identity")
+        answer.stream = Bounded(answer.stream, packing.strip().lower())
 
     async def stays(request: Any) -> None:
         """Refuse to send a prompt on to a server that the user did not name."""
@@ -182,28 +187,21 @@ def _http_client(endpoint: Endpoint) -> Any:
                 "not asked: set the base URL to the server that answers"
             )
 
-    return Bounded(event_hooks={"request": [stays]}, headers={"Accept-Encoding": "gzip"})
-
-
-_OF_THE_BODY = {b"content-encoding", b"content-length", b"transfer-encoding"}
+    client.event_hooks = {"request": [stays], "response": [bound]}
+    return client
 
 
 def _origin(url: Any) -> tuple[str, str | None, int | None]:
     return url.scheme, url.hostname, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
-async def _whole(answer: Any) -> bytes:
-    return b"".join([piece async for piece in _pieces(answer)])
-
-
-async def _pieces(answer: Any) -> AsyncIterator[bytes]:
+async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
     """Yield the unpacked bytes of an answer, and stop where they are too many."""
-    packing = answer.headers.get("content-encoding", "identity").strip().lower()
     if packing not in {"identity", "gzip"}:
         raise ModelUnavailable(f"the answer is packed in a way that was not asked for: {packing!r}")
     unpacker = zlib.decompressobj(_GZIP) if packing == "gzip" else None
     size = 0
-    async for piece in answer.aiter_raw():
+    async for piece in stream:
         if unpacker is not None:
             try:
                 piece = unpacker.decompress(piece, LARGEST_ANSWER + 1)
@@ -216,16 +214,6 @@ async def _pieces(answer: Any) -> AsyncIterator[bytes]:
                 f"the server's answer is longer than {limit} MB; it was not read"
             )
         yield piece
-
-
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    rest = ""
-    async for piece in pieces:
-        *lines, rest = (rest + decoder.decode(piece)).split("\n")
-        for line in lines:
-            yield line.rstrip("\r")
-    yield rest
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:
@@ -244,16 +232,22 @@ _CONTROLS = dict.fromkeys(range(32), " ")
 class Fields:
     """Takes a reply's JSON piece by piece and gives what its text fields say, as it comes.
 
-    Only the fields of the outermost object are read. What stands before it is passed over.
+    Only the fields of the outermost object are read. What stands before it is passed over. It is
+    read anew where a text may end and whenever a hundredth has come to it: not at each piece, or a
+    long reply would take time by the square of its length.
     """
 
     def __init__(self) -> None:
         self._text = ""
         self._told: dict[str, str] = {}
+        self._due = 0.0
 
     def feed(self, piece: str) -> Iterator[tuple[str, str]]:
         """Yield the name of a field and what it goes on with."""
         self._text += piece.translate(_CONTROLS)
+        if len(self._text) < self._due and '"' not in piece.replace('\\"', ""):
+            return
+        self._due = 1.01 * len(self._text)
         for name, value in self._fields().items():
             told = self._told.get(name, "")
             if isinstance(value, str) and len(value) > len(told):
@@ -273,24 +267,21 @@ class Fields:
         return {}
 
 
-async def joined(lines: AsyncIterator[str], take: Callable[[str], None]) -> str:
+async def joined(events: AsyncIterator[Any], take: Callable[[str], None]) -> str:
     """Join the events of a streamed completion into the body that an unstreamed one has.
 
     Args:
-        lines: of the answer.
         take: hears each piece of the reply as it comes.
 
     Raises:
         StreamBroken: they are no such events, or break off before the reply has ended.
     """
     reply = _Joined(take)
-    async for line in lines:
-        if not line.startswith("data:") or line[5:].strip() in {"", "[DONE]"}:
-            continue
-        try:
-            reply.add(json.loads(line[5:]))
-        except (ValueError, TypeError, AttributeError, RecursionError) as exc:
-            raise StreamBroken(f"{type(exc).__name__}: {exc}") from None
+    try:
+        async for event in events:
+            reply.add(event)
+    except (ValueError, TypeError, AttributeError, RecursionError) as exc:
+        raise StreamBroken(f"{type(exc).__name__}: {exc}") from None
     return reply.body()
 
 
@@ -306,8 +297,6 @@ class _Joined:
 
     def add(self, event: Any) -> None:
         """Take one event."""
-        if event.get("error"):
-            raise StreamBroken(str(event["error"]))
         self._others |= {key: event[key] for key in ("model", "usage") if event.get(key)}
         for part in event.get("choices") or ():
             delta = part.get("delta") or {}

@@ -72,6 +72,12 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
     raise UsageError(f"no embedder is called {name!r}; choose one of {_CHOICES}")
 
 
+async def close_embedder(embedder: Embedder | None) -> None:
+    """Close the connections of an embedder on a server; others hold none."""
+    if isinstance(embedder, RemoteEmbedder):
+        await embedder.aclose()
+
+
 def _encoder(name: str, source: str, *, lowers: bool = False) -> Embedder:
     if find_spec("sentence_transformers") is None:
         raise MissingError(f"the embedder {name!r} needs an extra: {install('local')}")
@@ -135,7 +141,7 @@ class RemoteEmbedder:
     def __init__(self, model: str, settings: Settings) -> None:
         self._model = model
         self._endpoint = embedding_endpoint(settings)
-        self._timeout = settings.timeout
+        self._client = Client(self._endpoint, "/embeddings", model, settings.timeout)
         self._retries = Retries(settings.retries)
         self._places = settings.concurrency
         self._dimension = 0
@@ -143,7 +149,7 @@ class RemoteEmbedder:
         self._tokenizer: Tokenizer = BuiltinTokenizer()
 
     def within(self, budget: Budget, tokenizer: Tokenizer) -> "RemoteEmbedder":
-        """Return the same embedder in the budget of a run.
+        """Return the same embedder, by the same connections, in the budget of a run.
 
         Raises:
             UsageError: money is capped, and its price is not known.
@@ -193,34 +199,37 @@ class RemoteEmbedder:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
             return np.empty((0, self._dimension), dtype=np.float32)
-        async with Client(self._endpoint, "/embeddings", self._model, self._timeout) as client:
-            places = asyncio.Semaphore(self._places)
+        places = asyncio.Semaphore(self._places)
 
-            async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
-                async with places:
-                    return await self._batch(client, batch)
+        async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
+            async with places:
+                return await self._batch(batch)
 
-            # The first one settles the dimension that the others must have.
-            done = [await one(batches[0])]
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(batch)) for batch in batches[1:]]
-            except ExceptionGroup as failures:
-                raise failures.exceptions[0] from failures
+        # The first one settles the dimension that the others must have.
+        done = [await one(batches[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(batch)) for batch in batches[1:]]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
         return np.concatenate([*done, *(task.result() for task in tasks)])
 
-    async def _batch(self, client: Client, texts: Sequence[str]) -> "NDArray[np.float32]":
+    async def aclose(self) -> None:
+        """Close all connections; they are opened anew where it is used again."""
+        await self._client.aclose()
+
+    async def _batch(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.
         sent = [text if text.strip() else "." for text in texts]
         async for attempt in self._retries.tries():
             with attempt:
-                rows = await self._sent(client, sent, self._budget or Budget())
+                rows = await self._sent(sent, self._budget or Budget())
         self._retries.was_answered = True
         unit = unit_rows(rows, count=len(texts), dimension=self._dimension, name=self.name)
         self._dimension = unit.shape[1]
         return unit
 
-    async def _sent(self, client: Client, texts: list[str], budget: Budget) -> list[Any]:
+    async def _sent(self, texts: list[str], budget: Budget) -> list[Any]:
         """Reserve what a request may use, send it, and write down what it did use."""
         began, tokens = time.monotonic(), sum(map(self._tokenizer.count, texts))
         outcome, counted = "", 0
@@ -229,7 +238,7 @@ class RemoteEmbedder:
             async with budget.in_time(), budget.spending(most) as spent:
                 outcome = "cancelled"
                 asked = {"model": self._model, "input": texts, "encoding_format": "float"}
-                body = await client.post(asked)
+                body = await self._client.post(asked)
                 if (found := _read(body)) is None:
                     said = self._endpoint.clean(body)[:120] or "an empty body"
                     text = f"{self._endpoint.host} sent something that is no embeddings: {said}"
@@ -353,6 +362,7 @@ __all__ = [
     "HUB_NAME",
     "STAGE",
     "RemoteEmbedder",
+    "close_embedder",
     "counted_embedder",
     "default_embedder",
     "directions",

@@ -1,5 +1,6 @@
 """Embeddings from a server, over real HTTP on loopback."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
@@ -7,19 +8,35 @@ import pytest
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
+import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable
 from qrmem.llm.embedders import RemoteEmbedder, open_embedder
 
 
-def embedder(server: OpenAIServer, **settings: Any) -> RemoteEmbedder:
-    given = Settings(base_url=server.url, timeout=5.0).with_(**settings)
-    opened = open_embedder("openai:small", given)
-    assert isinstance(opened, RemoteEmbedder)
-    return opened
+class Opened:
+    """Opens embedders of servers, and closes them with the test."""
+
+    def __init__(self) -> None:
+        self.all: list[RemoteEmbedder] = []
+
+    def __call__(self, server: OpenAIServer, **settings: Any) -> RemoteEmbedder:
+        given = Settings(base_url=server.url, timeout=5.0).with_(**settings)
+        opened = open_embedder("openai:small", given)
+        assert isinstance(opened, RemoteEmbedder)
+        self.all.append(opened)
+        return opened
 
 
-async def test_texts_come_back_in_their_order_in_batches() -> None:
+@pytest.fixture
+async def embedder() -> AsyncIterator[Opened]:
+    opened = Opened()
+    yield opened
+    for one in opened.all:
+        await one.aclose()
+
+
+async def test_texts_come_back_in_their_order_in_batches(embedder: Opened) -> None:
     texts = [f"text number {n}" for n in range(150)]
     async with serving() as server:
         encoder = embedder(server)
@@ -34,7 +51,7 @@ async def test_texts_come_back_in_their_order_in_batches() -> None:
     assert encoder.name == "openai:small"
 
 
-async def test_the_dimension_is_known_once_a_text_was_embedded() -> None:
+async def test_the_dimension_is_known_once_a_text_was_embedded(embedder: Opened) -> None:
     async with OpenAIServer() as server:
         encoder = embedder(server)
         assert encoder.dimension == 0
@@ -42,7 +59,7 @@ async def test_the_dimension_is_known_once_a_text_was_embedded() -> None:
         assert encoder.dimension == 32
 
 
-async def test_an_empty_text_does_no_harm() -> None:
+async def test_an_empty_text_does_no_harm(embedder: Opened) -> None:
     async with serving() as server:
         assert (await embedder(server).embed(["", "a"])).shape == (2, 32)
 
@@ -51,7 +68,7 @@ async def test_an_empty_text_does_no_harm() -> None:
     ("fault", "words"),
     [("nan", "NaN"), ("zeros", "zeros"), ("wrong-dimension", "31 numbers; the ones before had 32")],
 )
-async def test_vectors_that_are_none_are_refused(fault: str, words: str) -> None:
+async def test_vectors_that_are_none_are_refused(fault: str, words: str, embedder: Opened) -> None:
     async with serving(faults=Faults(script={2: fault})) as server:
         encoder = embedder(server)
         await encoder.embed(["first"])
@@ -59,26 +76,26 @@ async def test_vectors_that_are_none_are_refused(fault: str, words: str) -> None
             await encoder.embed(["second"])
 
 
-async def test_a_failure_that_may_pass_is_tried_again() -> None:
+async def test_a_failure_that_may_pass_is_tried_again(embedder: Opened) -> None:
     async with serving(faults=Faults(script={1: "429-after:0.01", 2: "cut-body"})) as server:
         assert (await embedder(server).embed(["a"])).shape == (1, 32)
         assert server.stats.requests == 3
 
 
-async def test_a_refused_key_is_told_at_once() -> None:
+async def test_a_refused_key_is_told_at_once(embedder: Opened) -> None:
     async with serving(key="sk-right") as server:
         with pytest.raises(AccessRefused, match="401"):
             await embedder(server, api_key=Secret("sk-wrong")).embed(["a"])
 
 
-async def test_the_first_failing_batch_ends_the_others() -> None:
+async def test_the_first_failing_batch_ends_the_others(embedder: Opened) -> None:
     faults = Faults(script={n: "403" for n in range(2, 20)})
     async with serving(faults=faults) as server:
         with pytest.raises(AccessRefused):
             await embedder(server).embed([str(n) for n in range(400)])
 
 
-async def test_a_long_text_is_cut_into_windows_without_loss() -> None:
+async def test_a_long_text_is_cut_into_windows_without_loss(embedder: Opened) -> None:
     text = "The whale was white. " * 3000
     async with serving() as server:
         windows = embedder(server).windows(text)
@@ -86,3 +103,15 @@ async def test_a_long_text_is_cut_into_windows_without_loss() -> None:
         assert embedder(server).windows("") == [""]
     assert len(windows) > 1
     assert "".join(windows) == text
+
+
+async def test_all_that_a_memory_embeds_goes_over_one_connection() -> None:
+    async with serving() as server:
+        given = Settings(base_url=server.url, embedder="openai:small")
+        async with qrmem.open("memory://", settings=given) as memory:
+            for text in ("Ann met Bob in Rome.", "Bob sold the mill to Cid."):
+                await memory.add(qrmem.Document(text))
+                await memory.search("Who sold the mill?")
+                await memory.ask("Who sold the mill?", strategy="passages")
+        assert server.stats.requests > 5
+        assert server.stats.connections == 1

@@ -78,6 +78,7 @@ class Stats:
     """What a server was asked."""
 
     requests: int = 0
+    connections: int = 0
     answered: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -149,6 +150,7 @@ class OpenAIServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self.stats.connections += 1
         try:
             while await self._one(reader, writer):
                 pass

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json
 
+from qrmem.llm import client
 from qrmem.llm.client import Fields, joined
 
 
@@ -46,21 +49,37 @@ def test_what_stands_before_the_reply_is_no_part_of_it() -> None:
     assert told('Sure, "here": {it} is\n{"answer": "Rome"}', 3) == {"answer": "Rome"}
 
 
-async def lines(*said: str) -> AsyncIterator[str]:
-    for line in said:
-        yield line
+def test_a_long_reply_is_read_far_less_often_than_it_has_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = 0
+
+    def counted(text: str, **how: Any) -> Any:
+        nonlocal read
+        read += 1
+        return from_json(text, **how)
+
+    monkeypatch.setattr(client, "from_json", counted)
+    text = "and so on " * 2_000
+    assert told(json.dumps({"answer": text}), 4) == {"answer": text}
+    assert read < 1_000
 
 
-def event(text: str = "", end: str | None = None, **more: object) -> str:
+async def events(*said: object) -> AsyncIterator[object]:
+    for event in said:
+        yield event
+
+
+def event(text: str = "", end: str | None = None, **more: object) -> dict[str, object]:
     choice = {"index": 0, "delta": {"content": text} if text else {}, "finish_reason": end}
-    return "data: " + json.dumps({"choices": [choice], **more})
+    return {"choices": [choice], **more}
 
 
 async def test_events_are_joined_into_one_body() -> None:
     heard: list[str] = []
-    usage = 'data: {"choices": [], "usage": {"prompt_tokens": 3}}'
-    given = (": ping", event("Ro", model="m"), "", event("me"), event(end="stop"), usage)
-    body = json.loads(await joined(lines(*given, "data: [DONE]"), heard.append))
+    usage = {"choices": [], "usage": {"prompt_tokens": 3}}
+    given = (event("Ro", model="m"), event("me"), event(end="stop"), usage)
+    body = json.loads(await joined(events(*given), heard.append))
     assert heard == ["Ro", "me"]
     assert body["model"] == "m"
     assert body["usage"] == {"prompt_tokens": 3}
@@ -71,9 +90,9 @@ async def test_events_are_joined_into_one_body() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [(event("Ro"),), (event("Ro"), "data: {"), ('data: {"error": {"message": "gone"}}',), ()],
-    ids=["breaks off", "no JSON", "an error", "nothing"],
+    [(event("Ro"),), (event("Ro"), ["no", "event"]), ()],
+    ids=["breaks off", "no event", "nothing"],
 )
-async def test_a_stream_that_has_no_end_is_no_reply(given: Sequence[str]) -> None:
+async def test_a_stream_that_has_no_end_is_no_reply(given: Sequence[object]) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        await joined(lines(*given), lambda piece: None)
+        await joined(events(*given), lambda piece: None)
