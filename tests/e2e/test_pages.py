@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import ROOT, SAMPLE, Ran, Shell
+from servers.openai_server import OpenAIServer, in_thread
 
+from qrmem.cli.parser import build_parser
+from qrmem.errors import UsageError
 from tools import cli_reference
 
 DOCS = ROOT / "docs"
@@ -79,3 +83,127 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "reference" / "api" / "index.html").read_text()
     assert "Answer a question" in page
     assert "max_trials" in page
+
+
+# --- every other page -----------------------------------------------------------------------------
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"`(qrmem [^`]+)`")
+PAGES = sorted(
+    path
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]
+    if path.parent.name not in ("adr", "reference", "results") and path.name != "tutorial.md"
+)
+STAND_INS = {
+    "…/site-packages/tenacity": "src",
+    '"…"': '"Who lost a leg?"',
+    "[NAME]": '"Tam Garrick"',
+    "FILE|FOLDER|-": "book.txt",
+    "--source …": "--source data",
+    "--data …": "--data data",
+    "--base-url …": "",
+    "…/": "",
+    " …": "",
+    "DIR": "data",
+    "FOLDER": "data",
+    "FILE": "data/hotpot.json",
+    "PATH": "out.qrmem",
+    "ID": "1",
+    "$table": "table-2",
+    " M": " gpt-5-mini",
+    " U": " $OPENAI_BASE_URL",
+    "JUDGE": "gpt-5-mini",
+}
+"""What a reader fills in, and what the test does."""
+ELSEWHERE = {
+    r"qrmem (serve|mcp|view)": "tests/integrations: they run until stopped",
+    r"neo4j": "tests/integration: with a real Neo4j",
+    r"--tagger (corenlp|stanza)": "tests/integration/test_taggers.py: with the real ones",
+    r"anthropic/": "tests/integration/test_litellm_http.py",
+    r"(localhost|127.0.0.1):8000": "the same command with the address of a server that runs",
+    r"--embedder (local|contriever)|embedder": "tests marked local_embedder, with real weights",
+    r"eval (run|build|judge|report) ": "tests/eval: on data that fit the command",
+    r"eval plan": "tests/eval: on data that fit the command",
+    r"merge A B|separate": "tests/e2e/test_commands.py: names of the memory at hand",
+    r"import --openie": "tests/e2e/test_moving.py: with a file of that form",
+}
+"""Commands that are parsed here, and run by other tests."""
+
+
+def _in_blocks(page: Path) -> list[str]:
+    """Return the `qrmem` commands of a page's blocks, in order."""
+    found = []
+    for kind, block in FENCED.findall(page.read_text(encoding="utf-8")):
+        is_console = kind in ("console", "") and "$ qrmem" in block
+        for line in block.replace("\\\n", " ").splitlines():
+            line = line.strip()
+            if is_console and not line.startswith("$ "):
+                continue
+            line = line.removeprefix("$ ")
+            found += [part.strip() for part in line.split("&&") if part.strip()[:6] == "qrmem "]
+    return found
+
+
+def _in_text(page: Path) -> list[str]:
+    """Return the `qrmem` commands that a page's sentences name."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    return [line.replace("\\|", "|").replace("\n", " ") for line in INLINE.findall(text)]
+
+
+def _words(line: str) -> list[str]:
+    for placeholder, value in STAND_INS.items():
+        line = line.replace(placeholder, value)
+    line = re.split(r"\s[|&<>]|\[exit", line)[0]
+    return shlex.split(line, comments=True)[1:]
+
+
+def _alternatives(words: list[str]) -> list[list[str]]:
+    """Return a command for each side of `add|ask`."""
+    for n, word in enumerate(words):
+        if re.fullmatch(r"[a-z]+(\|[a-z]+)+", word):
+            return [[*words[:n], one, *words[n + 1 :]] for one in word.split("|")]
+    return [words]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_command_that_a_page_names_is_one(page: Path) -> None:
+    parser = build_parser()
+    for line in _in_blocks(page) + _in_text(page):
+        for words in _alternatives(_words(line)):
+            try:
+                parser.parse_args(words)
+            except UsageError as exc:
+                # A sentence may speak of a command without all that it needs.
+                assert "are required" in str(exc), (line, exc)  # noqa: PT017
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_command_of_a_page_runs(page: Path, tmp_path: Path, read_sample: Shell) -> None:
+    with in_thread(OpenAIServer()) as server:
+        shell = _prepared(tmp_path, read_sample, server.url)
+        for line in _in_blocks(page):
+            if any(re.search(pattern, line) for pattern in ELSEWHERE):
+                continue
+            for words in _alternatives(_words(line)):
+                if words[0] == "add":  # and reads all of it, whatever the page has added before
+                    (tmp_path / "test.db").unlink(missing_ok=True)
+                ran = shell(*words)
+                assert ran.code == 0 or "stopped: the cap" in ran.err, f"{line}\n{ran.out}{ran.err}"
+
+
+def _prepared(folder: Path, read_sample: Shell, url: str) -> Shell:
+    """Return a shell in a folder that has what pages speak of: texts, a memory, a chat."""
+    shell = Shell(folder)
+    shell.environment |= {"OPENAI_BASE_URL": url, "QRMEM_MODEL": "gpt-5-mini"}
+    book = (SAMPLE / "harbour.md").read_bytes()
+    for name in ("book.txt", "moby.txt", "novel.txt", "harbour.md", "qrmem/sample/harbour.md"):
+        shell.write(name, book)
+    shell.write("src/wait.py", "def wait_random_exponential():\n    return 1\n")
+    shell.write("trip.jsonl", '{"role": "user", "content": "The flight leaves on 3 May."}\n')
+    shell.write(
+        "printed/judge.md",
+        "---\nname: judge\nform: text\n---\nRead.\n$passages\nAsked: $question\n",
+    )
+    shutil.copy(read_sample.folder / "test.db", folder / "test.db")
+    return shell
