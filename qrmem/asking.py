@@ -14,9 +14,7 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
-from qrmem.llm.prompting import Caller, TokenBudget
-from qrmem.models import Models, Run
-from qrmem.prompts import load_prompts
+from qrmem.models import Models
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.session import Session
@@ -71,7 +69,7 @@ async def streamed(
     is_watched: bool = False,
     checkpointer: "BaseCheckpointSaver[Any] | None" = None,
 ) -> AsyncGenerator[Step | Words | Answer, None]:
-    """Answer a question: yield its steps, and words as a model writes them, then the answer.
+    """Return the steps of an answer, and words as a model writes them, then the answer.
 
     Args:
         is_watched: whether words are wanted.
@@ -91,22 +89,16 @@ async def streamed(
         is_watched=is_watched,
     )
     thread = uuid.uuid4().hex[:12] if keep_trail or checkpointer else ""
-    config = None
+    config: Mapping[str, Any] | None = None
     if checkpointer is not None:
         session.checkpointers.add(checkpointer)
         known, begun = await interrupted(checkpointer, session.ns, asking, session.running)
         thread = known or thread
         config = config_of(session.ns, asking, thread)
         asking = replace(asking, strategy=begun or asking.strategy)
-    session.running.add(thread)
-    try:
-        async with aclosing(asker.stream(asking, thread, checkpointer, config)) as items:
-            async for item in items:
-                if isinstance(item, Answer) and keep_trail:
-                    await asker.keep(item)
-                yield item
-    finally:
-        session.running.discard(thread)
+    return asker.stream(
+        asking, thread, checkpointer, config, keep_trail=keep_trail, running=session.running
+    )
 
 
 class Asker:
@@ -155,14 +147,20 @@ class Asker:
         thread: str = "",
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         config: Mapping[str, Any] | None = None,
+        *,
+        keep_trail: bool = False,
+        running: set[str] | None = None,
     ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Yield what the strategy does as it does it, then the answer.
 
         Args:
             thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
             config: LangGraph's, for the checkpointer.
+            keep_trail: write it to the store before the answer is given.
+            running: has the thread's id from the first step to the end.
         """
         search: Search | None = None
+        running = set() if running is None else running
 
         def listen(event: Event) -> None:
             self._listener(event)
@@ -176,6 +174,7 @@ class Asker:
         scorer = EdgeScorer(
             self._store, self._ns, run.embedder, searcher=searcher, aside=self._aside
         )
+        running.add(thread)
         try:
             search = Search(
                 store=self._store,
@@ -191,27 +190,26 @@ class Asker:
                 fragments=self._fragments,
                 aside=self._aside,
                 usage=lambda: run.usage,
-                caller=self._caller(run),
+                caller=run.caller,
                 embedder=run.embedder,
                 count=self._models.counter.count,
             )
-            items = run_strategy(search, checkpointer=checkpointer, config=config)
+            items = await run_strategy(search, checkpointer=checkpointer, config=config)
             async with aclosing(items) as found:
                 async for item in found:
-                    is_end = isinstance(item, Outcome)
-                    yield _answer(asking, item, run.reasoner.name, thread) if is_end else item
+                    if not isinstance(item, Outcome):
+                        yield item
+                        continue
+                    answer = _answer(asking, item, run.reasoner.name, thread)
+                    if keep_trail:
+                        await self._keep(answer)
+                    yield answer
         finally:
+            running.discard(thread)
             if run.calls:
                 await self._aside.write(lambda: self._store.record(self._ns, (), run.calls))
 
-    def _caller(self, run: Run) -> Caller | None:
-        if run.meter is None:
-            return None
-        budget = TokenBudget(self._models.counter)
-        prompts = load_prompts(self._models.settings.prompts)
-        return Caller(run.meter, budget, self._listener, prompts)
-
-    async def keep(self, answer: Answer) -> None:
+    async def _keep(self, answer: Answer) -> None:
         """Write an answer's trail to the store."""
         if self._store.is_read_only:
             message = f"{self._store.location} is read-only: no trail is kept"

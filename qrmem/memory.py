@@ -410,16 +410,16 @@ class Memory:
         keep_trail, checkpointer = chosen.pop("keep_trail"), chosen.pop("checkpointer")
         caps = chosen.pop("caps")
         session, asking = self._session, await asked(self._session, **chosen)
-        items = streamed(
-            session,
-            asking,
-            self._emit,
-            caps,
-            keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
-            is_watched=words,
-            checkpointer=checkpointer,
-        )
         with observability.run("ask", namespace=session.ns, strategy=asking.strategy):
+            items = await streamed(
+                session,
+                asking,
+                self._emit,
+                caps,
+                keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
+                is_watched=words,
+                checkpointer=checkpointer,
+            )
             async with aclosing(items) as told:
                 async for item in told:
                     yield item

@@ -32,6 +32,7 @@ from qrmem.types import (
 if TYPE_CHECKING:
     from qrmem.llm.cache import ReplyCache
     from qrmem.llm.meter import Meter
+    from qrmem.llm.prompting import Caller
     from qrmem.llm.routing import ChatModels
 
 
@@ -84,6 +85,7 @@ class Run:
 
     Attributes:
         meter: of the chat model; `None` for the local reasoner.
+        caller: sends it prompts that are not the reasoner's own, counted as that counts.
         calls: those that are not yet in the store.
         budget: of everything that the run uses.
         embedder: of the namespace, in the same budget.
@@ -91,6 +93,7 @@ class Run:
 
     reasoner: Reasoner
     meter: "Meter | None"
+    caller: "Caller | None"
     calls: list[CallRecord]
     budget: Budget
     embedder: Embedder | None
@@ -226,7 +229,7 @@ class Models:
         }
         if self._chat is None:
             budget = Budget(price_of=self._prices.of, **account)
-            return Run(self._local(budget), None, calls, budget, self._counted(budget))
+            return Run(self._local(budget), None, None, calls, budget, self._counted(budget))
         from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
@@ -242,7 +245,8 @@ class Models:
             listener=listener,
             is_watched=is_watched,
         )
-        return Run(reasoner, meter, calls, meter.budget, self._counted(meter.budget))
+        embedder = self._counted(meter.budget)
+        return Run(reasoner, meter, reasoner.caller, calls, meter.budget, embedder)
 
     def _local(self, budget: Budget) -> Reasoner:
         from qrmem.answering.local import LocalReasoner

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qrmem.errors import CapReached, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.models import Models, Run
 from qrmem.session import Session
 from qrmem.types import CallRecord, Listener
@@ -136,10 +135,9 @@ def _summariser(
 ) -> "tuple[Summarise, str]":
     """Return what writes a node's texts, and the name by which nodes made so are known."""
     from qrmem.extraction import tree_summaries
-    from qrmem.prompts import load_prompts
 
     is_plain = settings.kind == "raptor"
-    if run.meter is None:
+    if run.meter is None or run.caller is None:
 
         async def extracted(text: tree_summaries.NodeText) -> tree_summaries.Summarised:
             run.budget.check()
@@ -148,17 +146,16 @@ def _summariser(
             )
 
         return extracted, "extractive"
-    prompts = load_prompts(models.settings.prompts)
     prompt = tree_summaries.PLAIN_PROMPT if is_plain else tree_summaries.PROMPT
     prompted = partial(
         tree_summaries.prompted,
-        caller=Caller(run.meter, TokenBudget(models.counter), listener, prompts),
+        caller=run.caller,
         window=models.settings.window,
         limit=settings.summary_tokens,
         surprising=not is_plain,
         is_paper=is_paper,
     )
-    return prompted, f"{run.meter.name}:{prompt}:{prompts.checksum}"
+    return prompted, f"{run.meter.name}:{prompt}:{run.caller.prompts.checksum}"
 
 
 async def trees(

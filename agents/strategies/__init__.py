@@ -1,7 +1,6 @@
 """Names of strategies, and how one is run."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents.search.run import Search
@@ -58,7 +57,7 @@ async def run_strategy(
     checkpointer: "BaseCheckpointSaver[Any] | None" = None,
     config: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Any, None]:
-    """Answer a question: yield each step as it is done, then the outcome.
+    """Return an answer's steps, each as it is done, then the outcome.
 
     Every call of the run, whatever it is for, is within the window. Each step is told to the
     listener as well, and is in the outcome.
@@ -80,10 +79,7 @@ async def run_strategy(
     else:
         require_strategy(name)
         strategy = STRATEGIES[name]
-    items = followed(run, name, strategy, checkpointer=checkpointer, config=config)
-    async with aclosing(items) as found:
-        async for item in found:
-            yield item
+    return followed(run, name, strategy, checkpointer=checkpointer, config=config)
 
 
 async def _default(run: Search) -> str:
@@ -100,7 +96,7 @@ async def _default(run: Search) -> str:
 async def outcome_of(run: Search) -> Outcome:
     """Answer a question; see `run_strategy`."""
     outcome: Outcome | None = None
-    async for item in run_strategy(run):
+    async for item in await run_strategy(run):
         outcome = item if isinstance(item, Outcome) else outcome
     assert outcome is not None
     return outcome

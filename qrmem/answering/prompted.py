@@ -14,23 +14,20 @@ from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.prompts import load_prompts
 from qrmem.types import (
-    AskContext,
     BuildMode,
     ChatModel,
     Contribution,
     Folded,
     Job,
     Listener,
-    Passage,
     Reading,
     Segment,
     Tokenizer,
     Turn,
-    Verdict,
 )
 
 
-class PromptedReasoner:
+class PromptedReasoner(Answerer):
     """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window."""
 
     def __init__(
@@ -57,6 +54,7 @@ class PromptedReasoner:
         prompts = load_prompts(settings.prompts)
         self._name = f"prompted:{chat.name}:{mode}:{prompts.label}"
         caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
+        super().__init__(caller, settings.reserve, is_watched=is_watched)
         reserve = min(settings.reserve, settings.window // 4)
         context = PromptContext(caller, settings.window, reserve, settings.questions)
         self._reader = PaperReader(context) if mode == "paper" else CompactReader(context)
@@ -69,7 +67,6 @@ class PromptedReasoner:
         )
         self._facts = FactReader(caller, settings.window, reserve)
         self._folder = Folder(caller, settings.window, reserve)
-        self._answerer = Answerer(caller, settings.reserve, is_watched)
 
     @property
     def name(self) -> str:
@@ -124,39 +121,3 @@ class PromptedReasoner:
     ) -> list[list[str]]:
         """Return what is worth remembering of each turn; see `FactReader.facts`."""
         return await self._facts.facts(earlier, turns, segments)
-
-    async def query_entities(self, context: AskContext) -> Sequence[str]:
-        """Return the names in the question and its options."""
-        return await self._answerer.query_entities(context)
-
-    def room(self, context: AskContext, *, extra: str = "") -> int:
-        """Return the tokens left for passages."""
-        return self._answerer.room(context, extra)
-
-    def size(self, passage: Passage) -> int:
-        """Return the tokens that a passage takes in a prompt."""
-        return self._answerer.size(passage)
-
-    async def judge(
-        self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
-    ) -> Verdict:
-        """Answer from the passages, or say what is missing."""
-        return await self._answerer.judge(context, passages, force=force)
-
-    async def revise(
-        self,
-        context: AskContext,
-        *,
-        current: Sequence[str],
-        candidates: Sequence[tuple[str, int]],
-        reason: str,
-        passages: Sequence[Passage],
-    ) -> Sequence[str]:
-        """Choose the entities of the next trial."""
-        return await self._answerer.revise(context, current, candidates, reason, passages)
-
-    async def elaborate(
-        self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
-    ) -> str:
-        """Return the elaborated query."""
-        return await self._answerer.elaborate(context, entities, relations)

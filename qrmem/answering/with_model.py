@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from qrmem.answering import options
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import pieces
-from qrmem.llm.prompting import Called, Caller, Draft, Out, draft
+from qrmem.llm.prompting import Caller, Draft, draft
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.text.names import normalise_name, occurs_in
@@ -21,20 +20,21 @@ _SMALL = 160
 """Tokens reserved for a reply of a few names or one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
 class Answerer:
-    """Asks a chat model about passages.
+    """Asks a chat model about passages: the half of `qrmem.types.Reasoner` that answers."""
 
-    Attributes:
-        reserve: tokens kept free for a reply; at most a quarter of a window.
-        is_watched: whether somebody reads verdicts and answers as they are written.
-    """
+    def __init__(self, caller: Caller, reserve: int, *, is_watched: bool = False) -> None:
+        """Make one.
 
-    caller: Caller
-    reserve: int
-    is_watched: bool = False
+        Args:
+            reserve: tokens kept free for a reply; at most a quarter of a window.
+            is_watched: whether somebody reads verdicts and answers as they are written.
+        """
+        self.caller = caller
+        self._reserve = reserve
+        self._is_watched = is_watched
 
-    def room(self, context: AskContext, extra: str = "") -> int:
+    def room(self, context: AskContext, *, extra: str = "") -> int:
         """Return the tokens left for passages in a judging or answering prompt."""
         reply = self._reply(context)
         empty = [self._draft(context, (), force, reply).request for force in (False, True)]
@@ -53,20 +53,28 @@ class Answerer:
         return self.caller.budget.count(block(passage)) + 1
 
     async def judge(
-        self, context: AskContext, passages: Sequence[Passage], *, force: bool
+        self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
         """Answer from the passages, or say what is missing; unparsable counts as Action -1."""
         if not passages and not force:
             return Verdict(is_answerable=False, reason="No passage was found for the question.")
+        model: type[AnswerReply] | type[JudgeReply] = AnswerReply if force else JudgeReply
+        groups, inputs = self._parts(context, passages)
+        reply = self._reply(context)
         try:
-            if force:
-                return _answered(
-                    context, await self._asked("answer", AnswerReply, context, passages)
-                )
-            return _judged(context, await self._asked("judge", JudgeReply, context, passages))
+            called = await self.caller.call(
+                _prompt(force),
+                model,
+                inputs,
+                groups,
+                window=context.window,
+                reply=reply,
+                is_watched=self._is_watched,
+            )
         except ModelOutputError:
-            tokens = self._tokens(context, passages, force)
+            tokens = self._draft(context, passages, force, reply).tokens
             return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
+        return _verdict(context, called.value, called.tokens)
 
     async def query_entities(self, context: AskContext) -> list[str]:
         """Return the names in the question and its options; made-up ones are dropped."""
@@ -87,6 +95,7 @@ class Answerer:
     async def revise(
         self,
         context: AskContext,
+        *,
         current: Sequence[str],
         candidates: Sequence[tuple[str, int]],
         reason: str,
@@ -154,13 +163,13 @@ class Answerer:
     # --- inside ---------------------------------------------------------------------------------
 
     def _reply(self, context: AskContext, most: int | None = None) -> int:
-        reserve = min(self.reserve, context.window // 4)
+        reserve = min(self._reserve, context.window // 4)
         return reserve if most is None else min(most, context.window // 8)
 
     def _draft(
         self, context: AskContext, passages: Sequence[Passage], force: bool, reply: int
     ) -> Draft:
-        prompt = self.caller.prompts["answer" if force else "judge"]
+        prompt = self.caller.prompts[_prompt(force)]
         groups, inputs = self._parts(context, passages)
         budget = self.caller.budget
         return draft(budget, prompt, groups, inputs, window=context.window, reply=reply)
@@ -177,26 +186,9 @@ class Answerer:
 
         return [[block(passage) for passage in passages]], inputs
 
-    async def _asked(
-        self,
-        prompt: str,
-        model: type[Out],
-        context: AskContext,
-        passages: Sequence[Passage],
-    ) -> Called[Out]:
-        groups, inputs = self._parts(context, passages)
-        return await self.caller.call(
-            prompt,
-            model,
-            inputs,
-            groups,
-            window=context.window,
-            reply=self._reply(context),
-            is_watched=self.is_watched,
-        )
 
-    def _tokens(self, context: AskContext, passages: Sequence[Passage], force: bool) -> int:
-        return self._draft(context, passages, force, self._reply(context)).tokens
+def _prompt(force: bool) -> str:
+    return "answer" if force else "judge"
 
 
 def block(passage: Passage) -> str:
@@ -208,28 +200,15 @@ def block(passage: Passage) -> str:
     return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
 
 
-def _judged(context: AskContext, called: Called[JudgeReply]) -> Verdict:
-    reply = called.value
-    if reply.action == -1:
-        return Verdict(is_answerable=False, reason=reply.reasoning.strip(), tokens=called.tokens)
-    return _verdict(context, reply.answer, reply.reasoning, reply.quotes, called.tokens)
-
-
-def _answered(context: AskContext, called: Called[AnswerReply]) -> Verdict:
-    reply = called.value
-    return _verdict(context, reply.answer, reply.reasoning, reply.quotes, called.tokens)
-
-
-def _verdict(
-    context: AskContext, answer: str, reason: str, quoted: Sequence[str], tokens: int
-) -> Verdict:
+def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) -> Verdict:
     """Return a verdict; an empty answer, or one that means no option, answers nothing."""
-    answer, reason = answer.strip(), reason.strip()
+    answer, reason = reply.answer.strip(), reply.reasoning.strip()
     choice = options.chosen(answer, context.choices) if context.choices else None
-    if not answer or (context.choices and choice is None):
+    is_none = isinstance(reply, JudgeReply) and reply.action == -1
+    if is_none or not answer or (context.choices and choice is None):
         return Verdict(is_answerable=False, reason=reason, tokens=tokens)
     text = context.choices[choice] if choice is not None else answer
-    return Verdict(True, text, choice, reason, items.quotes(quoted), tokens)
+    return Verdict(True, text, choice, reason, items.quotes(reply.quotes), tokens)
 
 
 def _known(names: Sequence[str], candidates: Sequence[str]) -> list[str]:

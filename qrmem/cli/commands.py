@@ -94,7 +94,11 @@ async def search(arguments: Namespace) -> int:
 async def ask(arguments: Namespace) -> int:
     """Answer a question; `unanswerable` is an answer."""
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
-        answer = await _answer(memory, arguments)
+        options = {**ask_options(arguments), "keep_trail": False if arguments.no_trail else None}
+        if arguments.stream:
+            answer = await _streamed(memory, arguments, options)
+        else:
+            answer = await memory.ask(question_of(arguments), **options)
         cited = [citation.document_id for citation in answer.citations]
         corrected = await memory.corrections(cited)
     if arguments.json and arguments.stream:
@@ -107,10 +111,7 @@ async def ask(arguments: Namespace) -> int:
     return DONE
 
 
-async def _answer(memory: Memory, arguments: Namespace) -> Answer:
-    options = {**ask_options(arguments), "keep_trail": False if arguments.no_trail else None}
-    if not arguments.stream:
-        return await memory.ask(question_of(arguments), **options)
+async def _streamed(memory: Memory, arguments: Namespace, options: dict[str, Any]) -> Answer:
     sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
     with Writing() as writing:
         async for item in memory.stream(question_of(arguments), words=sees, **options):

@@ -17,7 +17,7 @@ from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
-from qrmem.llm.prompting import Caller, TokenBudget
+from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
 from qrmem.models import Models, Run, new_namespace
 from qrmem.prompts import load_prompts
@@ -95,9 +95,8 @@ class Harness:
 
     def caller(self, run: Run) -> Caller:
         """Return what sends a baseline's own prompts; its calls count with the run's."""
-        assert run.meter is not None
-        prompts = load_prompts(self.settings.prompts)
-        return Caller(run.meter, TokenBudget(self.tools.counter), self.listener, prompts)
+        assert run.caller is not None
+        return run.caller
 
     def memory(self, context: Context, build: Build | None = None) -> Any:
         """Return the memory of a context as an async context manager (see `Memories.use`)."""

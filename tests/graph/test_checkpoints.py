@@ -51,7 +51,7 @@ async def followed(
     )
     items = [
         item
-        async for item in run_strategy(
+        async for item in await run_strategy(
             run, checkpointer=saver, config=config_of("ns", asking, "thread")
         )
     ]
