@@ -16,11 +16,14 @@ from qrmem.config import Settings
 from qrmem.errors import UsageError
 
 DEMO_QUESTIONS = 3
+NO_MODEL = "no model set: built-in rules read the text; questions get the closest passages"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demonstration; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m qrmem.demo", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m qrmem.demo", description=__doc__, allow_abbrev=False
+    )
     parser.add_argument("--file", help="your own document instead of the sample")
     parser.add_argument("--ask", action="append", help="your own question (repeatable)")
     arguments = parser.parse_args(argv)
@@ -29,10 +32,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 async def _demonstrate(arguments: argparse.Namespace) -> int:
     settings = Settings.from_env()
-    if not settings.model:
-        output.note(
-            "no model set: built-in rules read the text; questions get the closest passages"
-        )
     if arguments.file:
         if not arguments.ask:
             raise UsageError('give a question too: make run FILE=book.txt ASK="Who …?"')
@@ -51,7 +50,8 @@ def sample_questions(path: Path) -> list[str]:
 
 
 async def _run(settings: Settings, path: Path, questions: Sequence[str]) -> int:
-    with Progress(quiet=False) as progress:
+    first = "" if settings.model else NO_MODEL
+    with Progress(quiet=False, first=first) as progress:
         async with qrmem.open(settings=settings, listener=progress) as memory:
             report = await memory.add(path, update=True)
             print("\n".join(output.report_lines(report)))

@@ -283,11 +283,12 @@ class Adder:
             self._run.meter.breaker.prove()
 
     def _checked_cut(self, name: str, document: Document) -> list[Segment]:
-        if segments := self._cut(name, document):
+        if segments := self.cut(name, document):
             return segments
         raise BadDocument(f"document {name!r} has nothing to read in it")
 
-    def _cut(self, name: str, document: Document) -> list[Segment]:
+    def cut(self, name: str, document: Document) -> list[Segment]:
+        """Cut a document as this namespace is cut; see `qrmem.graph.segmenting.cut`."""
         settings, cutter = self._models.settings, self._models.cutter
         limit = self._models.info.segment_tokens
         if CODE_KEY in document.metadata:

@@ -46,6 +46,8 @@ LONG_ENOUGH = 5_000
 """Characters from which on a document's relations are counted."""
 MOST_NEAR = 100_000
 """Entities that an unknown name is compared with, the most frequent ones."""
+MOST_HINTS, ALIKE = 5, 80
+"""Names that are offered for an unknown one, and how alike they are at least, of 100."""
 _SHOWN = 5
 _UNMERGED = "read, but not merged"
 
@@ -314,15 +316,23 @@ async def _meant(store: GraphStore, ns: str, name: str) -> str:
 
 def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     """Return the error for a name that no entity has, with those that look like it."""
-    from rapidfuzz import process
+    from rapidfuzz import fuzz, process
 
     wanted = normalise_name(name)
-    by_norm: dict[str, str] = {}
+    names: dict[str, str] = {}
+    words: dict[str, str] = {}
     for entity in entities:
-        by_norm.setdefault(split_key(entity.key)[0], entity.name)
-    near = [norm for norm, *_ in process.extract(wanted, by_norm.keys(), limit=5, score_cutoff=60)]
-    near += [norm for norm in by_norm if wanted and wanted in norm and norm not in near][:5]
-    hint = ", ".join(by_norm[norm] for norm in near[:5])
+        norm = split_key(entity.key)[0]
+        names.setdefault(norm, entity.name)
+        for word in norm.split():
+            words.setdefault(word, entity.name)
+    called = words | names
+    alike = process.extract(
+        wanted, called.keys(), scorer=fuzz.ratio, limit=2 * MOST_HINTS, score_cutoff=ALIKE
+    )
+    near = [called[text] for text, *_ in alike]
+    near += [called[text] for text in called if wanted and text.startswith(wanted)]
+    hint = ", ".join(list(dict.fromkeys(near))[:MOST_HINTS])
     return NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
 
 

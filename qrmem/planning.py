@@ -7,12 +7,11 @@ the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no s
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from qrmem.asking import Asker, Asking
 from qrmem.config import Settings
-from qrmem.graph.segmenting import cut
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.ingest import Adder
@@ -31,7 +30,7 @@ from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.trees import TreePreset, require_known, run_build
-from qrmem.types import Document, Embedder, Event, Tokenizer
+from qrmem.types import Document, Embedder, Event, Segment, Tokenizer
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
 
@@ -47,7 +46,10 @@ QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
 """Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
 FOLDS = 0.25
 """Folds of a real run for each of a dry one, whose relations repeat the commonest names."""
+EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
+"""Stages that a segment which is half read has behind it."""
 _DIMENSION = 8
+Cut = Callable[[str, Document], list[Segment]]
 
 
 async def plan_add(
@@ -76,23 +78,27 @@ async def plan_add(
     found = [one async for one in documents(source, glob, follow_links=follow_links)]
     given = [one for one in found if isinstance(one, Document)]
     problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
-    waiting = await _waiting(stored, info, given, shadow, is_rebuild=bool(options.get("rebuild")))
-    shown, weight = _sampled(waiting, models.cutter, info.segment_tokens)
+    adder = Adder(shadow, info.name, models, listener=silent, **options)
+    dry_run = await _chosen(stored, shadow, info, given, adder.cut, **options)
+    shown, weight = dry_run.shown, dry_run.weight
     # A refused document is an error where it is the only one, as in the run itself.
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
-    adder = Adder(shadow, info.name, models, listener=silent, **options)
     report = await adder.add(cast("Source", shown[0] if is_alone else shown))
     if tree:
         await _grown(shadow, info.name, models, [document.id or "" for document in shown])
-    by_document = len(waiting) / len(shown) if shown else 1.0
-    is_paper = settings.mode == "paper"
-    dry = models.used(lambda stage: by_document if stage == "summary" and not is_paper else weight)
+
+    def stands_for(stage: str) -> float:
+        if stage == "summary" and settings.mode != "paper":
+            return dry_run.waiting / len(shown)
+        return weight * (1 - dry_run.half_read) if stage in EXTRACTING else weight
+
+    dry = models.used(stands_for)
     return await _plan(
         session,
         "add",
         stage_plans(dry, dry, dry, prices_of(settings)),
-        documents=sum(report.states.values()) and len(waiting),
-        segments=round(report.read * weight),
+        documents=sum(report.states.values()) and dry_run.waiting,
+        segments=dry_run.segments,
         sampled=report.read,
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
@@ -149,11 +155,12 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
     store = dry_store(session.store)
     embedder = None if is_remote else recorded_embedder(info, settings)
     searcher = Searcher(store, info.name, embedder)
-    courses = {}
+    courses, strategy = {}, ""
     for course in get_args(Course):
         models = DryModels(store, info, settings, embedder, asking.question, course)
         scorer = FragmentScorer(searcher)
-        await Asker(store, info.name, models, searcher, silent, scorer).ask(asking)
+        asker = Asker(store, info.name, models, searcher, silent, scorer)
+        strategy = (await asker.ask(asking)).trail.strategy
         courses[course] = models.used(lambda stage: 1.0)
     prices, likely = prices_of(settings), courses["likely"]
     low = min(courses["shortest"], likely, key=tokens_of)
@@ -170,6 +177,8 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
         documents=len(asking.documents or ()) or counts.get("documents", 0),
         segments=segments,
         sampled=segments,
+        strategy=strategy,
+        window=asking.window,
     )
 
 
@@ -330,28 +339,88 @@ def dry_store(store: GraphStore) -> GraphStore:
     return cast("GraphStore", DryStore(store))
 
 
-async def _waiting(
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What is read dry.
+
+    Attributes:
+        shown: documents; parts of them in the place of a large text.
+        weight: how many real calls one of theirs stands for.
+        waiting: documents of which something is to be read.
+        segments: that are not read to the end.
+        half_read: share of a large text's segments of which what they say is extracted.
+    """
+
+    shown: list[Document]
+    weight: float
+    waiting: int
+    segments: int
+    half_read: float = 0.0
+
+
+async def _chosen(
     stored: GraphStore,
+    shadow: MemoryStore,
     info: NamespaceInfo,
     given: Sequence[Document],
-    shadow: MemoryStore,
+    cut: Cut,
     *,
-    is_rebuild: bool,
-) -> list[Document]:
-    """Return the documents of which something is to be read; copy what is known of them."""
+    update: bool = False,
+    rebuild: bool = False,
+    **_: Any,
+) -> _Chosen:
+    """Choose what is read dry, and copy to `shadow` what is known of it."""
+    waiting, known = await _waiting(stored, info, given, is_rebuild=rebuild)
+    # What the run itself refuses is given to it whole, beside what it knows of it.
+    refused = {name for name, is_same in known.items() if not (is_same or update)}
+    unread, half = [], 0
+    for document in waiting:
+        if document.id not in refused:
+            left, begun = await _unread(stored, info.name, document, cut, is_rebuild=rebuild)
+            unread += [(document, left)] if left else []
+            half += begun
+    segments = [segment for _, left in unread for segment in left]
+    is_large = sum(segment.tokens for segment in segments) > SAMPLE
+    for name in refused if is_large else known:
+        await _copy(stored, shadow, info, name)
+    if not is_large:
+        return _Chosen(waiting, 1.0, len(waiting), len(segments))
+    shown, weight = _sampled(unread)
+    shown += [document for document in waiting if document.id in refused]
+    return _Chosen(shown, weight, len(waiting), len(segments), half / len(segments))
+
+
+async def _waiting(
+    stored: GraphStore, info: NamespaceInfo, given: Sequence[Document], *, is_rebuild: bool
+) -> tuple[list[Document], dict[str, bool]]:
+    """Return the documents of which something is to be read.
+
+    Returns:
+        Also of those that are stored, by id, whether their text is the same.
+    """
     state = IngestState(stored, info.name, is_embedded=False)
     await state.look([document.id or "" for document in given])
-    waiting = []
+    waiting, known = [], {}
     for document in given:
         name = document.id or ""
         digest = hashlib.sha256(document.text.encode()).hexdigest()
-        known = state.digest(name)
-        if known == digest and state.is_done(name) and not is_rebuild:
+        if state.digest(name) == digest and state.is_done(name) and not is_rebuild:
             continue
         waiting.append(document)
-        if known is not None:
-            await _copy(stored, shadow, info, name)
-    return waiting
+        if state.digest(name) is not None:
+            known[name] = state.digest(name) == digest
+    return waiting, known
+
+
+async def _unread(
+    stored: GraphStore, ns: str, document: Document, cut: Cut, *, is_rebuild: bool
+) -> tuple[list[Segment], int]:
+    """Return the segments of a document that are not read to the end; how many are half read."""
+    name = document.id or ""
+    rows = () if is_rebuild else await stored.ledger(ns, name)
+    states = {row.segment_id: row.state for row in rows}
+    left = [segment for segment in cut(name, document) if states.get(segment.id) != "ok"]
+    return left, sum(states.get(segment.id) == "extracted" for segment in left)
 
 
 async def _copy(
@@ -372,20 +441,20 @@ async def _copy(
 
 
 def _sampled(
-    given: Sequence[Document], cutter: Tokenizer, segment_tokens: int
+    given: Sequence[tuple[Document, Sequence[Segment]]],
 ) -> tuple[list[Document], float]:
     """Return documents that stand for all, and how many real calls one of theirs stands for.
 
     Of many every n-th is read, of long ones segments evenly chosen.
+
+    Args:
+        given: documents with their unread segments, one at least.
     """
-    sizes = [cutter.count(document.text) for document in given]
-    if sum(sizes) <= SAMPLE:
-        return list(given), 1.0
+    sizes = [sum(segment.tokens for segment in segments) for _, segments in given]
     share = max(LEAST, SAMPLE // len(given))
     step = max(1, math.ceil(sum(min(size, share) for size in sizes) / SAMPLE))
     shown, read = [], 0
-    for document, size in list(zip(given, sizes, strict=True))[::step]:
-        segments = cut(document.id or "", document, cutter, segment_tokens)
+    for (document, segments), size in list(zip(given, sizes, strict=True))[::step]:
         few = min(len(segments), max(1, round(len(segments) * share / max(1, size))))
         chosen = [segments[n * len(segments) // few] for n in range(few)]
         read += sum(segment.tokens for segment in chosen)

@@ -197,7 +197,10 @@ class Session:
         infos = await self.store.documents(self.ns, documents, where=where)
         found = frozenset(info.id for info in infos)
         if not found:
-            raise NotFound(f"no document of {self.where} has the metadata {dict(where or {})}")
+            if not where:
+                raise NotFound("no document is named")
+            wanted = ", ".join(f"{key}={_written(value)}" for key, value in where.items())
+            raise NotFound(f"no document of {self.where} has the metadata {wanted}")
         return found
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:
@@ -311,6 +314,11 @@ class Session:
         """Use the embedder that the namespace has now."""
         self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         await self.renew()
+
+
+def _written(value: Scalar) -> str:
+    """Return a value as it is written on a command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 async def with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
         entities=await run.graph.names(state["entities"]),
         read=scored(packed.read, scores, hits),
         dropped=scored(packed.dropped, scores, hits),
-        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        verdict=verdict.told,
         reason=verdict.reason,
         tokens=verdict.tokens,
     )
@@ -114,7 +114,7 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
         "force",
         entities=await run.graph.names(state["entities"]),
         read=scored(packed.read, scores, dict(state["hits"])),
-        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        verdict=verdict.told,
         reason=verdict.reason,
         tokens=verdict.tokens,
     )

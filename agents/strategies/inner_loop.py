@@ -179,7 +179,7 @@ async def _read_locally(run: Search, state: SearchState) -> SearchState:
         query=f"{run.context.question}\n{before}" if before else run.context.question,
         memory=memory,
         likeness=round(alike, 4),
-        verdict="answerable" if last and memory else "",
+        verdict="passages" if last and memory else "",
     )
     update: SearchState = {"memory": memory, "trials": 1, "has_moved": True}
     return {**update, **await _shown(run, best, seen)} if last else update

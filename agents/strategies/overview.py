@@ -191,7 +191,7 @@ async def _answered(run: Search, caller: "Caller", notes: list[dict[str, Any]]) 
     verdict, spans = await _join(run, caller, notes, choices=run.context.choices)
     run.tell(
         "read",
-        verdict="answerable" if verdict.is_answerable else "unanswerable",
+        verdict=verdict.told,
         reason=verdict.reason,
         tokens=verdict.tokens,
     )

@@ -20,7 +20,6 @@ from qrmem.cli.options import (
 )
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
-from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
 from qrmem.types import Answer, Step, Words
@@ -30,9 +29,7 @@ DONE, PARTLY, BAD_INPUT = 0, 1, 2
 
 async def add(arguments: Namespace) -> int:
     """Read documents in; exit 1 if some segment failed."""
-    settings = settings_of(arguments)
-    _say_reasoner(settings, arguments)
-    with Progress(quiet=arguments.quiet) as progress:
+    with Progress(quiet=arguments.quiet, first=_reasoner(arguments)) as progress:
         async with opened(arguments, create=True, listener=progress) as memory:
             try:
                 report = await memory.add(
@@ -71,10 +68,11 @@ async def add(arguments: Namespace) -> int:
     return PARTLY if report.states or report.stopped else BAD_INPUT
 
 
-def _say_reasoner(settings: Settings, arguments: Namespace) -> None:
-    if not (settings.model or settings.replay):
-        quiet = arguments.quiet or arguments.json
-        output.note("no model set: built-in rules read the text", quiet=quiet)
+def _reasoner(arguments: Namespace) -> str:
+    """Return what is to be said of who reads, if that is not a chat model."""
+    settings = settings_of(arguments)
+    is_read_by_rules = not (settings.model or settings.replay or arguments.json)
+    return "no model set: built-in rules read the text" if is_read_by_rules else ""
 
 
 async def search(arguments: Namespace) -> int:
@@ -158,7 +156,8 @@ async def trail(arguments: Namespace) -> int:
         found = await memory.trail(arguments.id)
         if arguments.html:
             return await serving.write_trail(memory, found, arguments.html)
-    return _print(arguments, found, output.trail_lines(found))
+        segments = {} if arguments.json else await serving.segments_of(memory, found)
+    return _print(arguments, found, output.trail_lines(found, segments))
 
 
 async def status(arguments: Namespace) -> int:
@@ -182,6 +181,8 @@ async def delete(arguments: Namespace) -> int:
     if bool(arguments.documents) == arguments.all:
         raise UsageError("name documents to delete, or give --all")
     async with opened(arguments) as memory:
+        for document_id in arguments.documents:
+            await memory.document(document_id)  # one that is not there needs no consent
         what = "the whole namespace" if arguments.all else ", ".join(arguments.documents)
         if not arguments.yes and not agreed(f"delete {what} from {memory.settings.memory}?"):
             output.note("nothing was deleted", quiet=arguments.quiet)

@@ -15,7 +15,18 @@ from typing import Any
 from qrmem.config import Secret
 from qrmem.errors import OutputFailed
 from qrmem.text.numbers import counted
-from qrmem.types import AddReport, Answer, Citation, Hit, StageUsage, Step, Trail, Usage
+from qrmem.types import (
+    AddReport,
+    Answer,
+    Citation,
+    Hit,
+    ScoredSegment,
+    Segment,
+    StageUsage,
+    Step,
+    Trail,
+    Usage,
+)
 
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
@@ -28,6 +39,9 @@ RED, UNSTYLED = "\x1b[31m", "\x1b[0m"
 _STYLES = {_MARK: "\x1b[1;33m", _LABEL: "\x1b[36m", _UNMARK: UNSTYLED}
 _STYLED = re.compile("([\x02\x03\x04])")
 _LABELS = re.compile(r"\A(answer|closest passages|reason|cited|trail|cost)\b")
+PASSAGES = "closest passages (no chat model is set):"
+_DROPPED = 5
+"""Dropped segments of a step that are named."""
 _PROBLEMS = 20
 """Lines about problems; a person reads no more, and `--json` has all."""
 
@@ -219,7 +233,7 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     shown = excerpt(hit.excerpt, hit.part, whole=True)
     return [
         f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
-        f"   via {safe(hit.via)}",
+        f"   why: {safe(hit.via)}",
         *(f"   {_mark(line, words)}" for line in shown),
     ]
 
@@ -233,7 +247,7 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
     """
     if answer.status == "passages" and answer.citations:
         # What would be the answer is these passages: they are shown once.
-        lines = ["closest passages (no chat model is set):   [passages]"]
+        lines = [PASSAGES]
     else:
         text = answer.text or "The text does not answer this."
         mark = "" if answer.status == "answered" else f"   [{answer.status}]"
@@ -289,7 +303,7 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     if step.read or step.dropped:
         size = sum(segment.tokens for segment in step.read)
         head += f": read {counted(len(step.read), 'segments')} ({size} tokens)"
-        head += f", dropped {len(step.dropped)}" if step.dropped else ""
+        head += f", dropped {len(step.dropped)}: no room in the window" if step.dropped else ""
     head += f" → {step.verdict}" if step.verdict else ""
     lines = [head]
     known = set(before.entities) if before else set()
@@ -316,8 +330,12 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     return lines
 
 
-def trail_lines(trail: Trail) -> list[str]:
-    """Show a recorded run."""
+def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
+    """Show a recorded run.
+
+    Args:
+        segments: by id, of those that it read or dropped and that are still there.
+    """
     lines = [
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
         f"answered by {safe(trail.reasoner)}",
@@ -326,14 +344,27 @@ def trail_lines(trail: Trail) -> list[str]:
     for before, step in _steps(trail):
         lines += step_lines(step, before)
         for found in step.read:
-            lines.append(f"     read    {found.segment_id}  {found.score:.3f}")
+            lines.append(_segment_line("read   ", found, segments))
             if found.via:
-                lines.append(f"             via {shortened(found.via, 140)}")
-        lines += [f"     dropped {s.segment_id}  {s.score:.3f}" for s in step.dropped[:5]]
-    lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")
+                lines.append(f"             why: {shortened(found.via, 140)}")
+        lines += [_segment_line("dropped", found, segments) for found in step.dropped[:_DROPPED]]
+        if len(step.dropped) > _DROPPED:
+            lines.append(f"     dropped … and {len(step.dropped) - _DROPPED} more")
+    if trail.status == "passages" and trail.citations:
+        lines.append(PASSAGES)
+    else:
+        lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")
     lines += [citation_line(citation) for citation in trail.citations]
     lines.append(f"cost:   {usage_line(trail.usage)}")
     return lines
+
+
+def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:
+    """Show a segment of a step: its id, its score, and where it stands."""
+    known = segments.get(found.segment_id)
+    place = f"{known.document_id} · {known.part}" if known and known.part else ""
+    place = place or (known.document_id if known else "deleted")
+    return f"     {what} {found.segment_id}  {found.score:.3f}  {shortened(place, 80)}"
 
 
 def usage_line(usage: Usage) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -18,7 +18,7 @@ from qrmem.errors import UsageError
 from qrmem.types import Strategy
 
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
-
+NO_COMMAND = 'say what to do: qrmem add FILE reads a text, qrmem ask "…" asks about it'
 
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
@@ -52,10 +52,37 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"formatter_class": _Help, **options})
+        super().__init__(**{"formatter_class": _Help, "allow_abbrev": False, **options})
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; what is not understood is an error of the command that was given it."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            _command_of(self, found).refuse(unknown)
+        return found
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Say which words are not understood, and which option comes near."""
+        options = [option for action in self._actions for option in action.option_strings]
+        near = get_close_matches(words[0].partition("=")[0], options, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        self.error(f"not understood: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{_plainer(message)} (see {self.prog} --help)")
+        told = _plainer(message)
+        choices = [action.choices for action in self._actions if action.metavar == "ACTION"]
+        if told == "missing: ACTION" and choices:
+            told = f"say what to do: {', '.join(choices[0] or ())}"
+        raise UsageError(f"{told} (see {self.prog} --help)")
+
+
+def _command_of(parser: _Parser, found: argparse.Namespace) -> _Parser:
+    """Return the parser of the command, and of its action, that were given."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            chosen = action.choices.get(getattr(found, action.dest, ""))
+            return _command_of(chosen, found) if chosen else parser
+    return parser
 
 
 class _Version(argparse.Action):
@@ -70,6 +97,9 @@ class _Version(argparse.Action):
 
 def _plainer(message: str) -> str:
     """Return what argparse says of a wrong word in one line, with the one that comes near."""
+    missing = re.match(r"the following arguments are required: (.*)", message)
+    if missing:
+        return NO_COMMAND if missing[1] == "COMMAND" else f"missing: {missing[1]}"
     wrong = re.match(r"argument (.*?): invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if not wrong:
         return message
@@ -305,7 +335,7 @@ def _search(commands: Any, common: Common) -> None:
     search = commands.add_parser(
         "search", parents=common("memory", "embedder"), help="rank segments, without a chat model"
     )
-    search.add_argument("question")
+    search.add_argument("question", metavar="query", help="`-` reads it from standard input")
     search.add_argument("-k", type=int, default=10, metavar="N", help="number of segments")
     _narrowing(search)
 

@@ -40,10 +40,16 @@ class Progress:
         total: segments known so far.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, first: str = "") -> None:
+        """Begin with nothing done.
+
+        Args:
+            first: said before the first document is read; what cannot be read says its error only.
+        """
         self.done = 0
         self.total = 0
         self._quiet = quiet
+        self._first = first
         self._warnings = Warnings(quiet=quiet)
         self._started = self._said = time.monotonic()
         self._bar: Any = None
@@ -68,6 +74,9 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Take one event; never raises."""
         if event.kind == "document":
+            if self._first:
+                note(self._first, quiet=self._quiet)
+            self._first = ""
             self.total += int(event.data.get("segments", 0))
         elif event.kind == "segment":
             self.done += int(event.data.get("count", 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.cli import output
 from qrmem.cli.cost_options import Common
 from qrmem.cli.options import opened, settings_of
-from qrmem.types import Trail
+from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
@@ -89,14 +89,18 @@ async def view(arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def segments_of(memory: "Memory", trail: Trail) -> dict[str, Segment]:
+    """Return by id what a trail read or dropped and is still there."""
+    ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}
+    return {segment.id: segment for segment in await memory.segments(ids=sorted(ids))}
+
+
 async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     """Write a trail as one HTML file."""
     from qrmem.io.place import write_whole
     from qrmem.web.trail_page import trail_page
 
-    ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}
-    segments = {segment.id: segment for segment in await memory.segments(ids=sorted(ids))}
-    page = trail_page(trail, segments).encode("utf-8", "backslashreplace")
+    page = trail_page(trail, await segments_of(memory, trail)).encode("utf-8", "backslashreplace")
     write_whole(Path(path), page, b"<!doctype html>", "page of a trail")
     output.show(f"written to {path}")
     return 0

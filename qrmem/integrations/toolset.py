@@ -270,7 +270,9 @@ def trail_text(trail: Trail) -> str:
     lines = [f"{trail.question} ({trail.strategy}, window {trail.window}): {trail.status}"]
     for step in trail.steps:
         read = ", ".join(segment.segment_id for segment in step.read)
-        counts = f"read {len(step.read)}, dropped {len(step.dropped)}"
+        counts = f"read {len(step.read)}"
+        if step.dropped:
+            counts += f", dropped {len(step.dropped)}: no room in the window"
         lines.append(f"{step.n}. {step.action}: {counts}. {step.verdict} {step.reason}".rstrip())
         lines += [f"   read: {read}"] if read else []
     return "\n".join(lines)

@@ -123,11 +123,11 @@ class Searcher:
             contents, title pages, indexes and licences come after everything else.
 
         Raises:
-            UsageError: the question is empty, or `k` is below 1.
+            UsageError: the query is empty, or `k` is below 1.
             EmbedderMismatch: the memory was embedded by another model.
         """
         if not question.strip():
-            raise UsageError("the question is empty")
+            raise UsageError("the query is empty")
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
         found = await self.findings(question, documents=documents, at_least=k)

@@ -139,8 +139,9 @@ class Step(Short):
         entities: names of the entities that the step stands on.
         edges: frontier edges with their scores, best first (at most 20 are kept).
         read: segments in the window, in the order in which they were read.
-        dropped: segments that were found and did not fit.
-        verdict: `answerable`, `unanswerable` or "" where nothing was judged.
+        dropped: segments that were found and did not fit the window.
+        verdict: `answerable`, `unanswerable`, `passages` (the closest ones were taken, without a
+            chat model) or "" where nothing was judged.
         reason: the reasoner's words.
         tokens: prompt tokens counted before the call; 0 where nothing was asked.
         seconds: wall time of the step.

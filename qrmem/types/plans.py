@@ -53,6 +53,8 @@ class Plan(Short):
         prices_date: of the newest price file.
         unpriced: models whose price is not known; the money of the others is in `cost`.
         problems: `(name, reason)` of documents that cannot be read.
+        strategy: that an `ask` will follow; "" for other runs.
+        window: tokens that each call of an `ask` may have; 0 for other runs.
     """
 
     run: Literal["add", "ask", "tree"]
@@ -66,6 +68,8 @@ class Plan(Short):
     prices_date: str
     unpriced: tuple[str, ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
+    strategy: str = ""
+    window: int = 0
 
     @property
     def calls(self) -> Range:

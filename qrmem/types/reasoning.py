@@ -59,6 +59,13 @@ class Verdict:
     is_readable: bool = True
     status: Status = "answered"
 
+    @property
+    def told(self) -> str:
+        """Return what a trail says of it: `answerable`, `unanswerable` or `passages`."""
+        if not self.is_answerable:
+            return "unanswerable"
+        return "passages" if self.status == "passages" else "answerable"
+
 
 @dataclass(frozen=True, slots=True)
 class AskContext:

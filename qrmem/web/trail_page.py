@@ -64,6 +64,7 @@ def _segment(kind: str, scored: ScoredSegment, segment: Segment | None) -> str:
         f"score {scored.score:.3f}",
         scored.via,
     )
-    head = f'<span class="chip {kind}">{kind}</span> <span class="quiet small">'
+    what = "dropped: no room in the window" if kind == "dropped" else kind
+    head = f'<span class="chip {kind}">{what}</span> <span class="quiet small">'
     shown = escape(" · ".join(filter(None, about)))
     return f'{head}{shown}</span><blockquote class="{kind}">{escape(segment.text)}</blockquote>'

@@ -56,7 +56,7 @@ def test_every_strategy_answers_and_leaves_a_trail(read_sample: Shell, strategy:
     assert kept["steps"] == ran.json["trail"]["steps"]
     first = next(step for step in kept["steps"] if step["read"])
     assert all(segment["via"] for segment in first["read"])
-    assert "via " in read_sample("trail", ran.json["trail"]["id"]).out
+    assert "why: " in read_sample("trail", ran.json["trail"]["id"]).out
 
 
 def test_steps_are_streamed_before_the_answer(read_sample: Shell) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from e2e.conftest import Ran, Shell
+from e2e.conftest import SAMPLE, Ran, Shell
 
 from qrmem import open as opened
 
@@ -42,6 +42,59 @@ def test_a_mistyped_strategy_is_answered_with_the_one_that_was_meant(qrmem: Shel
     assert "did you mean 'reflection'?" in said
     assert "graph-expansion" in said
     assert said.count("\n") == 1
+
+
+def test_an_option_is_written_out_and_the_one_that_was_meant_is_named(qrmem: Shell) -> None:
+    said = refused(qrmem("ask", "Who?", "--windo", "500"))
+    assert "not understood: --windo 500; did you mean --window? (see qrmem ask --help)" in said
+    # `search` has no window, so none is offered.
+    said = refused(qrmem("search", "Who?", "--windo", "500"))
+    assert "not understood: --windo 500 (see qrmem search --help)" in said
+    assert "did you mean --kind?" in refused(qrmem("tree", "show", "--kin", "ilm"))
+
+
+def test_a_command_that_lacks_something_says_what(qrmem: Shell) -> None:
+    assert "qrmem add FILE" in refused(qrmem())
+    assert "missing: question" in refused(qrmem("ask"))
+    assert "say what to do: build, show" in refused(qrmem("tree"))
+
+
+def test_what_cannot_be_read_is_one_line(qrmem: Shell) -> None:
+    said = qrmem("add", "nope.txt")
+    assert (said.code, said.err) == (2, "qrmem: no such file or folder: nope.txt\n")
+    assert "built-in rules" in qrmem("add", "-", stdin=TEXT.encode()).err
+    assert "built-in rules" not in qrmem("add", "-", stdin=TEXT.encode()).err
+
+
+def test_a_document_that_is_not_there_needs_no_consent(qrmem: Shell) -> None:
+    qrmem("add", "-", "-q", stdin=TEXT.encode())
+    assert "no document 'nope'" in refused(qrmem("delete", "nope"))
+
+
+def test_only_near_names_are_offered(qrmem: Shell) -> None:
+    qrmem("add", str(SAMPLE / "harbour.md"), "-q")
+    assert refused(qrmem("show", "Nobody")) == "qrmem: no entity is called 'Nobody'\n"
+    for meant, name in (("Elis Thorn", "Elias Thorne"), ("Garick", "Garrick")):
+        assert name in refused(qrmem("show", meant))
+    assert "Lucian Ashby" in refused(qrmem("show", "Ash"))
+
+
+def test_what_narrows_a_search_is_told_as_it_was_given(qrmem: Shell) -> None:
+    qrmem("add", "-", "-q", stdin=TEXT.encode())
+    words = ("--where", "year=1851", "--where", "old=true")
+    assert "the metadata year=1851, old=true" in refused(qrmem("search", "x", *words))
+    assert "the query is empty" in refused(qrmem("search", ""))
+
+
+def test_a_trail_says_where_its_segments_stand_and_why_some_were_dropped(qrmem: Shell) -> None:
+    qrmem("add", str(SAMPLE / "harbour.md"), "-q")
+    asked = qrmem("ask", "What is the name of Martin Fenwick's pilot cutter?", "--json").json
+    assert asked["trail"]["steps"][-1]["dropped"]
+    assert asked["trail"]["steps"][-1]["verdict"] == "passages"
+    shown = qrmem("trail").out
+    assert "no room in the window → passages" in shown
+    assert "harbour.md · Chapter 5: The Two Fenwicks" in shown
+    assert "closest passages (no chat model is set):\ncited:  " in shown
 
 
 def test_help_shows_a_command(qrmem: Shell) -> None:

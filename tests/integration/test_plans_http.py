@@ -8,6 +8,7 @@ import pytest
 from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
+from qrmem.cli.cost_lines import plan_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
@@ -65,8 +66,27 @@ async def test_a_large_text_is_represented_by_a_part_of_it(
     async with serving() as server, opened(server, mode=mode) as memory:
         plan = await memory.plan(SAMPLE)
         assert plan.sampled < plan.segments // 2
-        await memory.add(SAMPLE)
+        report = await memory.add(SAMPLE)
+        assert plan.segments == report.states["ok"]
         assert_true(plan, spent(server.stats), server.stats.answered)
+
+
+async def test_of_a_large_text_that_was_stopped_the_rest_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("qrmem.planning.SAMPLE", 5_000)
+    other = {"id": "other", "text": CHAPTERS[3]}
+    async with serving() as server, opened(server, concurrency=1) as memory:
+        await memory.add(other)
+        await memory.add(SAMPLE, max_calls=24)
+        states = (await memory.status()).states
+        plan = await memory.plan([SAMPLE, {"id": "other", "text": CHAPTERS[4]}])
+        assert [name for name, _ in plan.problems] == ["other"]  # it has another text
+        assert plan.segments == sum(states.values()) - states["ok"] > 0
+        before, calls = spent(server.stats), server.stats.answered
+        await memory.add(SAMPLE)
+        assert spent(server.stats) - before in plan.tokens
+        assert server.stats.answered - calls in plan.calls
 
 
 async def test_short_documents_that_share_calls_are_planned_as_such() -> None:
@@ -141,6 +161,17 @@ async def test_plans_of_questions_hold_the_truth(strategy: str) -> None:
             likely, truth = likely + plan.tokens.likely, truth + used
         assert len(await memory.trails()) == len(questions), "a plan leaves none"
     assert abs(likely - truth) <= 0.5 * truth
+
+
+async def test_a_plan_of_a_question_says_its_strategy_and_its_window() -> None:
+    async with serving() as server, opened(server) as memory:
+        await memory.add(SAMPLE)
+        for options in ({}, {"window": 2048}, {"strategy": "entity-trial"}):
+            plan = await memory.plan(ask=QUESTIONS[0], **options)
+            trail = (await memory.ask(QUESTIONS[0], **options)).trail
+            assert (plan.strategy, plan.window) == (trail.strategy, trail.window)
+            said = f"strategy:  {trail.strategy}, window of {trail.window:,} tokens (--window)"
+            assert said in plan_lines(plan)
 
 
 async def test_orientation_is_in_the_plan_of_a_question() -> None:

@@ -165,7 +165,7 @@ async def test_another_namespace_is_never_seen() -> None:
 
 @pytest.mark.parametrize("question", ["", "   ", "\n\t"])
 async def test_an_empty_question_is_refused(question: str) -> None:
-    with pytest.raises(UsageError, match="question is empty"):
+    with pytest.raises(UsageError, match="query is empty"):
         await Searcher(await store_of(PAGES), "test").search(question)
 
 

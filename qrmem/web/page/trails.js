@@ -175,7 +175,7 @@ function stepBox(step, texts, before) {
   const known = new Set(before?.entities);
   const joined = step.entities.filter((name) => !known.has(name));
   return make("div", {},
-    make("strong", {}, step.action), step.verdict ? [chip(step.verdict, step.verdict === "answerable" ? "read" : "dropped"), " "] : null,
+    make("strong", {}, step.action), step.verdict ? [chip(step.verdict, step.verdict === "unanswerable" ? "dropped" : "read"), " "] : null,
     quiet([step.tokens ? count(step.tokens, "token") : "", `${step.seconds.toFixed(2)} s`].filter(Boolean).join(", ")),
     step.reason ? make("p", {}, step.reason) : null,
     joined.length ? make("p", { class: "small" }, known.size ? "Joined by " : "At ", joined.slice(0, 12).flatMap((name, at) => [at ? ", " : "", entityLink(name, name)]),
