@@ -247,22 +247,48 @@ def _chosen(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
     scores: dict[str, list[float]] = {}
     for clue in evidence.clues:
         scores.setdefault(clue.passage.label, []).append(clue.score)
-    taken: dict[str, set[int]] = {}
     chosen: list[tuple[Clue, Excerpt]] = []
     left = ALL_WORDS
     while ranked and len(chosen) < MOST:
         best = max(ranked, key=lambda c: c.score - SAME_PASSAGE * _times(c, chosen))
-        label, segment = best.passage.label, best.passage.segment
-        used = taken.setdefault(label, set())
-        words = left if len(chosen) == MOST - 1 else min(left, WORDS)
-        first, last = _grown(lines(segment.text), scores[label], best.at, used, words)
-        shown = _excerpt(evidence.asked, segment, first, last, left)
+        ranked.remove(best)
+        segment = best.passage.segment
+        if language := language_of(best.passage.title):
+            start, end = _code_lines(evidence, segment.text, language)
+            if _is_shown(segment, start, end, chosen):
+                continue
+            found = matches(evidence.asked.text, segment.text[start:end])
+            shown = Excerpt(segment, start, end, found)
+        else:
+            own = lines(segment.text)
+            used = [
+                n for n, one in enumerate(own) if _is_shown(segment, one.start, one.end, chosen)
+            ]
+            words = left if len(chosen) == MOST - 1 else min(left, WORDS)
+            first, last = _grown(own, scores[best.passage.label], best.at, used, words)
+            shown = _excerpt(evidence.asked, segment, first, last, left)
         chosen.append((best, shown))
-        used.update(range(first, last + 1))
         left -= len(shown.text.split())
-        ranked = [c for c in ranked if c.at not in taken.get(c.passage.label, ())]
         ranked = [c for c in ranked if len(c.line.text.split()) <= left]
+        ranked = [
+            c
+            for c in ranked
+            if not _is_shown(c.passage.segment, c.line.start, c.line.end, chosen[-1:])
+        ]
     return chosen
+
+
+def _is_shown(
+    segment: Segment, start: int, end: int, chosen: Sequence[tuple[Clue, Excerpt]]
+) -> bool:
+    """Whether an excerpt has some of these characters; segments of code overlap."""
+    at = segment.start
+    return any(
+        one.segment.document_id == segment.document_id
+        and one.segment.start + one.start < at + end
+        and at + start < one.segment.start + one.end
+        for _, one in chosen
+    )
 
 
 def _times(clue: Clue, chosen: Sequence[tuple[Clue, Excerpt]]) -> int:

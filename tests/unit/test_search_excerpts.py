@@ -1,5 +1,6 @@
 """What a search shows of each hit: the part that matches, and what is no text to read last."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,21 @@ async def test_an_excerpt_of_code_begins_with_the_line_that_opens_its_block(tmp_
         await memory.add(tmp_path / "bill.py")
         (hit,) = await memory.search("Where are prices added up?")
     assert hit.excerpt.startswith("def total(prices):")
+
+
+async def test_excerpts_of_code_begin_at_the_definition_and_share_no_line(tmp_path: Path) -> None:
+    text = "".join(
+        f"def {name}_bill(prices):\n    total = sum(prices)\n    return total  # to be paid\n\n\n"
+        for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last")
+    )
+    (tmp_path / "bill.py").write_text(text, encoding="utf-8")
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(tmp_path / "bill.py")
+        answer = await memory.ask("What does fourth_bill do to the prices?")
+    assert answer.citations[0].quote.startswith("def fourth_bill(prices):")
+    spans = sorted((cited.start, cited.end) for cited in answer.citations)
+    assert len(spans) > 1
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def test_what_is_counted_stands_in_the_singular_where_it_is_one() -> None:
