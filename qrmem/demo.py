@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import qrmem
-from qrmem.cli import output, run_to_exit
+from qrmem.cli import Exit, output
 from qrmem.cli.progress import Progress
 from qrmem.config import Settings
 from qrmem.errors import UsageError
@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", help="your own document instead of the sample")
     parser.add_argument("--ask", action="append", help="your own question (repeatable)")
     arguments = parser.parse_args(argv)
-    return run_to_exit(lambda: asyncio.run(_demonstrate(arguments)))
+    with Exit() as ending:
+        ending.code = asyncio.run(_demonstrate(arguments))
+    return ending.code
 
 
 async def _demonstrate(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,5 @@
 """The reasoner that works by prompts to a chat model."""
 
-from collections.abc import Sequence
-
 from qrmem.answering.with_model import Answerer
 from qrmem.config import Settings
 from qrmem.extraction.batched import TogetherReader
@@ -13,22 +11,21 @@ from qrmem.extraction.relation_folding import Folder
 from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.prompts import load_prompts
-from qrmem.types import (
-    BuildMode,
-    ChatModel,
-    Contribution,
-    Folded,
-    Job,
-    Listener,
-    Reading,
-    Segment,
-    Tokenizer,
-    Turn,
-)
+from qrmem.types import BuildMode, ChatModel, Listener, Tokenizer
 
 
 class PromptedReasoner(Answerer):
-    """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window."""
+    """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window.
+
+    What reads segments are the methods of other parts, by the names that the ports give them.
+
+    Attributes:
+        name: kind, model, build mode and the set of prompts with its checksum.
+        shared_tokens: of segments that may share a call; none do in mode `paper`.
+        facts: returns what is worth remembering of each turn; see `FactReader.facts`.
+    """
+
+    is_local = False
 
     def __init__(
         self,
@@ -52,72 +49,20 @@ class PromptedReasoner(Answerer):
             is_watched: whether somebody reads verdicts and answers as they are written.
         """
         prompts = load_prompts(settings.prompts)
-        self._name = f"prompted:{chat.name}:{mode}:{prompts.label}"
         caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
         super().__init__(caller, settings.reserve, is_watched=is_watched)
-        reserve = min(settings.reserve, settings.window // 4)
-        context = PromptContext(caller, settings.window, reserve, settings.questions)
-        self._reader = PaperReader(context) if mode == "paper" else CompactReader(context)
-        self._together = TogetherReader(context)
+        window, is_paper = settings.window, mode == "paper"
+        reserve = min(settings.reserve, window // 4)
+        self.name = f"prompted:{chat.name}:{mode}:{prompts.label}"
+        context = PromptContext(caller, window, reserve, settings.questions)
+        reader = PaperReader(context) if is_paper else CompactReader(context)
+        self.extract, self.supplement = reader.extract, reader.supplement
+        together = TogetherReader(context)
+        self.extract_together = together.extract
+        self.supplement_together = together.supplement
         # Segments, prompt and a reply several times as long have to fit.
-        fitting = min(settings.shared_tokens, settings.window // 6)
-        self._shared_tokens = fitting if mode == "compact" else 0
-        self._summariser = Summariser(
-            caller, settings.window, reserve, settings.concurrency, mode == "paper"
-        )
-        self._facts = FactReader(caller, settings.window, reserve)
-        self._folder = Folder(caller, settings.window, reserve)
-
-    @property
-    def name(self) -> str:
-        """Kind, model, build mode and the set of prompts with its checksum."""
-        return self._name
-
-    @property
-    def is_local(self) -> bool:
-        """Never."""
-        return False
-
-    async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return the document's summary T."""
-        return await self._summariser.summarise(title, segments)
-
-    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """First pass over a segment."""
-        return await self._reader.extract(segment, reading)
-
-    async def supplement(
-        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
-    ) -> Contribution:
-        """Second pass, with the accepted questions."""
-        return await self._reader.supplement(segment, reading, known, questions)
-
-    @property
-    def shared_tokens(self) -> int:
-        """Tokens of segments that may share a call; none do in mode `paper`."""
-        return self._shared_tokens
-
-    async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
-        """First pass over several segments in one call."""
-        return await self._together.extract(jobs)
-
-    async def supplement_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
-        """Second pass over several segments in one call."""
-        return await self._together.supplement(jobs)
-
-    async def fold(
-        self,
-        relations: tuple[str, str],
-        texts: tuple[str, str],
-        *,
-        summary: str = "",
-        question: str = "",
-    ) -> Folded:
-        """Merge two relations of the same two entities."""
-        return await self._folder.fold(relations, texts, summary=summary, question=question)
-
-    async def facts(
-        self, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
-    ) -> list[list[str]]:
-        """Return what is worth remembering of each turn; see `FactReader.facts`."""
-        return await self._facts.facts(earlier, turns, segments)
+        self.shared_tokens = 0 if is_paper else min(settings.shared_tokens, window // 6)
+        summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)
+        self.summarise = summariser.summarise
+        self.facts = FactReader(caller, window, reserve).facts
+        self.fold = Folder(caller, window, reserve).fold

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
+from typing import Self
 
 from qrmem.errors import CapReached, OutputFailed, QrmemError
 
@@ -18,61 +18,70 @@ def main(argv: Sequence[str] | None = None) -> int:
     4 store or model out of reach, 130 interrupted and resumable.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    work = partial(_command, argv)
-    return run_to_exit(work, debug="--debug" in argv, as_json="--json" in argv)
+    with Exit(debug="--debug" in argv, as_json="--json" in argv) as ending:
+        # Whatever takes long to load is loaded where Ctrl-C is already understood, and help first.
+        from qrmem.cli.parser import build_parser
+
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+        arguments = parser.parse_args(argv)
+        if arguments.command == "help":
+            parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
+        import asyncio
+
+        from qrmem.cli.commands import COMMANDS
+
+        ending.code = asyncio.run(COMMANDS[arguments.command](arguments))
+    return ending.code
 
 
-def _command(argv: Sequence[str]) -> int:
-    # Whatever takes long to load is loaded where Ctrl-C is already understood, and help first.
-    from qrmem.cli.parser import build_parser
+class Exit:
+    """Turns what a block raises into one line and an exit code.
 
-    parser = build_parser()
-    if "_ARGCOMPLETE" in os.environ:
-        import argcomplete
-
-        argcomplete.autocomplete(parser)
-    arguments = parser.parse_args(argv)
-    if arguments.command == "help":
-        parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
-    import asyncio
-
-    from qrmem.cli.commands import COMMANDS
-
-    return asyncio.run(COMMANDS[arguments.command](arguments))
-
-
-def run_to_exit(work: Callable[[], int], *, debug: bool = False, as_json: bool = False) -> int:
-    """Run something; turn what it raises into one line and an exit code, unless `debug`.
-
-    Args:
-        as_json: the line is a JSON object with `error`, `kind` and `exit`.
+    Attributes:
+        code: 0, what the block sets, or that of its error.
     """
-    _take_any_text()
-    failed: BaseException
-    try:
-        return work()
-    except QrmemError as exc:
-        if isinstance(exc, OutputFailed):
+
+    def __init__(self, *, debug: bool = False, as_json: bool = False) -> None:
+        """Make one.
+
+        Args:
+            debug: errors go on, with all that Python says of them.
+            as_json: the line is a JSON object with `error`, `kind` and `exit`.
+        """
+        self.code = 0
+        self._debug = debug
+        self._as_json = as_json
+
+    def __enter__(self) -> Self:
+        _take_any_text()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: object
+    ) -> bool:
+        if isinstance(exc, OutputFailed | BrokenPipeError):
             _drop_output()
-        if debug:
-            raise
-        failed, code, line = exc, exc.exit_code, _one_line(exc) + _hint(exc)
-    except KeyboardInterrupt as exc:
-        line = "interrupted; run the same command again to continue"
-        failed, code = exc, INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): not an error, and nothing left to say.
-        _drop_output()
-        return 0
-    except MemoryError as exc:
-        failed, code, line = exc, 1, "out of memory; add fewer or smaller documents at a time"
-    except Exception as exc:
-        if debug:
-            raise
-        line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
-        failed, code = exc, 1
-    _say(line, type(failed).__name__, code, as_json=as_json)
-    return code
+        if isinstance(exc, BrokenPipeError):
+            # The reader of our output went away (`| head`): not an error, nothing left to say.
+            self.code = 0
+            return True
+        if isinstance(exc, KeyboardInterrupt):
+            self.code, line = INTERRUPTED, "interrupted; run the same command again to continue"
+        elif isinstance(exc, MemoryError):
+            self.code, line = 1, "out of memory; add fewer or smaller documents at a time"
+        elif self._debug or not isinstance(exc, Exception):
+            return False
+        elif isinstance(exc, QrmemError):
+            self.code, line = exc.exit_code, _one_line(exc) + _hint(exc)
+        else:
+            line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
+            self.code = 1
+        _say(line, type(exc).__name__, self.code, as_json=self._as_json)
+        return True
 
 
 def _hint(exc: QrmemError) -> str:

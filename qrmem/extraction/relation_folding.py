@@ -22,7 +22,12 @@ class Folder:
     reserve: int
 
     async def fold(
-        self, relations: tuple[str, str], texts: tuple[str, str], *, summary: str, question: str
+        self,
+        relations: tuple[str, str],
+        texts: tuple[str, str],
+        *,
+        summary: str = "",
+        question: str = "",
     ) -> Folded:
         """Merge two relations; see `qrmem.types.Reasoner`."""
 
