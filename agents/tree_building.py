@@ -8,7 +8,7 @@ a run that was stopped goes on, and a tree that grew equals one that was made at
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import kept_value
-from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, reduction_of
+from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, one_thread, reduction_of
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     load,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-TOGETHER = 256
+TOGETHER = 64
 """Nodes that are embedded and kept together."""
 NEIGHBOURS = 2
 """Segments on each side that help to tell what is surprising in one, where no model decides."""
@@ -269,28 +269,37 @@ class _Building:
         known = await load(self._deps.store, self._deps.ns, list(flat))
         missing = [plan for key, plan in flat.items() if key not in known]
         self._deps.reused += len(known)
-        for at in range(0, len(missing), TOGETHER):
-            known |= await self._make(missing[at : at + TOGETHER])
+        known |= await self._make(missing)
         self._nodes |= {key: known[key] for key in flat}
         return [[known[plan.key] for plan in part] for part in plans]
 
     async def _make(self, plans: Sequence[_Plan]) -> dict[str, StoredNode]:
-        deps, said = self._deps, dict[str, Summarised]()
+        """Make nodes; while some are embedded and kept, others are being made."""
+        deps, said, found = self._deps, dict[str, Summarised](), dict[str, StoredNode]()
+        batches = [plans[at : at + TOGETHER] for at in range(0, len(plans), TOGETHER)]
 
-        async def one(plan: _Plan) -> None:
+        async def one(of: tuple[_Plan, Sequence[_Plan]]) -> None:
+            plan, batch = of
             said[plan.key] = await deps.summarise(plan.text)
             deps.listener(Event("node", {"document": self._document_id, "level": plan.level}))
+            if all(other.key in said for other in batch):
+                await self._keep(batch, said, found)
 
+        todo = [(plan, batch) for batch in batches for plan in batch]
         try:
-            await each(plans, one, concurrency=deps.concurrency)
+            await each(todo, one, concurrency=deps.concurrency)
         finally:
-            found = await self._kept([plan for plan in plans if plan.key in said], said)
+            left = [plan for plan in plans if plan.key in said and plan.key not in found]
+            await self._keep(left, said, found)
         return found
 
-    async def _kept(
-        self, plans: Sequence[_Plan], said: dict[str, Summarised]
-    ) -> dict[str, StoredNode]:
-        deps, found = self._deps, dict[str, StoredNode]()
+    async def _keep(
+        self,
+        plans: Sequence[_Plan],
+        said: Mapping[str, Summarised],
+        found: dict[str, StoredNode],
+    ) -> None:
+        deps = self._deps
         texts = [t for plan in plans for t in (said[plan.key].summary, *said[plan.key].surprises)]
         vectors: Any = None
         if deps.embedder is not None and texts:
@@ -311,11 +320,11 @@ class _Building:
             size = 1 + len(made.surprises)
             own = None if vectors is None else vectors[at : at + size]
             at += size
-            found[plan.key] = StoredNode(node, own)
+            stored = StoredNode(node, own)
+            await save(deps.store, deps.ns, stored, deps.take_calls())
+            found[plan.key] = stored
             deps.made += 1
             deps.malformed += not made.is_well_formed
-            await save(deps.store, deps.ns, found[plan.key], deps.take_calls())
-        return found
 
     async def _vectors(self, texts: Sequence[str]) -> "Vectors":
         """Return what texts are clustered by: embeddings, or latent semantic analysis."""
@@ -335,7 +344,8 @@ def latent(texts: Sequence[str], dimension: int) -> "Vectors":
         matrix = TfidfVectorizer(analyzer=terms, sublinear_tf=True).fit_transform(texts)
     except ValueError:  # no text has a content word
         return np.zeros((len(texts), 1), dtype=np.float32)
-    left, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
+    with one_thread():
+        left, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
     rank = min(dimension, len(texts))
     # An SVD is the same up to signs: the largest number of each column is made positive.
     signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])

@@ -4,8 +4,9 @@
 
 A text of so many tokens, made of the sentences of all texts, gets a tree with no chat model and no
 embedder; then a chapter is added. Times are of the processor, so that a busy machine does not
-count. Then a part of it gets one by a server on loopback that replies after a fixed time: the wall
-of each level beside what its calls need at the set concurrency, the last round counted whole.
+count. Then a part of it gets one by a server on loopback that replies after a fixed time. What its
+calls need is counted level by level, as a level is made of the one below: calls / concurrency,
+rounded up to whole waves, times the latency. The bound is on the wall of all levels to their sum.
 """
 
 import argparse
@@ -29,6 +30,8 @@ from qrmem.types import Event
 
 CHAPTER = 6_000
 """Tokens of the chapter that is added."""
+WARM = 24_000
+"""Tokens of a first tree, for which everything is imported."""
 SAMPLE = 60_000
 """Tokens of the tree that a model writes."""
 CONCURRENCY = 8
@@ -49,7 +52,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     each = len(texts[0]) / count(texts[0])
     text = long_text(texts, int((chosen.tokens + CHAPTER) * each))
     cut = text.index(" ", int(chosen.tokens * each))
-    asyncio.run(_local(text[: int(CHAPTER * each)], "Chapter one\n\nIt rained."))  # imports
+    asyncio.run(_local(text[: int(WARM * each)], "Chapter one\n\nIt rained."))
     yield from asyncio.run(_local(text[:cut], f"Chapter the last\n\n{text[cut:]}"))
     yield from asyncio.run(_asked(text[: int(SAMPLE * each)], chosen.latency))
 
@@ -105,11 +108,13 @@ def _by_level(ended: Mapping[int, Sequence[float]], began: float, latency: float
     start = began
     for level in sorted(ended):
         calls, last = len(ended[level]), max(ended[level])
-        least = math.ceil(calls / CONCURRENCY) * latency
-        name = f"level {level}, {calls} calls of {latency:g} s, {CONCURRENCY} at once"
-        figures.append(Figure(f"{name}: wall to rounds x latency", (last - start) / least))
+        waves = math.ceil(calls / CONCURRENCY)
+        least = waves * latency
+        name = f"level {level}, {calls} calls, {CONCURRENCY} at once"
+        name = f"{name}: wall to {waves} waves of {latency:g} s"
+        figures.append(Figure(name, (last - start) / least))
         needed, start = needed + least, last
-    whole = Figure("all levels: wall to that", (start - began) / needed, at_most=MOST_WALL)
+    whole = Figure("all levels: wall to their waves", (start - began) / needed, at_most=MOST_WALL)
     return [*figures, whole]
 
 

@@ -27,6 +27,7 @@ from qrmem.prompts import stage_names
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
+from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.trees import TreePreset, require_known, run_build
@@ -64,7 +65,7 @@ async def plan_add(
     """Return what reading a source will use.
 
     Args:
-        tree: whether a tree of summaries is built over each document that is read.
+        tree: whether each document gets a tree of summaries, those too that are read already.
         options: of `Adder`.
 
     Raises:
@@ -84,8 +85,6 @@ async def plan_add(
     # A refused document is an error where it is the only one, as in the run itself.
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
     report = await adder.add(cast("Source", shown[0] if is_alone else shown))
-    if tree:
-        await _grown(shadow, info.name, models, [document.id or "" for document in shown])
 
     def stands_for(stage: str) -> float:
         if stage == "summary" and settings.mode != "paper":
@@ -93,6 +92,9 @@ async def plan_add(
         return weight * (1 - dry_run.half_read) if stage in EXTRACTING else weight
 
     dry = models.used(stands_for)
+    if tree:
+        grown = await _trees(stored, info, settings, given, adder.cut)
+        grown.used(lambda stage: 1.0, dry)
     return await _plan(
         session,
         "add",
@@ -124,10 +126,9 @@ async def plan_tree(
     require_known(kind, preset)
     await session.require_documents(document_ids)
     infos = await stored.documents(info.name, list(document_ids) or None)
-    is_remote = info.embedder.startswith("openai:")
-    models = DryModels(stored, replace(info, dimension=_DIMENSION) if is_remote else info, settings)
+    models = DryModels(stored, info, settings)
     ids = [known.id for known in infos]
-    await _grown(dry_store(stored), info.name, models, ids, kind, preset)
+    await _grown(dry_store(stored), info, models, ids, kind, preset)
     dry = models.used(lambda stage: 1.0)
     segments = sum(known.segments for known in infos)
     return await _plan(
@@ -141,11 +142,16 @@ async def plan_tree(
 
 
 async def _grown(
-    store: GraphStore, ns: str, models: "DryModels", ids: Sequence[str], *how: Any
+    store: GraphStore, info: NamespaceInfo, models: "DryModels", ids: Sequence[str], *how: Any
 ) -> None:
-    """Build trees dry."""
+    """Build trees dry; a stub of the embedder has its name, by which nodes are found."""
     require_tree_extra()
-    await run_build(store, ns, models, models.run("construction", silent), ids, silent, *how)
+    run = models.run("construction", silent)
+    if info.embedder != "none":
+        budget = run.budget if info.embedder.startswith("openai:") else None
+        dimension = info.dimension or _DIMENSION
+        run = replace(run, embedder=StubEmbedder(info.embedder, budget, models.counter, dimension))
+    await run_build(store, info.name, models, run, ids, silent, *how)
 
 
 async def plan_ask(session: Session, asking: Asking) -> Plan:
@@ -250,13 +256,14 @@ class DryModels(Models):
             return replace(run, embedder=StubEmbedder(self.info.embedder, run.budget, self.counter))
         return run
 
-    def used(self, weight: Callable[[str], float]) -> Dry:
+    def used(self, weight: Callable[[str], float], stages: Dry | None = None) -> Dry:
         """Return what all dry runs used by stage and model.
 
         Args:
             weight: how many real calls one of a stage stands for.
+            stages: what it is added to.
         """
-        stages: Dry = {}
+        stages = {} if stages is None else stages
         for record in (record for budget in self._budgets for record in budget.records):
             used = stages.setdefault((record.stage, record.model), Used())
             share = FOLDS if record.stage == "fold" else 1.0
@@ -266,12 +273,16 @@ class DryModels(Models):
 
 
 class StubEmbedder:
-    """Counts what a server's embedder would be sent; its vectors say nothing."""
+    """Counts what a server's embedder would be sent; its vectors say nothing.
 
-    dimension = _DIMENSION
+    Without a budget nothing is counted: an embedder on this machine costs time alone.
+    """
 
-    def __init__(self, name: str, budget: Budget, counter: Tokenizer) -> None:
+    def __init__(
+        self, name: str, budget: Budget | None, counter: Tokenizer, dimension: int = _DIMENSION
+    ) -> None:
         self.name = name
+        self.dimension = dimension
         self._budget = budget
         self._counter = counter
 
@@ -285,13 +296,14 @@ class StubEmbedder:
         """Count the requests; return rows that are all the same."""
         import numpy as np
 
-        for start in range(0, len(texts), BATCH):
-            tokens = sum(self._counter.count(text) for text in texts[start : start + BATCH])
+        if self._budget is not None:
             model = self.name.partition(":")[2]
-            self._budget.count(
-                stage=EMBED, prompt="", model=model, tokens_in=tokens, cost=None, seconds=0.0
-            )
-        return np.full((len(texts), _DIMENSION), _DIMENSION**-0.5, dtype=np.float32)
+            for start in range(0, len(texts), BATCH):
+                tokens = sum(self._counter.count(text) for text in texts[start : start + BATCH])
+                self._budget.count(
+                    stage=EMBED, prompt="", model=model, tokens_in=tokens, cost=None, seconds=0.0
+                )
+        return np.full((len(texts), self.dimension), self.dimension**-0.5, dtype=np.float32)
 
 
 def silent(event: Event) -> None:
@@ -438,6 +450,33 @@ async def _copy(
     rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
     made = await stored.contributions(ns, document_id)
     await shadow.record(ns, [(rows[found.segment_id], found) for found in made])
+
+
+async def _trees(
+    stored: GraphStore,
+    info: NamespaceInfo,
+    settings: Settings,
+    given: Sequence[Document],
+    cut: Cut,
+) -> DryModels:
+    """Build the trees of documents dry, as if all was read; a node that is there is not made."""
+    ns, shadow = info.name, MemoryStore()
+    await shadow.create_namespace(ns, info)
+    segments = {
+        document.id or "": (document, cut(document.id or "", document)) for document in given
+    }
+    whole = {id: pair for id, pair in segments.items() if pair[1]}
+    await shadow.put_documents(ns, list(whole.values()))
+    keys = await stored.kept_keys(ns)
+    for id, (_, own) in whole.items():
+        there = {segment.id for segment in own}
+        nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
+        for kept in await stored.kept(ns, nodes):
+            if there.issuperset(kept.segments):
+                await shadow.put_cached(ns, kept.key, kept.value, segments=kept.segments)
+    models = DryModels(shadow, info, settings)
+    await _grown(shadow, info, models, list(whole))
+    return models
 
 
 def _sampled(

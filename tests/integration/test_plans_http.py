@@ -294,6 +294,43 @@ async def test_a_tree_is_planned_before_it_is_built_and_what_is_there_is_not() -
         assert nothing.stages == ()
 
 
+async def test_an_add_with_trees_is_planned_with_those_of_documents_that_are_read() -> None:
+    half = {"id": "b", "text": "## ".join(CHAPTERS[:3])}
+    whole = half | {"text": "## ".join(CHAPTERS)}
+    async with serving() as server, opened(server) as memory:
+        await memory.add([{"id": "a", "text": "Pip sailed to Nantucket. " * 200}, half])
+        await memory.build_tree("b")
+        source: list[Any] = [{"id": "a", "text": "Pip sailed to Nantucket. " * 200}, whole]
+        plan = await memory.plan(source, update=True, tree=True)
+        before, calls = spent(server.stats), server.stats.answered
+        await memory.add(source, update=True)
+        report = await memory.build_tree("a", "b")
+        assert report.reused > 0
+        (tree,) = (stage for stage in plan.stages if stage.stage == "tree")
+        used = report.usage.construction["tree"].calls
+        # Clusters depend on summaries, which a plan does not know: one may be another.
+        assert tree.calls.likely == pytest.approx(used, abs=4)
+        assert spent(server.stats) - before in plan.tokens
+        assert server.stats.answered - calls in plan.calls
+        nothing = await memory.plan(source, update=True, tree=True)
+        assert nothing.stages == ()
+
+
+async def test_the_plan_of_a_tree_that_grows_counts_what_a_server_embeds() -> None:
+    given = {"model": "", "embedder": "openai:text-embedding-3-small"}
+    half = {"id": "b", "text": "## ".join(CHAPTERS[:3])}
+    async with serving() as server, opened(server, **given) as memory:
+        await memory.add(half)
+        await memory.build_tree()
+        await memory.add(half | {"text": "## ".join(CHAPTERS)}, update=True)
+        plan = await memory.plan(tree=True)
+        report = await memory.build_tree()
+        assert report.reused > 0
+        (used,) = report.usage.construction.values()
+        assert used.tokens_in in plan.tokens_in
+        assert (await memory.plan(tree=True)).stages == ()
+
+
 async def test_a_plan_of_a_tree_refuses_what_the_build_refuses() -> None:
     async with serving() as server, opened(server) as memory:
         await memory.add({"id": "a", "text": "Pip sailed."})

@@ -1,13 +1,22 @@
 """Clusters, surprises and labelled replies: the parts of a tree."""
 
+import asyncio
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from qrmem.extraction.tree_summaries import NodeText, extractive, parsed, surprises
+from qrmem.agents.tree_building import TreeDeps, build_tree
+from qrmem.extraction.tree_summaries import NodeText, Summarised, extractive, parsed, surprises
+from qrmem.graph.segmenting import cut
+from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters
 from qrmem.retrieval.trees.nodes import parts
 from qrmem.text.tokens import BuiltinTokenizer
-from qrmem.types import Segment
+from qrmem.types import Document, Segment
 
 SHIP = (
     "The ship left the harbour with a full cargo. The captain watched the harbour from the ship. "
@@ -41,6 +50,59 @@ def test_any_number_of_equal_rows_becomes_fewer_groups(n: int) -> None:
 def test_the_same_rows_give_the_same_clusters() -> None:
     rows, settings = blobs([7, 20, 5, 9], spread=0.4), ClusterSettings(reduction="pca")
     assert clusters(rows, [50] * 41, settings) == clusters(rows, [50] * 41, settings)
+
+
+def test_clusters_are_made_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+
+    def threads() -> set[int]:
+        return {int(pool["num_threads"]) for pool in threadpool_info()}
+
+    def fit(mixture: GaussianMixture, rows: np.ndarray) -> GaussianMixture:
+        seen.update(threads())
+        return fitted(mixture, rows)
+
+    fitted = GaussianMixture.fit
+    monkeypatch.setattr(GaussianMixture, "fit", fit)
+    with threadpool_limits(2):
+        clusters(blobs([12, 12]), [10] * 24, ClusterSettings(reduction="pca"))
+        assert threads() == {2}
+    assert seen == {1}
+
+
+async def test_what_is_made_is_kept_while_the_rest_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
+    document = Document("\n\n".join(f"Line {n} of the log." for n in range(80)), id="d")
+    segments = cut("d", document, BuiltinTokenizer(), 8)
+    await store.put_documents("ns", [(document, segments)])
+
+    async def summarised(text: NodeText) -> Summarised:
+        if "Line 79 " in text.pieces[0]:
+            async with asyncio.timeout(10):
+                await kept.wait()
+        return Summarised(text.pieces[0])
+
+    async def put_cached(*args: Any, **options: Any) -> None:
+        await put(*args, **options)
+        kept.set()
+
+    kept, put = asyncio.Event(), store.put_cached
+    monkeypatch.setattr(store, "put_cached", put_cached)
+
+    deps = TreeDeps(
+        store=store,
+        ns="ns",
+        summarise=summarised,
+        method="test",
+        is_local=False,
+        count=BuiltinTokenizer().count,
+        concurrency=2,
+    )
+    tree = await build_tree(deps, "d")
+    assert len(tree.nodes) == deps.made > len(segments) == 80
 
 
 def test_a_cluster_over_the_token_limit_is_divided() -> None:

@@ -8,7 +8,9 @@ above 0.1. All of it is seeded: the same vectors give the same clusters.
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -65,6 +67,24 @@ def reduction_of(settings: ClusterSettings) -> str:
     return "umap" if has_umap and settings.reduction != "pca" else "pca"
 
 
+def one_thread() -> AbstractContextManager[object]:
+    """Keep NumPy and scikit-learn to one thread.
+
+    The matrices are small: several threads wait for each other longer than they work, and on a
+    busy machine many times as long. Sums in one order are also the same on every machine.
+    """
+    limited: AbstractContextManager[object] = _thread_pools().limit(limits=1)
+    return limited
+
+
+@cache
+def _thread_pools() -> Any:
+    import sklearn.mixture  # noqa: F401 - loads what has threads
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 def clusters(
     vectors: "Matrix", tokens: Sequence[int], settings: ClusterSettings | None = None
 ) -> list[list[int]]:
@@ -80,7 +100,8 @@ def clusters(
     n = len(tokens)
     if n <= 2:
         return [list(range(n))] if n else []
-    found = list(_split(list(range(n)), vectors, tokens, settings))
+    with one_thread():
+        found = list(_split(list(range(n)), vectors, tokens, settings))
     distinct = sorted({tuple(group) for group in found})
     if len(distinct) >= n - 1:
         return _runs(list(range(n)), tokens, settings)
