@@ -137,7 +137,7 @@ async def _fold_chain(
             said = made.description or fold([*merged, *stated])[0].description
             kept = {"description": said, "questions": list(made.questions)}
             segment_id = stated[0].segment_id
-            await deps.store.put_cached(deps.ns, key, kept, segment_id=segment_id)
+            await deps.store.put_cached(deps.ns, key, kept, segments=[segment_id])
         merged = (replace(merged[0], description=str(kept["description"])),)
 
 

@@ -447,11 +447,10 @@ class MemoryStore:
         key: str,
         value: Mapping[str, Any],
         *,
-        segment_id: str = "",
         segments: Sequence[str] = (),
         calls: Sequence[CallRecord] = (),
     ) -> None:
-        ties = frozenset({*segments, segment_id} - {""})
+        ties = frozenset(segments)
         self._existing(ns).cached[key] = (to_plain(value), ties)
         self._existing(ns).calls.extend(calls)
 

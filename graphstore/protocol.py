@@ -405,7 +405,6 @@ class Artefacts(Protocol):
         key: str,
         value: Mapping[str, Any],
         *,
-        segment_id: str = "",
         segments: Sequence[str] = (),
         calls: Sequence[CallRecord] = (),
     ) -> None:
@@ -414,8 +413,7 @@ class Artefacts(Protocol):
         What is tied to no segment may hold words of any, so it goes with the first that goes.
 
         Args:
-            segment_id: the segment that it is about, or "".
-            segments: more of them.
+            segments: ids of those that it is about.
             calls: what it cost; they are appended to the ledger of calls in the same transaction.
         """
         ...

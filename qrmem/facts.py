@@ -138,7 +138,7 @@ class Facts:
             self._problems += report.problems
         for turn, facts in zip(turns, found, strict=True):
             value = {"facts": len(facts)}
-            await store.put_cached(ns, key(turn.id), value, segment_id=held[turn.id])
+            await store.put_cached(ns, key(turn.id), value, segments=[held[turn.id]])
         self._read += len(turns)
 
     async def _earlier(self, first: Turn) -> list[Turn]:

@@ -136,13 +136,12 @@ async def put_cached(
     key: str,
     value: Mapping[str, Any],
     *,
-    segment_id: str = "",
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
-    ties = sorted({*segments, segment_id} - {""})
+    ties = sorted(set(segments))
     properties = {"full": full(key), "value": dumps(value), "segments": ties}
     await work.run("runs.put_cached", key=short(key), properties=properties)
     if ties:

@@ -72,7 +72,6 @@ def put_cached(
     key: str,
     value: Mapping[str, Any],
     *,
-    segment_id: str = "",
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
@@ -84,7 +83,7 @@ def put_cached(
     )
     db.executemany(
         "INSERT INTO cached_segment VALUES (?, ?, ?)",
-        ((number, segment, row.lastrowid) for segment in {*segments, segment_id} - {""}),
+        ((number, segment, row.lastrowid) for segment in set(segments)),
     )
     add_calls(db, number, calls)
 

@@ -83,7 +83,7 @@ class RunsContract(Contract):
         await add(store, "n", given)
         keys = ["b", "a\x00", "ä", "🦉", "\uffee", "k" * 5000]
         for key in keys:
-            await store.put_cached("n", key, {"x": key}, segments=[b.id], segment_id=a.id)
+            await store.put_cached("n", key, {"x": key}, segments=[b.id, a.id])
         await store.put_cached("n", "free", {"y": [1.0, 1, None]})
         assert list(await store.kept_keys("n")) == sorted([*keys, "free"])
         asked = ["free", "unknown", *keys]
@@ -105,12 +105,12 @@ class RunsContract(Contract):
     async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
-        await store.put_cached("n", "one", {"x": 1}, segment_id=a.id)
+        await store.put_cached("n", "one", {"x": 1}, segments=[a.id])
         await store.put_cached("n", "both", {"x": 2}, segments=[a.id, b.id])
-        await store.put_cached("n", "two", {"x": 3}, segment_id=b.id)
+        await store.put_cached("n", "two", {"x": 3}, segments=[b.id])
         await store.put_cached("n", "none", {"x": 4})
-        await store.put_cached("n", "moved", {"x": 5}, segment_id=a.id)
-        await store.put_cached("n", "moved", {"x": 6}, segment_id=b.id)
+        await store.put_cached("n", "moved", {"x": 5}, segments=[a.id])
+        await store.put_cached("n", "moved", {"x": 6}, segments=[b.id])
         await store.put_documents("n", [text("d", "two ")])
         keys = ("one", "both", "two", "none", "moved")
         kept = [key for key in keys if await kept_value(store, "n", key) is not None]

@@ -196,4 +196,4 @@ class WallsContract(Contract):
         await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
         await store.put_vectors(ns, "relation", ["r"], vectors[:1])
         await store.put_trail(ns, TRAIL)
-        await store.put_cached(ns, "k", {"x": 1}, segment_id=segments[0].id)
+        await store.put_cached(ns, "k", {"x": 1}, segments=[segments[0].id])

@@ -338,7 +338,7 @@ async def test_a_deleted_document_leaves_no_word_in_the_file(tmp_path: Path) -> 
     store = await _open(path)
     secret = text("secret", *[f"Zanzibarius met Quillfeather{n} " for n in range(50)])
     await add(store, "n", text("d", "Ann met Bob "), secret)
-    await store.put_cached("n", "k", {"reply": "Zanzibarius"}, segment_id=secret[1][0].id)
+    await store.put_cached("n", "k", {"reply": "Zanzibarius"}, segments=[secret[1][0].id])
     await store.close()
     assert b"Zanzibarius" in path.read_bytes()
     store = await _open(path)

@@ -124,7 +124,7 @@ async def test_what_is_folded_of_facts_that_changed_is_left_behind(
     await fill(oracle, "n")
     await export_archive(oracle, "n", tmp_path / "before")
     segment = (await oracle.segments("n", documents=["b"]))[0]
-    await oracle.put_cached("n", "fold:old", {"description": "x"}, segment_id=segment.id)
+    await oracle.put_cached("n", "fold:old", {"description": "x"}, segments=[segment.id])
     await export_archive(oracle, "n", tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 
