@@ -8,7 +8,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from qrmem import memory as facade
@@ -50,12 +49,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ import argparse
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,39 +109,32 @@ async def _list(arguments: Namespace) -> int:
 async def _run_named(arguments: Namespace) -> int:
     """Run a task or a preset, then report; exit 1 if anything failed or was left out."""
     from qrmem.eval.console import Progress
-    from qrmem.eval.preset import preset_names
+    from qrmem.eval.preset import preset_named, preset_names, run_preset
     from qrmem.eval.run_folder import RunFolder, runs_in
+    from qrmem.eval.running import run_task
 
     settings = settings_of(arguments)
     out = Path(arguments.out or Path("runs") / arguments.name)
-    run = _run_preset if arguments.name in preset_names() else _run_task
+    tell = partial(output.note, quiet=arguments.quiet)
+    left: list[Any] = []
     with Progress(quiet=arguments.quiet) as progress:
         async with _chat(arguments, settings) as chat:
             if chat is not None:
                 # A cassette knows which model it was recorded with.
                 settings = settings.with_(model=settings.model or chat.name)
-            ran, left = await run(arguments, out, settings, progress, chat)
-    counts = f"{ran.done} results, {ran.failed} failed, {ran.reused} were there"
-    output.note(f"{counts}; in {out}", quiet=arguments.quiet)
+            options = _options(arguments, settings, progress, chat)
+            if arguments.name in preset_names():
+                preset, chosen = preset_named(arguments.name), _chosen(arguments)
+                ran, left = await run_preset(preset, chosen, out, settings, options, tell)
+            else:
+                ran = await run_task(_spec(arguments), out, settings, options)
+    tell(f"{ran.done} results, {ran.failed} failed, {ran.reused} were there; in {out}")
     await _shown(out, arguments)
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
         told = f"{missing} segments of the memories were not read, or not wholly: memories.jsonl"
         output.note(f"{told} has the reasons; they are read again at the next use", quiet=False)
     return 1 if ran.failed or left or missing else 0
-
-
-async def _run_task(
-    arguments: Namespace,
-    out: Path,
-    settings: "Settings",
-    progress: "Progress",
-    chat: "ChatModel | ChatModels | None",
-) -> tuple[Any, list[Any]]:
-    from qrmem.eval.running import run_task
-
-    spec = _spec(arguments)
-    return await run_task(spec, out, settings, _options(arguments, settings, progress, chat)), []
 
 
 def _spec(arguments: Namespace) -> "RunSpec":
@@ -159,25 +153,6 @@ def _spec(arguments: Namespace) -> "RunSpec":
         skip=max(arguments.skip, 0),
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
-    )
-
-
-async def _run_preset(
-    arguments: Namespace,
-    out: Path,
-    settings: "Settings",
-    progress: "Progress",
-    chat: "ChatModel | ChatModels | None",
-) -> tuple[Any, list[Any]]:
-    from qrmem.eval.preset import preset_named, run_preset
-
-    return await run_preset(
-        preset_named(arguments.name),
-        _chosen(arguments),
-        out,
-        settings,
-        _options(arguments, settings, progress, chat),
-        told=lambda text: output.note(text, quiet=arguments.quiet),
     )
 
 

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 from qrmem.cli.output import note
@@ -62,12 +61,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -127,12 +121,7 @@ class Writing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.end()
 
     def show(self, words: Words) -> None:

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import fields
-from types import TracebackType
 from typing import Any, Self
 
 from qrmem.eval.preset import preset_named, preset_names
@@ -29,12 +28,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._total:
             self._say()
 

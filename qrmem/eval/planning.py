@@ -65,29 +65,22 @@ class StandIn:
         schema = wanted_by(request)
         if not schema:
             return ChatReply(_words(texts[0], 4 * _SENTENCE_WORDS))
-        made = self._object(schema, schema, texts)
+        made = self._object(schema, texts)
         return ChatReply(json.dumps(made, ensure_ascii=False))
 
-    def _object(
-        self, node: Mapping[str, Any], root: Mapping[str, Any], texts: Sequence[str]
-    ) -> dict[str, Any]:
+    def _object(self, node: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
         properties = node.get("properties", {})
-        return {name: self._value(name, own, root, texts) for name, own in properties.items()}
+        return {name: self._value(name, own, texts) for name, own in properties.items()}
 
-    def _value(
-        self, name: str, node: Mapping[str, Any], root: Mapping[str, Any], texts: Sequence[str]
-    ) -> Any:
-        node = _resolved(node, root)
+    def _value(self, name: str, node: Mapping[str, Any], texts: Sequence[str]) -> Any:
         if node.get("enum") == [-2, -1]:
             return -2 if self._answers else -1
         if "enum" in node:
             return node["enum"][0]
         if node.get("type") == "array":
-            items = _resolved(node.get("items", {}), root)
+            items = node.get("items", {})
             if items.get("type") == "object":
-                return [
-                    {**self._object(items, root, [text]), "n": n} for n, text in enumerate(texts, 1)
-                ]
+                return [{**self._object(items, [text]), "n": n} for n, text in enumerate(texts, 1)]
             # A prompt may show a summary first; the passage is what it is about.
             return [1] if items.get("type") == "integer" else _list(name, max(texts, key=len))
         if name == "answer" and self._has_options:
@@ -96,13 +89,6 @@ class StandIn:
             return _words(texts[0], SHORT_ENOUGH)
         plain = {"integer": 1, "number": 1.0, "boolean": True}
         return plain.get(str(node.get("type")), _words(texts[0], _SENTENCE_WORDS))
-
-
-def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference into the schema's definitions."""
-    reference = str(node.get("$ref", ""))
-    found: Mapping[str, Any] = root.get("$defs", {}).get(reference.rpartition("/")[2], node)
-    return found if reference else node
 
 
 def _list(name: str, text: str) -> list[str]:

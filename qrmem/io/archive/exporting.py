@@ -182,19 +182,15 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
     for entity in sorted(entities, key=lambda entity: entity.key):
         own = tuple(sorted(names[entity.key]))
         out.write("entity", EntityLine(entity.key, entity.name, entity.type, own))
-    folded = [key for key in await store.kept_keys(ns) if key.startswith(FOLD)]
+    keys = await store.kept_keys(ns)
+    folded = [key for key in keys if key.startswith(FOLD)]
     if folded:
         from qrmem.agents.folding import current_keys
 
         current = await current_keys(store, ns)
         await _write_kept(store, ns, out, "fold", [key for key in folded if key in current])
-    await _write_kept(store, ns, out, "tree", await _tree_keys(store, ns))
+    await _write_kept(store, ns, out, "tree", [key for key in keys if key.startswith(TREE)])
     return len(entities)
-
-
-async def _tree_keys(store: GraphStore, ns: str) -> list[str]:
-    """Return the keys of trees and nodes in the order of export."""
-    return [key for key in await store.kept_keys(ns) if key.startswith(TREE)]
 
 
 async def _write_kept(

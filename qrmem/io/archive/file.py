@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from qrmem.errors import BadImport, MissingError, UsageError
@@ -46,12 +45,7 @@ class Writer:
             raise unwritable(self._path, exc) from exc
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         with suppress(OSError):  # a full disk: what is still in the buffer cannot be written either
             self._file.close()
         self._part.unlink(missing_ok=True)
