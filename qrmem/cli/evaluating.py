@@ -2,6 +2,7 @@
 
 import argparse
 from argparse import Namespace
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
+from qrmem.cli.cost_lines import aligned
 from qrmem.cli.cost_options import Common, add_prompts
 from qrmem.cli.options import settings_of
 from qrmem.errors import UsageError
+from qrmem.text.numbers import counted
 
 if TYPE_CHECKING:
     from qrmem.config import Settings
     from qrmem.eval.console import Progress
     from qrmem.eval.preset import PresetOptions
+    from qrmem.eval.report.results import Results
     from qrmem.eval.running import RunOptions, RunSpec
     from qrmem.llm.routing import ChatModels
     from qrmem.types import ChatModel
@@ -128,12 +132,14 @@ async def _run_named(arguments: Namespace) -> int:
                 ran, left = await run_preset(preset, chosen, out, settings, options, tell)
             else:
                 ran = await run_task(_spec(arguments), out, settings, options)
-    tell(f"{ran.done} results, {ran.failed} failed, {ran.reused} were there; in {out}")
-    await _shown(out, arguments)
+    kept = f", {ran.reused} were there before" if ran.reused else ""
+    tell(f"{ran.done} results, {ran.failed} failed{kept}; in {out}")
+    await _shown(out, arguments, in_short=True)
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
-        told = f"{missing} segments of the memories were not read, or not wholly: memories.jsonl"
-        output.note(f"{told} has the reasons; they are read again at the next use", quiet=False)
+        told = f"{counted(missing, 'segments')} of the memories: not read, or not wholly"
+        why = "memories.jsonl has the reasons; they are read again at the next use"
+        output.note(f"{told}; {why}", quiet=False)
     return 1 if ran.failed or left or missing else 0
 
 
@@ -257,7 +263,7 @@ async def _judge(arguments: Namespace) -> int:
     missing = sum(rating.rating is None for rating in made)
     told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"
     output.note(told, quiet=arguments.quiet)
-    await _shown(Path(arguments.run), arguments)
+    await _shown(Path(arguments.run), arguments, in_short=True)
     return 1 if missing else 0
 
 
@@ -286,7 +292,12 @@ async def _report(arguments: Namespace) -> int:
     return 0
 
 
-async def _shown(folder: Path, arguments: Namespace) -> None:
+async def _shown(folder: Path, arguments: Namespace, *, in_short: bool = False) -> None:
+    """Write the report of a run, and print it.
+
+    Args:
+        in_short: print the scores only; a preset, whose report is its tables, is printed whole.
+    """
     from qrmem.eval.report.results import read_results
     from qrmem.eval.report.tables import summaries, write_report
     from qrmem.eval.run_folder import REPORT, preset_in, written
@@ -304,8 +315,34 @@ async def _shown(folder: Path, arguments: Namespace) -> None:
         results = read_results(folder)
         with written(folder / REPORT):
             path = write_report(results, getattr(arguments, "against", ""))
+        if in_short:
+            lines = [*_score_lines(results), f"all tables: qrmem eval report {folder}"]
+            output.print_result(summaries(folder), lines, as_json=arguments.json)
+            return
     text = path.read_text(encoding="utf-8")
     output.print_result(summaries(folder), [text], as_json=arguments.json)
+
+
+_ERRORS = 3
+"""Kinds of failures of a system that are told."""
+
+
+def _score_lines(results: "Results") -> list[str]:
+    """Return the scores of a run, in percent, without their intervals."""
+    from qrmem.eval.report.tables import WITHOUT_A_MODEL, percent, shows_passages
+
+    rows: list[list[str]] = [["system", "items", *results.metrics]]
+    for name, result in results.systems.items():
+        means = [result.mean(metric) for metric in results.metrics]
+        n = max((len(found) for found in result.scores.values()), default=0)
+        rows.append([name, str(n), *(percent(mean.value if mean else None) for mean in means)])
+    lines = ["scores in %:", *(f"  {line}" for line in aligned(rows, left=1))]
+    for name, result in results.systems.items():
+        for error, count in Counter(result.errors.values()).most_common(_ERRORS):
+            lines.append(f"failed, and in no score: {name}, {counted(count, 'items')}: {error}")
+    if shows_passages(results) and "em" in results.metrics:
+        lines.append(WITHOUT_A_MODEL.replace("`", ""))
+    return lines
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -113,10 +113,13 @@ def listing() -> Mapping[str, Any]:
     }
 
 
+_NEEDED = {"model": "a chat model", "embedder": "an embedder"}
+
+
 def listing_lines() -> list[str]:
     """Return the same for people."""
     found = listing()
-    lines = ["tasks (--data names the file, or a folder that holds it)"]
+    lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
     for name, task in found["tasks"].items():
         lines += [
             f"  {name:20} {task['what']}",
@@ -127,16 +130,22 @@ def listing_lines() -> list[str]:
     lines.append("presets (--data is a folder with what their tasks need)")
     for name, preset in found["presets"].items():
         lines.append(f"  {name:20} {preset['title']}")
-    lines.append("systems (with parameters: NAME:KEY=VALUE:KEY=VALUE)")
+    lines.append(
+        "systems (in brackets the paper of each, or ours; below it its parameters with their "
+        "defaults, to be set by NAME:KEY=VALUE:KEY=VALUE)"
+    )
     for name, system in found["systems"].items():
-        wants = f"; needs {' and '.join(system['needs'])}" if system["needs"] else ""
-        chosen = " ".join(f"{key}={value}" for key, value in system["parameters"].items())
-        lines += [
-            f"  {name:20} {system['what']} ({system['source']}){wants}",
-            f"  {'':20} {chosen}",
-        ]
+        needed = " and ".join(_NEEDED.get(what, f"the extra {what}") for what in system["needs"])
+        wants = f"; needs {needed}" if needed else ""
+        source = f" ({system['source']})" if system["source"] else ""
+        lines += [f"  {name:20} {system['what']}{source}{wants}", *_options(system["parameters"])]
     lines.append("builders (`qrmem eval build KIND --data PATH --out FOLDER KEY=VALUE …`)")
     for name, made in found["builders"].items():
-        chosen = " ".join(f"{key}={value}" for key, value in made["options"].items())
-        lines += [f"  {name:20} {made['what']}", f"  {'':20} {chosen}"]
+        lines += [f"  {name:20} {made['what']}", *_options(made["options"])]
     return lines
+
+
+def _options(options: Mapping[str, Any]) -> list[str]:
+    """Return a line of options with their defaults; one that is empty needs none."""
+    shown = " ".join(f"{key}={value}" for key, value in options.items())
+    return [f"  {'':20} {shown}"] if shown else []

@@ -1,6 +1,7 @@
 """A run from the command line: results, resuming, refusals, failures of single items."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,13 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run("--system", "reflection,bm25:k=1", "--out", "r") == 0
+    short = capsys.readouterr().out
+    assert re.search(r"^  reflection +3 +[0-9. ]+$", short, re.MULTILINE)
+    assert "em and f1 compare them whole with the short answer" in short
+    assert short.endswith("all tables: qrmem eval report r\n")
+    assert main(["eval", "report", "r"]) == 0
     told = capsys.readouterr().out
+    assert "`em` and `f1` compare them whole with the short answer" in told
     assert "| reflection | 3 |" in told
     assert "| bm25:k=1 | 3 |" in told
     assert "local reasoner (no chat model)" in told
@@ -97,6 +104,26 @@ def test_every_commit_that_made_results_of_a_run_is_kept() -> None:
     assert f"commit {both}" in Path("r/report/report.md").read_text()
 
 
+def test_outside_a_checkout_no_commit_is_told() -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    file = Path("r/run.json")
+    config = json.loads(file.read_text())
+    config["about"]["git"] = ""
+    file.write_text(json.dumps(config))
+    assert main(["eval", "report", "r"]) == 0
+    assert "commit" not in Path("r/report/report.md").read_text()
+
+
+def test_what_can_be_run_is_listed_without_empty_brackets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["eval", "list"]) == 0
+    told = capsys.readouterr().out
+    assert "()" not in told
+    assert "needs a chat model" in told
+    assert not [line for line in told.splitlines() if not line.strip()]
+
+
 def test_a_folder_with_another_configuration_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -124,7 +151,8 @@ def test_an_item_that_crashes_is_reported_and_the_others_go_on(
     long[1]["question"] = "Why " * 5000 + "?"
     Path("long.json").write_text(json.dumps(long))
     assert run("--system", "bm25", "--out", "r", data="long.json") == 1
-    assert "| bm25 | h2 | WindowTooSmall" in capsys.readouterr().out
+    assert "failed, and in no score: bm25, 1 item: WindowTooSmall" in capsys.readouterr().out
+    assert "| bm25 | h2 | WindowTooSmall" in Path("r/report/report.md").read_text()
     done = rows("r")
     assert [item for (_, item), row in done.items() if not row[2]] == ["h1", "h3"]
     assert "| bm25 | 2 |" in Path("r/report/report.md").read_text(), "unscored is not zero"
@@ -215,7 +243,7 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
     first = read_results(Path("r")).rows["bm25", "h1"].prediction.memory
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
-    assert "| search | h1 | UsageError: r/memories/" in capsys.readouterr().out
+    assert "no score: search, 1 item: UsageError: r/memories/" in capsys.readouterr().out
     failed = [key for key, row in rows("r").items() if row[2]]
     assert failed == [("search", "h1")]
 

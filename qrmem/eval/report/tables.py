@@ -176,11 +176,12 @@ def made_by(results: Results) -> list[str]:
     """Return with which reader and by which code a run was made, and what it did not read."""
     config, settings = results.config, results.config["settings"]
     reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
+    about = config["about"]
+    commit = f"commit {about['git']}" if about["git"] else ""
     lines = [
         f"- reader: {reader}; window {settings['window']} tokens; embedder {settings['embedder']}; "
         f"answers: {config['answers']}",
-        f"- qrmem {config['about']['qrmem']}, commit {config['about']['git'] or 'unknown'}, "
-        f"{config['about']['started']}",
+        ", ".join(filter(None, (f"- qrmem {about['qrmem']}", commit, about["started"]))),
     ]
     missing, of = results.unread
     if missing:
@@ -232,7 +233,13 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
         cells = [_with_interval(result, metric) for metric in metrics]
         n = max((len(found) for found in result.scores.values()), default=0)
         rows.append([system, str(n), *cells])
-    return Table(name, title, ["system", "n", *metrics], rows if metrics else [])
+    notes = [WITHOUT_A_MODEL] if shows_passages(results) and "em" in metrics else []
+    return Table(name, title, ["system", "n", *metrics], rows if metrics else [], notes)
+
+
+def shows_passages(results: Results) -> bool:
+    """Say whether passages were shown in the place of answers."""
+    return any(result.statuses.get("passages") for result in results.systems.values())
 
 
 def _with_interval(result: Result, metric: str) -> str:
@@ -339,6 +346,10 @@ def _errors(results: Results) -> Table:
     return Table("errors", "Items that failed (unscored)", ["system", "item", "error"], rows)
 
 
+WITHOUT_A_MODEL = (
+    "Without a chat model the answers are passages. `em` and `f1` compare them whole with the "
+    "short answer, so they stay low; `cover_em` says whether they hold it."
+)
 ALIKE = ("task", "corpus", "arrange", "answers", "files")
 
 

@@ -19,7 +19,7 @@ _DEPTH = 300
 @system("recall-search", "turns by search, within a budget", "ours", how="search")
 @system("recall-embedder", "turns by cosine, within a budget", "", how="cosine")
 @system("recall-bm25", "turns by BM25, within a budget", "", how="bm25")
-@system("recall-fragrel", "turns by recall(how='fragrel')", "FragRel, B.3", how="fragrel")
+@system("recall-fragrel", "turns by recall(how='fragrel')", "FragRel", how="fragrel")
 @system("recall", "turns by recall, within a budget", "ours")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledBudget:

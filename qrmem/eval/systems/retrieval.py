@@ -26,8 +26,12 @@ DEPTH = 50
     k=0,
     order="document",
 )
-@system("dense", "dense top k (k=0: Max)", "QRMeM's baseline", ranker="dense")
-@system("bm25", "BM25 top k (k=0: Max)", "QRMeM's baseline", ranker="bm25")
+@system(
+    "dense", "dense, the best k passages (k=0: as many as fit)", "QRMeM's baseline", ranker="dense"
+)
+@system(
+    "bm25", "BM25, the best k passages (k=0: as many as fit)", "QRMeM's baseline", ranker="bm25"
+)
 @system("search", "our search, then one reading", "ours", ranker="search")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved:
