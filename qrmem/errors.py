@@ -22,15 +22,26 @@ QrmemError                    catch this to catch everything of ours
 └── ModelOutputError          a model's reply does not parse; keeps `.raw`
 """
 
-from pathlib import Path
+import re
+import shlex
+import sys
 
 
 def install(extra: str) -> str:
-    """Return how an extra is installed: from the source's folder, where qrmem runs from one."""
-    source = Path(__file__).resolve().parents[1]
-    if (source / "pyproject.toml").is_file():
-        return f"pip install -e '{source}[{extra}]'"
-    return f"pip install 'qrmem[{extra}]'"
+    """Return the command that installs the packages of an extra beside this qrmem.
+
+    It names them one by one, which is right for a checkout, for a wheel and for a copy of either.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    wanted = re.compile(rf"extra == ['\"]{extra}['\"]")
+    try:
+        lines = requires("qrmem") or ()
+    except PackageNotFoundError:
+        lines = ()
+    packages = [line.partition(";")[0].strip() for line in lines if wanted.search(line)]
+    words = [sys.executable, "-m", "pip", "install", *(packages or [f".[{extra}]"])]
+    return " ".join(map(shlex.quote, words))
 
 
 class QrmemError(Exception):

@@ -95,11 +95,12 @@ def merge_lines(merges: Sequence[Merge]) -> list[str]:
         "alias": "a short form, a title or another name",
         "user": "by hand",
     }
+    # A name that the text gives two types is there twice, and is told once.
+    shown = {(m.name, m.into): m for m in reversed(merges) if m.name != m.into}
     lines = [
         f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  "
         f"({why.get(m.reason) or f'similar, {m.score:.2f}'})"
-        for m in merges
-        if m.name != m.into
+        for m in reversed(shown.values())
     ]
     hint = "qrmem merge A B merges two names by hand, qrmem separate A B keeps them apart"
     return [*(lines or ["no names are merged"]), hint]

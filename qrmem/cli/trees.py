@@ -10,9 +10,11 @@ from qrmem.cli.cost_options import Common, add_caps, add_models
 from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound
+from qrmem.text.numbers import counted
 from qrmem.types.trees import Tree, TreeNode, TreeReport
 
 _SHOWN = 160
+LEGEND = "! is a surprise: what does not follow from the rest of the text"
 
 
 def add_tree(commands: Any, common: Common) -> None:
@@ -79,15 +81,16 @@ async def _show(arguments: Namespace) -> int:
     if not trees:
         raise NotFound("no tree was built yet: qrmem tree build")
     lines = [line for one in trees for line in outline(one, arguments.depth)]
+    if any(node.surprises for one in trees for node in one.nodes):
+        lines.append(LEGEND)
     output.print_result(trees, lines, as_json=arguments.json)
     return 0
 
 
 def tree_report_lines(report: TreeReport) -> list[str]:
     """Say what building trees did."""
-    count = len(report.documents)
     lines = [
-        f"trees of {count} document{'' if count == 1 else 's'}: {report.made} nodes made, "
+        f"trees of {counted(len(report.documents), 'documents')}: {report.made} nodes made, "
         f"{report.reused} kept, {report.levels} levels, {report.seconds:.1f} s"
     ]
     if report.malformed:
@@ -114,8 +117,8 @@ def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iter
     if node is None or at > depth:
         return
     space = "  " * at
-    size = f"{len(node.segments)} segment{'' if len(node.segments) == 1 else 's'}"
-    yield f"{space}{node.level} ({size}) {output.shortened(node.summary, _SHOWN)}"
+    size = counted(len(node.segments), "segments")
+    yield f"{space}level {node.level}, {size}: {output.shortened(node.summary, _SHOWN)}"
     for surprise in node.surprises:
         yield f"{space}  ! {output.shortened(surprise, _SHOWN)}"
     for child in node.covers:

@@ -10,7 +10,7 @@ from qrmem.types import Tokenizer
 
 _CHUNK = 20_000
 _WINDOW = 16
-_INSTALL = install("tokenizers")
+_EXTRA = "tokenizers"
 
 
 @lru_cache(maxsize=8)
@@ -98,7 +98,7 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
     try:
         import tiktoken
     except ImportError as exc:
-        raise MissingError(f"tiktoken is not installed: {_INSTALL}") from exc
+        raise MissingError(f"tiktoken is not installed: {install(_EXTRA)}") from exc
     if name not in tiktoken.list_encoding_names():
         known = ", ".join(sorted(tiktoken.list_encoding_names()))
         raise UsageError(f"tiktoken has no encoding {name!r}; choose one of {known}")
@@ -116,7 +116,7 @@ def _hugging_face(path: str) -> Callable[[str], int]:
     try:
         import tokenizers
     except ImportError as exc:
-        raise MissingError(f"tokenizers is not installed: {_INSTALL}") from exc
+        raise MissingError(f"tokenizers is not installed: {install(_EXTRA)}") from exc
     if not Path(path).is_file():
         raise UsageError(f"no such tokenizer file: {path}")
     try:

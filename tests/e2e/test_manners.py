@@ -97,6 +97,15 @@ def test_a_trail_says_where_its_segments_stand_and_why_some_were_dropped(qrmem: 
     assert "closest passages (no chat model is set):\ncited:  " in shown
 
 
+def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
+    qrmem("add", str(SAMPLE / "harbour.md"), "-q")
+    assert qrmem("tree", "build").code == 0
+    lines = qrmem("tree", "show", "--depth", "1").out.splitlines()
+    assert lines[1].startswith("  level 2, 10 segments: ")
+    assert lines[2].startswith("    ! ")
+    assert lines[-1] == "! is a surprise: what does not follow from the rest of the text"
+
+
 def test_help_shows_a_command(qrmem: Shell) -> None:
     assert "--strategy" in qrmem("help", "ask").out
     assert "search" in qrmem("help").out

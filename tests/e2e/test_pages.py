@@ -1,5 +1,6 @@
 """Pages that teach: their commands run as they stand, and the site is built from them."""
 
+import json
 import os
 import re
 import shlex
@@ -34,7 +35,14 @@ def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
             assert ran.code == 0, f"{line}\n{ran.err}"
             said.append(ran.out)
     everything = "\n".join(said)
-    for expected in ("Herring Key", "5 May", "Clara", "sum(prices)", "| reflection |"):
+    for expected in (
+        "Dr. Agnes Pruett set Pip's broken arm",
+        "7 kilometres from",
+        "5 May",
+        "Clara",
+        "sum(prices)",
+        "| reflection |",
+    ):
         assert expected in everything, expected
 
 
@@ -62,6 +70,23 @@ def _runner(folder: Path, more: Mapping[str, str]) -> Callable[[str], Ran]:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def test_what_the_readme_shows_is_what_is_printed(qrmem: Shell) -> None:
+    text = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"```console\n(\$ qrmem add.*?)```", text, re.DOTALL)
+    added, asked = block.split("\n\n")
+    ran = qrmem("add", str(SAMPLE / "harbour.md"))
+    seconds = re.compile(r"in [\d.]+ s")
+    printed = seconds.sub("", ran.err + ran.out).splitlines()
+    assert printed == seconds.sub("", added).splitlines()[1:]
+    (question,) = shlex.split(asked.splitlines()[0].partition("|")[0])[3:]
+    shown = asked.splitlines()[1:]
+    assert qrmem("ask", question).out.splitlines()[: len(shown)] == shown
+    first, second, _ = json.loads((SAMPLE / "questions.json").read_text())["questions"][:3]
+    for item in (first, second):
+        assert item["answers"][0] in qrmem("ask", item["text"]).out, "the demo shows the answer"
+    assert question == second["text"]
 
 
 def test_the_page_of_commands_is_that_of_the_program() -> None:

@@ -50,7 +50,7 @@ def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
     without_the_extra(monkeypatch)
     assert default_embedder() == "none"
     for name in ("local", "sentence-transformers:some/model", "contriever", "dot:mcontriever"):
-        with pytest.raises(MissingError, match=r"pip install .*\[local\]'"):
+        with pytest.raises(MissingError, match=r"-m pip install .*sentence-transformers"):
             open_embedder(name, Settings())
 
 

@@ -1,11 +1,16 @@
 """A package or a link that was forgotten would only be missing in the wheel."""
 
 import ast
+import re
+import shlex
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from qrmem.errors import install
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -30,6 +35,15 @@ def test_every_folder_with_code_is_in_the_wheel() -> None:
         if not any(parent.is_symlink() for parent in init.parents)
     }
     assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(found)
+
+
+def test_an_extra_is_installed_by_its_packages_into_the_python_that_runs() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    for extra in set(extras) - {"dev"}:
+        python, _, _, how, *packages = shlex.split(install(extra))
+        assert (python, how) == (sys.executable, "install")
+        names = {re.split(r"[\[<>=;]", package)[0] for package in packages}
+        assert names == {re.split(r"[\[<>=;]", wanted)[0] for wanted in extras[extra]}
 
 
 def test_the_links_are_links() -> None:

@@ -11,7 +11,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from qrmem.errors import ContextExceeded, MissingError, UsageError
+from qrmem.errors import ContextExceeded, MissingError, UsageError, install
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -180,9 +180,7 @@ class _Causal:
             import torch
             import transformers
         except ImportError as exc:
-            raise MissingError(
-                "weights are read by an extra: pip install 'qrmem[perplexity]'"
-            ) from exc
+            raise MissingError(f"weights are read by an extra: {install('perplexity')}") from exc
         where: dict[str, Any] = {"local_files_only": True}
         if path.is_file():
             where["gguf_file"] = path.name
