@@ -26,7 +26,9 @@ _BATCH = 64
 _FAR = 512
 """Turns back from the end that are looked through for the last ones."""
 _CANDIDATES = 300
-"""Turns that each of the two rankings gives."""
+"""Segments that are nearest by their words, and as many by their vectors."""
+_WIDENED = 100
+"""The best of them, whose neighbours are looked at, too."""
 _NEIGHBOURS = (0.25, 0.1)
 """What turns one and two places away count for; a turn's own score is at most 1 for its words and
 1 for its vector."""
@@ -244,7 +246,8 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     """
     numbers = await _scored(chat, prompt)
     reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
-    around = {n + step for n in numbers for step in reach if n + step > 0}
+    first = sorted(numbers, key=lambda n: (-numbers[n], n))[:_WIDENED]
+    around = numbers.keys() | {n + step for n in first for step in reach if n + step > 0}
     infos = {_number(info): info for info in await _infos(chat, around | {last}, chat.user)}
     now = _day(infos[last].metadata.get("at")) if last in infos else None
     times = [(one.first, one.last) for one in periods(prompt, now)] if now else []
@@ -277,17 +280,14 @@ async def _newest(chat: Chat, last: int, known: set[str], tokens: int) -> list[T
 async def _scored(chat: Chat, prompt: str) -> dict[int, float]:
     """Return turns by number with what their words and vectors say: up to 1 each."""
     only = None if chat.user is None else await ids_of(chat, chat.user)
-    rank = chat.searcher.ranking
-    rankings = [await rank(prompt, by, _CANDIDATES, only) for by in ("bm25", "cosine")]
-    ids = list(dict.fromkeys(id for ranking in rankings for id in ranking))
-    of = {entry.id: entry.document_id for entry in await chat.store.entries(chat.ns, ids)}
+    near = await chat.searcher.near(prompt, _CANDIDATES, only)
+    turns = [dialog.turn_number(entry.document_id) for entry in near.entries]
     total: dict[int, float] = {}
-    for ranking in rankings:
-        top = max(ranking.values(), default=0.0)
+    for scores in (near.lexical, near.dense):
         best: dict[int, float] = {}
-        for id, score in ranking.items():
-            if score > 0 and (turn := dialog.turn_number(of.get(id, ""))):
-                best[turn] = max(best.get(turn, 0.0), score / top)
+        for turn, score in zip(turns, scores.tolist(), strict=True):
+            if turn and score > 0:
+                best[turn] = max(best.get(turn, 0.0), score)
         for turn, score in best.items():
             total[turn] = total.get(turn, 0.0) + score
     return total
@@ -413,7 +413,7 @@ async def _infos(
     turns = [i for i in found if CHAT_KEY in i.metadata and _number(i)]
     if user is not None:
         turns = [info for info in turns if info.metadata.get(dialog.USER_KEY) == user]
-    return sorted(turns, key=_number)
+    return turns
 
 
 async def _read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:

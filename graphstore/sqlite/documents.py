@@ -30,6 +30,8 @@ _SEGMENT = """
 
 
 _BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
+_HIGHEST = "\U0010ffff"
+"""No character comes after it, and no text has it."""
 _HAS_METADATA = "num IN (SELECT document FROM metadata WHERE ns = ? AND name = ? AND value = ?)"
 
 
@@ -184,7 +186,7 @@ def documents(
     last: int | None = None,
 ) -> list[DocumentInfo]:
     """Return all documents without their texts, or some, by id."""
-    found = sorted(_found(db, ns, ids, where or {}, prefix).items())
+    found = sorted(_found(db, ns, ids, where or {}, prefix, last).items())
     found = found if last is None else found[max(len(found) - last, 0) :]
     pick(db, (num for _, num in found))
     states: dict[int, dict[str, int]] = {num: {} for _, num in found}
@@ -234,19 +236,25 @@ def _found(
     ids: Collection[str] | None,
     where: Mapping[str, Scalar],
     prefix: str,
+    last: int | None,
 ) -> dict[str, int]:
-    """Return the documents that fit everything that is given, as id to number."""
+    """Return the documents that fit everything that is given, as id to number.
+
+    Args:
+        last: how many are needed, from the end; of documents given by id there may be more.
+    """
     conditions: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
     for name, value in where.items():
         conditions.append(_HAS_METADATA)
         values += [values[0], name, str(value)]
     if prefix:
-        conditions.append("id >= ? AND substr(id, 1, ?) = ?")
-        values += [prefix, len(prefix), prefix]
+        conditions.append("id >= ? AND id < ?")
+        values += [prefix, prefix + _HIGHEST]
     sql = f"SELECT id, num FROM document WHERE {' AND '.join(conditions)}"
     if ids is None:
-        return dict(db.execute(sql, values))
+        limit = -1 if last is None else last  # of -1 SQLite makes no limit
+        return dict(db.execute(f"{sql} ORDER BY id DESC LIMIT ?", (*values, limit)))
     return dict(rows_in(db, f"{sql} AND id IN ({{}})", set(ids), *values))
 
 

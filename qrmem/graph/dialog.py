@@ -306,7 +306,9 @@ async def corrected(
     right after one.
     """
     store, ns = searcher.store, searcher.ns
-    near = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
+    first = min(turn.number for turn in turns)
+    shared = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
+    near = {id for id in shared if turn_number(id) > first}
     near |= {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
     infos = await store.documents(ns, sorted(near))
     later = await read_turns(store, ns, [info for info in infos if is_turn(info)])

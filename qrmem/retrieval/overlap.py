@@ -28,19 +28,24 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
         share: of the shorter one's words, counted with repeats, that both have.
     """
     store, ns = searcher.store, searcher.ns
-    near: set[str] = set()
-    for text in texts:
-        words = terms(text)
-        ids = await store.matching(ns, [list(dict.fromkeys(words))], _MOST)
-        bags: dict[str, Counter[str]] = {}
-        for entry in await store.entries(ns, ids):
-            own = Counter(entry.terms)
-            own.subtract(_title_terms(entry.title))
-            bags.setdefault(entry.document_id, Counter()).update(+own)
-        near |= {
-            document
-            for document, bag in bags.items()
-            if sum(term in bag for term in set(words))
-            >= share * min(bag.total(), len(words)) - 1e-9
-        }
-    return near
+    asked = [terms(text) for text in texts]
+    ids: dict[str, None] = {}
+    for words in asked:
+        ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
+    wanted = frozenset(term for words in asked for term in words)
+    sizes: Counter[str] = Counter()
+    shared: dict[str, set[str]] = {}
+    for entry in await store.entries(ns, list(ids)):
+        title = _title_terms(entry.title)
+        sizes[entry.document_id] += len(entry.terms) - len(title)
+        shared.setdefault(entry.document_id, set()).update(
+            term
+            for term in wanted.intersection(entry.terms)
+            if term not in title or entry.terms.count(term) > title.count(term)
+        )
+    return {
+        document
+        for document, both in shared.items()
+        for words in asked
+        if len(both.intersection(words)) >= max(1, share * min(sizes[document], len(words)) - 1e-9)
+    }

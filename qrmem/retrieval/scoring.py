@@ -50,7 +50,11 @@ def saturated(
         k1: saturation of a term's count.
         b: how much length is held against a text, 0 to 1.
     """
-    rows = [[len(bag), *(bag.count(term) for term in wanted)] for bag in bags]
+    known = frozenset(wanted)
+    rows = []
+    for bag in bags:
+        held = known.intersection(bag)  # most texts have few of the terms
+        rows.append([len(bag), *(bag.count(term) if term in held else 0 for term in wanted)])
     table = np.array(rows, dtype=np.float64).reshape(-1, len(wanted) + 1)
     norms = k1 * (1 - b + b * table[:, :1] / mean_length)
     counts = table[:, 1:]

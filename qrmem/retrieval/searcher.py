@@ -152,21 +152,8 @@ class Searcher:
             return None
         self._check(info)
         settings = self._settings
-        near = Neighborhood(
-            self._store,
-            self._ns,
-            await understood(
-                self._store,
-                self._ns,
-                question,
-                vector=await self.vector(question, info),
-                documents=None if documents is None else frozenset(documents),
-                settings=settings,
-            ),
-            settings,
-            at_least,
-        )
-        await near.start()
+        vector = await self.vector(question, info)
+        near = await self._near(question, vector, documents, at_least)
         defined = await definitions.find(near, question, self._texts)
         evidence = await explore(near, self._texts) if settings.graph and near.size else None
         scores = near.direct
@@ -214,14 +201,40 @@ class Searcher:
             if vector is None:
                 return {}
             return dict(await self._store.nearest(self._ns, vector, k, documents=documents))
-        settings = self._settings
-        asked = await understood(
-            self._store, self._ns, question, vector=None, documents=documents, settings=settings
-        )
-        near = Neighborhood(self._store, self._ns, asked, settings, k)
-        await near.start()
+        near = await self._near(question, None, documents, k)
         scores = near.bm25
         return {near.entries[row].id: float(scores[row]) for row in near.best(scores, k).tolist()}
+
+    async def near(
+        self, question: str, k: int, documents: Collection[str] | None = None
+    ) -> Neighborhood:
+        """Return the segments nearest to a question by its words, and by its meaning.
+
+        Args:
+            question: in any language.
+            k: how many of each, at most.
+            documents: ids of the only documents to look at; `None`: all.
+        """
+        return await self._near(question, await self.vector(question), documents, k)
+
+    async def _near(
+        self,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        documents: Collection[str] | None,
+        at_least: int,
+    ) -> Neighborhood:
+        asked = await understood(
+            self._store,
+            self._ns,
+            question,
+            vector=vector,
+            documents=None if documents is None else frozenset(documents),
+            settings=self._settings,
+        )
+        near = Neighborhood(self._store, self._ns, asked, self._settings, at_least)
+        await near.start()
+        return near
 
     async def score(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of some segments, or BM25 without an embedder.

@@ -42,6 +42,24 @@ def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:
     db.close()
 
 
+def test_the_last_documents_are_found_without_reading_the_others(tmp_path: Path) -> None:
+    db, _ = connect(tmp_path / "a.db", Opening())
+    documents.create_namespace(db, "n", INFO)
+    documents.put_documents(db, "n", [text(f"turn-{n:04}", "A word.") for n in range(2000)])
+    steps: list[int] = []
+
+    def counted() -> int:
+        steps.append(1)
+        return 0
+
+    db.set_progress_handler(counted, 1)
+    assert [d.id for d in documents.documents(db, "n", prefix="turn-", last=1)] == ["turn-1999"]
+    assert not documents.documents(db, "n", prefix="fact-", last=1)
+    db.set_progress_handler(None, 0)
+    assert len(steps) < 1000
+    db.close()
+
+
 def _fill(db: sqlite3.Connection) -> list[str]:
     documents.create_namespace(db, "n", INFO)
     document, segments = text("d", *[f"Ann{n % 9} met Bob{n % 7} why? " for n in range(200)])

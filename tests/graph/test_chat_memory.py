@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
+from typing import Any
 
 import pytest
 from langchain_core.messages import (
@@ -21,7 +22,7 @@ from qrmem.graph import dialog
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.words import terms
-from qrmem.types import Segment, Turn
+from qrmem.types import DocumentInfo, Segment, Turn
 
 
 def opened() -> "qrmem.memory.Opening":
@@ -244,6 +245,26 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
     assert "turn-00000001" in {turn.id for turn in found.related}
     assert len(found.recent) == dialog.RECENT_ROUNDS
     assert len(read) < 400
+
+
+async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+    whole = MemoryStore.documents
+
+    async def counted(self: MemoryStore, *args: Any, **options: Any) -> Sequence[DocumentInfo]:
+        found = await whole(self, *args, **options)
+        looked_at.append(len(found))
+        return found
+
+    async with opened() as memory:
+        said = [f"The boat {n} is in." if n % 5 == 0 else f"Well, {n}." for n in range(1600)]
+        await memory.add_messages([("user", text) for text in said])
+        monkeypatch.setattr(MemoryStore, "documents", counted)
+        found = await memory.recall("Is the boat in?")
+    assert sum("boat" in turn.text for turn in found.related) > 50
+    assert sum(looked_at) < 1000
 
 
 async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:
