@@ -27,6 +27,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "results" / "ada-leval.md"
 LENGTHS = "2k,4k,8k,16k,32k"
 QUOTED = ("GPT-4-Turbo-0125", "GPT-4-Turbo-1106", "Claude-2")
 COUNT = 200
+FEWEST = 10
+"""Cases of a cell; fewer say nothing."""
 SYSTEM = "ada-rules"
 
 
@@ -89,7 +91,7 @@ def left_out(data: Path, kept: Path) -> tuple[list[list[str]], list[list[str]]]:
             hits = [own for text, own in orders.get(length, {}).items() if text.startswith(kind)]
             # Two novels are too few to be drawn again: their cases are.
             few = [[hit for own in hits for hit in own]]
-            cells.append(fit.share(hits if len(hits) > 5 else few) if few[0] else "")
+            cells.append(fit.share(hits if len(hits) > 5 else few) if len(few[0]) >= FEWEST else "")
         rows.append([f"rules, left out: {name}", *cells])
     flat = [[[hit for own in by_fold.values() for hit in own]] for by_fold in answers.values()]
     return rows, [["rules, a fifth left out in turn", *map(fit.share, flat)]]
@@ -107,7 +109,8 @@ async def main(kept: Path) -> None:
         for about in json.loads((out / "manifest.json").read_text(encoding="utf-8"))["files"]:
             length = about["file"].split("_")[1].removesuffix(".jsonl")
             runs = kept / "runs" / f"tsort-{n}-{length}"
-            cells[length] = (await solved("tsort", out / about["file"], runs))[0]
+            if about["cases"] >= FEWEST:
+                cells[length] = (await solved("tsort", out / about["file"], runs))[0]
             built.append(["TSort", name, length, *_numbers(about)])
         rows.append(
             [f"rules, as they are run: {name}", *(cells.get(k, "") for k in LENGTHS.split(","))]
@@ -159,7 +162,8 @@ def _page(
             "# Ada-LEval without a chat model\n",
             "Made by `QRMEM_DATA=… python -m tools.adaleval_results`. Accuracy in %, with the 95 % "
             "bootstrap interval over cases, by the rules `ada-rules`: no chat model, no embedder. "
-            "The paper's rows are of other cases: they stand beside, not against.\n",
+            "The paper's rows are of other cases: they stand beside, not against. A cell of fewer "
+            f"than {FEWEST} cases is left out.\n",
             "## TSort\n",
             _table(["", *LENGTHS.split(",")], rows),
             "The weights were fitted on these two novels, fifteen short stories of QuALITY and six "
