@@ -93,7 +93,10 @@ async def plan_add(
 
     dry = models.used(stands_for)
     if tree:
-        grown = await _trees(stored, info, settings, given, adder.cut)
+        is_rebuild = bool(options.get("rebuild"))  # which leaves no node
+        grown = await _trees(
+            MemoryStore() if is_rebuild else stored, info, settings, given, adder.cut
+        )
         grown.used(lambda stage: 1.0, dry)
     return await _plan(
         session,

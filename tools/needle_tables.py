@@ -1,18 +1,24 @@
 """M-NIAH and BABILong without a chat model: build, run, write the page and its heat maps.
 
-    QRMEM_DATA=… python -m tools.needle_tables [--kept FOLDER] [--lengths 8k,16k] [--page-only]
+    QRMEM_DATA=… python -m tools.needle_tables [--kept FOLDER] [--tasks niah,babilong]
+        [--lengths 8k,16k] [--cases 1] [--workers 1] [--page-only]
 
 A case counts if the reader was shown every sentence that the answer needs, whole, in a window of
-4,096 tokens. All runs can be stopped: the same command goes on. A full run takes hours of one
-core; `--lengths` runs the cases of some lengths, and the page says which were run. `--page-only`
-writes the page of the runs that are there: the folders `KEPT/runs/niah…` and
-`KEPT/runs/babilong…`. The embedder is run where the extra `local` is installed.
+4,096 tokens. M-NIAH has a cell for each of five depths and five lengths, `--cases` times. All
+systems of a case share one memory. The embedder is run where the extra `local` is installed, over
+memories of its own.
+
+All runs can be stopped: the same command goes on where they were. 100,000 tokens take some three
+seconds of one core, of which most are the reading and the tree; the embedder takes much longer.
+`--tasks` and `--lengths` run a part, and the page says which were run. `--page-only` writes the
+page of the runs that are there: the folders `KEPT/runs/niah…` and `KEPT/runs/babilong…`.
 """
 
 import argparse
 import asyncio
 import json
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -23,13 +29,13 @@ from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.eval import RunOptions, RunSpec, run_task
 from qrmem.eval.datasets.needles import needle_score, shown_spans
-from qrmem.eval.records import Corpus, Item, Row
+from qrmem.eval.records import Corpus, Item
 from qrmem.eval.registry import DATASETS, build
-from qrmem.graphstore.codec import loads
+from qrmem.eval.run_folder import RunFolder
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "needles.md"
 LENGTHS = {
-    "niah": ("100k", "300k", "500k"),
+    "niah": ("100k", "200k", "300k", "400k", "500k"),
     "babilong": ("0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"),
 }
 ALL = (
@@ -59,6 +65,8 @@ NAMES = {
 }
 SHORT = ("inner-loop", "inner-loop:navigation=false", "bm25:k=0", DENSE, "search:k=0", "raptor")
 
+RIVALS = ("bm25:k=0", DENSE)
+
 Found = Mapping[str, Mapping[tuple[str, str], Sequence[list[bool]]]]
 """Which sentences were shown, by system, then by task or depth and length."""
 
@@ -66,34 +74,51 @@ Found = Mapping[str, Mapping[tuple[str, str], Sequence[list[bool]]]]
 # --- running -------------------------------------------------------------------------------------
 
 
-async def run(kept: Path, lengths: Sequence[str]) -> None:
+async def run(
+    kept: Path, tasks: Sequence[str], lengths: Sequence[str], cases: int, workers: int
+) -> None:
     """Build what is not there, and run it, one length after the other."""
     data = multihop.folder()
     sources = {"niah": data / "niah" / "PaulGrahamEssays", "babilong": data / "babi" / "en"}
-    chosen = {"niah": (), "babilong": (f"background={data / 'gutenberg'}", "cases=10")}
-    for task, all_lengths in LENGTHS.items():
+    chosen = {
+        "niah": (f"cases={cases}",),
+        "babilong": (f"background={data / 'gutenberg'}", "cases=10"),
+    }
+    for task in tasks:
         whole = kept / task / f"{task}.jsonl"
+        options = (f"length={','.join(LENGTHS[task])}", *chosen[task])
+        built = whole.with_suffix(".options")
         if not whole.exists():
-            options = (f"length={','.join(all_lengths)}", *chosen[task])
             build(task, sources[task], whole.parent, options)
-        for length in all_lengths:
+            built.write_text(" ".join(options), encoding="utf-8")
+        elif not built.exists() or built.read_text(encoding="utf-8") != " ".join(options):
+            raise SystemExit(f"{whole} was built with other options: choose another --kept")
+        lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
+        by_length = {length: list[str]() for length in LENGTHS[task]}
+        for line in lines:
+            by_length[json.loads(line)["length"]].append(line)
+        for length, own in by_length.items():
             if lengths and length not in lengths:
                 continue
             file = kept / f"{task}-{length}" / whole.name
             file.parent.mkdir(exist_ok=True)
-            lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
-            own = [line for line in lines if json.loads(line)["length"] == length]
             file.write_text("".join(own), encoding="utf-8")
-            await _run(task, file, SYSTEMS[task], kept / "runs" / f"{task}-{length}", "none")
+            runs = kept / "runs"
+            await _run(task, file, SYSTEMS[task], runs / f"{task}-{length}", "none", workers)
             if find_spec("sentence_transformers"):
-                out = kept / "runs" / f"{task}-{length}-embedder"
-                await _run(task, file, (DENSE,), out, "local")
+                out = runs / f"{task}-{length}-embedder"
+                await _run(task, file, (DENSE,), out, "local", workers)
 
 
-async def _run(task: str, file: Path, systems: tuple[str, ...], out: Path, embedder: str) -> None:
+async def _run(
+    task: str, file: Path, systems: tuple[str, ...], out: Path, embedder: str, workers: int
+) -> None:
     settings = Settings(embedder=embedder, window=4096)
     spec = RunSpec(task=task, data=file, systems=systems)
-    await run_task(spec, out, settings, RunOptions(listener=silent))
+    began = time.monotonic()
+    stats = await run_task(spec, out, settings, RunOptions(listener=silent, workers=workers))
+    seconds = time.monotonic() - began
+    print(f"{out.name}: {stats.done} done, {stats.reused} were there, {seconds:.0f} s", flush=True)
 
 
 def cells(
@@ -103,8 +128,7 @@ def cells(
     items = {item.id: item for item in DATASETS[task].read(data, Corpus()).items}
     found: dict[str, dict[tuple[str, str], list[list[bool]]]] = defaultdict(dict)
     for folder in runs:
-        for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines():
-            row = loads(line, Row)
+        for row in RunFolder(folder).rows().values():
             item = items[row.item]
             if (shown := shown_spans(item, row)) is not None:
                 found[row.system].setdefault(_cell(item), []).append(shown)
@@ -146,16 +170,38 @@ def by_task(found: Found, systems: Sequence[str]) -> list[str]:
     """Return a table: a row for each task and length, a column for each system."""
     known = [system for system in systems if system in found]
     tasks = sorted({task for own in found.values() for task, _ in own})
-    lines = [_line(["task", "length", *map(_name, known)]), _line(["---"] * (len(known) + 2))]
+    rivals = [system for system in RIVALS if system in known]
+    compared = [f"inner-loop against {_name(system)}" for system in rivals]
+    lines = [_line(["task", "length", *map(_name, known), *compared])]
+    lines.append(_line(["---"] * (len(known) + len(rivals) + 2)))
     for task in tasks:
         for length in _lengths(found):
-            own = [_count([found[one].get((task, length), ())]) for one in known]
-            lines.append(_line([task, length, *own]))
+            cell = (task, length)
+            own = [_count([found[one].get(cell, ())]) for one in known]
+            against = [_against(found, cell, system) for system in rivals]
+            lines.append(_line([task, length, *own, *against]))
         every = [
             [s for (t, _), some in found[one].items() if t == task for s in some] for one in known
         ]
-        lines.append(_line([f"**{task}**", "all run", *map(_share, every)]))
-    return lines
+        lines.append(_line([f"**{task}**", "all run", *map(_share, every), *[""] * len(rivals)]))
+    return [*lines, "", *(_sum_of(found, system) for system in rivals)]
+
+
+def _against(found: Found, cell: tuple[str, str], rival: str) -> str:
+    """Say whether the inner loop had more whole cases in a cell than another system."""
+    own, other = found["inner-loop"].get(cell), found[rival].get(cell)
+    if not own or not other or len(own) != len(other):
+        return ""
+    more = sum(map(all, own)) - sum(map(all, other))
+    return f"above (+{more})" if more > 0 else "equal" if not more else f"below ({more})"
+
+
+def _sum_of(found: Found, rival: str) -> str:
+    cells = sorted({cell for own in found.values() for cell in own})
+    words = [word.split()[0] for cell in cells if (word := _against(found, cell, rival))]
+    count = {word: words.count(word) for word in ("above", "equal", "below")}
+    said = ", ".join(f"{word} in {n}" for word, n in count.items())
+    return f"inner-loop against {_name(rival)}, of {len(words)} cells: {said}.\n"
 
 
 def _lengths(found: Found) -> list[str]:
@@ -239,9 +285,10 @@ def page(kept: Path, out: Path) -> str:
     lines = [
         "# M-NIAH and BABILong without a chat model\n",
         "Made by `QRMEM_DATA=… python -m tools.needle_tables`. A case counts if the reader was "
-        "shown every sentence that the answer needs, whole, in a window of 4,096 tokens; intervals "
-        "are Wilson's, 95 %. No chat model; no embedder but where it is named. A cell says how "
-        "many of how many cases; an empty one was not run.\n",
+        "shown every sentence that the answer needs, whole, in a window of 4,096 tokens. A cell "
+        "says in how many of how many cases; an empty one was not run. Shares are in %, with "
+        "Wilson's interval of 95 %. There is no chat model, and no embedder but in the row or "
+        "column that names it.\n",
     ]
     if found["niah"]:
         lines += ["## M-NIAH\n", NIAH, *by_length(found["niah"]), "", "![](../images/niah.png)\n"]
@@ -252,20 +299,21 @@ def page(kept: Path, out: Path) -> str:
 
 
 NIAH = (
-    "Three needles at mean depths of 0 to 100 % in 49 essays, one case for each depth and length. "
-    "Score: 1, 3, 7, 10 for none to three needles, the mean. The needles share most of their words "
-    "with the question, so that one search finds them.\n"
+    "Three needles at mean depths of 0, 25, 50, 75 and 100 % in 49 essays, which are repeated in "
+    "texts of more than 157,000 tokens. Score: 1, 3, 7 or 10 for no, one, two or three needles "
+    "that were shown; the mean. The needles share most of their words with the question, so that "
+    "one search finds them.\n"
 )
 BABILONG = (
     "Facts of bAbI's test part in two novels, 10 cases a cell. Rows with a bold name are over "
-    "all lengths that were run. In qa2 and qa3 a second and third fact share no word with the "
-    "question.\n"
+    "all lengths that were run. In qa2 one fact of two, and in qa3 one of three, shares no word "
+    "with the question.\n"
 )
 PUBLISHED = (
     "Published beside it: the BABILong paper (Kuratov et al., 2024, abstract) reports that "
     "retrieval-augmented models answer about 60 % of questions on a single fact (qa1), at any "
-    "length; ILM-TR prints heat maps only. Those are answers of chat models: here it "
-    "is counted whether a reader was shown what it needs, which bounds them from above.\n"
+    "length; ILM-TR prints heat maps only. Those count right answers of chat models; this page "
+    "counts whether a reader was shown what it needs. The two are not the same measure.\n"
 )
 
 
@@ -273,13 +321,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is wanted and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/needles"))
+    parser.add_argument("--tasks", default=",".join(LENGTHS), help="with a comma")
     parser.add_argument("--lengths", default="", help="with commas; default: all")
+    parser.add_argument("--cases", type=int, default=1, help="of M-NIAH, for a depth and length")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--page-only", action="store_true")
     parser.add_argument("--out", type=Path, default=PAGE)
     chosen = parser.parse_args(arguments)
     if not chosen.page_only:
         chosen.kept.mkdir(parents=True, exist_ok=True)
-        asyncio.run(run(chosen.kept, [word for word in chosen.lengths.split(",") if word]))
+        tasks, lengths = (
+            [word for word in words.split(",") if word] for words in (chosen.tasks, chosen.lengths)
+        )
+        asyncio.run(run(chosen.kept, tasks, lengths, chosen.cases, chosen.workers))
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(page(chosen.kept, chosen.out), encoding="utf-8")
     print(chosen.out.read_text(encoding="utf-8"))

@@ -133,6 +133,38 @@ def test_the_page_of_runs_counts_cases_in_which_everything_was_shown(
         assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_run_of_the_tool_goes_on_and_compares_in_each_cell(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("niah/PaulGrahamEssays", "babi/en", "gutenberg"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+    (tmp_path / "all/niah/PaulGrahamEssays/a.txt").write_text(HAY)
+    (tmp_path / "all/gutenberg/a.txt").write_text(HAY)
+    for number in range(1, 6):
+        (tmp_path / f"all/babi/en/qa{number}_x_test.txt").write_text(STORY)
+    monkeypatch.setenv("QRMEM_DATA", str(tmp_path / "all"))
+    monkeypatch.setattr(needle_tables, "LENGTHS", {"niah": ("1k", "2k"), "babilong": ("0k", "2k")})
+    monkeypatch.setattr(needle_tables, "find_spec", lambda name: None)
+    out = tmp_path / "docs" / "results" / "needles.md"
+    given = ["--kept", str(tmp_path / "kept"), "--out", str(out)]
+    needle_tables.main([*given, "--tasks", "niah", "--lengths", "1k"])
+    assert "| system | 1k | all, % (95 %) | score |" in out.read_text()
+    assert "niah-1k: 70 done, 0 were there" in capsys.readouterr().out
+    needle_tables.main(given)
+    said, page = capsys.readouterr().out, out.read_text()
+    assert "niah-1k: 0 done, 70 were there" in said
+    assert "| inner-loop | 5/5 | 5/5 | 100 (72-100), n=10 | 10.0 |" in page
+    cells = [line for line in page.splitlines() if line.startswith("| qa")]
+    assert len(cells) == 10
+    assert all(line.endswith(("equal |", ") |")) for line in cells)
+    assert "inner-loop against bm25, of 10 cells: above in" in page
+    with pytest.raises(SystemExit, match="other options"):
+        needle_tables.main([*given, "--cases", "2"])
+
+
 def test_an_interval_is_wilsons() -> None:
     low, high = needle_tables.wilson(8, 10)
     assert (round(low, 1), round(high, 1)) == (49.0, 94.3)

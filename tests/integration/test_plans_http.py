@@ -314,6 +314,13 @@ async def test_an_add_with_trees_is_planned_with_those_of_documents_that_are_rea
         assert server.stats.answered - calls in plan.calls
         nothing = await memory.plan(source, update=True, tree=True)
         assert nothing.stages == ()
+        plan = await memory.plan(source, rebuild=True, tree=True)
+        await memory.add(source, rebuild=True)
+        report = await memory.build_tree("a", "b")
+        assert report.reused == 0
+        (tree,) = (stage for stage in plan.stages if stage.stage == "tree")
+        used = report.usage.construction["tree"].calls
+        assert tree.calls.likely == pytest.approx(used, abs=4)
 
 
 async def test_the_plan_of_a_tree_that_grows_counts_what_a_server_embeds() -> None:
