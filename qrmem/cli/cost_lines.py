@@ -26,7 +26,10 @@ def plan_lines(plan: Plan) -> list[str]:
         lines = [f"trees:     over {counted(plan.segments, 'segments')} of {documents}"]
     else:
         lines = [f"memory:    {counted(plan.segments, 'segments')}"]
-        lines.append(f"strategy:  {plan.strategy}, window of {plan.window:,} tokens (--window)")
+        how = (
+            "whole (everything is read, as it fits)" if plan.strategy == "whole" else plan.strategy
+        )
+        lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if 0 < plan.sampled < plan.segments:
         lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
     if not plan.stages:

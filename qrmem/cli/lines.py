@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.cli.output import problem_lines, safe, shortened, usage_line
+from qrmem.cli.output import problem_lines, reader, safe, shortened, usage_line
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.text.numbers import counted
 from qrmem.types import (
@@ -31,7 +31,7 @@ def status_lines(status: MemoryStatus) -> list[str]:
         f"cut by:    {status.tokenizer}, at most {status.segment_tokens} tokens",
         f"embedder:  {status.embedder}"
         + (f", {status.dimension} dimensions" if status.dimension else ""),
-        *(f"read by:   {safe(reader)}" for reader in status.readers),
+        *(f"read by:   {reader(name)}" for name in status.readers),
         *cost_lines(status.usage),
     ]
     lines += problem_lines(status.problems)
@@ -91,17 +91,19 @@ def trail_list(trails: Sequence[Trail]) -> list[str]:
 def merge_lines(merges: Sequence[Merge]) -> list[str]:
     """Show which names are merged, and why."""
     why = {
-        "exact": "written alike",
-        "alias": "a short form, a title or another name",
-        "user": "by hand",
+        "alias": "a short form, a title or another name:",
+        "exact": "written alike:",
+        "user": "by hand:",
     }
     # A name that the text gives two types is there twice, and is told once.
-    shown = {(m.name, m.into): m for m in reversed(merges) if m.name != m.into}
-    lines = [
-        f"{shortened(m.name, 60)} → {shortened(m.into, 60)}  "
-        f"({why.get(m.reason) or f'similar, {m.score:.2f}'})"
-        for m in reversed(shown.values())
-    ]
+    known = {(m.name, m.into): m for m in reversed(merges) if m.name != m.into}
+    by_reason: dict[str, list[str]] = {}
+    for m in reversed(known.values()):
+        reason = why.get(m.reason, "similar:")
+        score = "" if m.reason in why else f"  {m.score:.2f}"
+        line = f"  {shortened(m.name, 60)} → {shortened(m.into, 60)}{score}"
+        by_reason.setdefault(reason, []).append(line)
+    lines = [line for reason, found in by_reason.items() for line in (reason, *found)]
     hint = "qrmem merge A B merges two names by hand, qrmem separate A B keeps them apart"
     return [*(lines or ["no names are merged"]), hint]
 
@@ -123,7 +125,7 @@ def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> 
         states = ", ".join(f"{n} {state}" for state, n in sorted(info.states.items()))
         lines.append(
             f"{shortened(info.id, 1000)}  {shortened(info.title, 60)}  "
-            f"{info.characters:,} characters, {states}"
+            f"{info.characters:,} characters, segments: {states or 'none'}"
         )
     return lines
 

@@ -338,7 +338,7 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     """
     lines = [
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
-        f"answered by {safe(trail.reasoner)}",
+        f"answered by {reader(trail.reasoner)}",
         f"question: {safe(trail.question)}",
     ]
     for before, step in _steps(trail):
@@ -357,6 +357,11 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     lines += [citation_line(citation) for citation in trail.citations]
     lines.append(f"cost:   {usage_line(trail.usage)}")
     return lines
+
+
+def reader(name: str) -> str:
+    """Return who read or answered, by the name that is recorded."""
+    return f"built-in rules ({safe(name)})" if name.startswith("local.") else safe(name)
 
 
 def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:

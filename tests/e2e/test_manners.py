@@ -94,6 +94,7 @@ def test_a_trail_says_where_its_segments_stand_and_why_some_were_dropped(qrmem: 
     shown = qrmem("trail").out
     assert "no room in the window → passages" in shown
     assert "harbour.md · Chapter 5: The Two Fenwicks" in shown
+    assert "answered by built-in rules (local." in shown
     assert "closest passages (no chat model is set):\ncited:  " in shown
 
 
@@ -104,6 +105,17 @@ def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
     assert lines[1].startswith("  level 2, 10 segments: ")
     assert lines[2].startswith("    ! ")
     assert lines[-1] == "! is a surprise: what does not follow from the rest of the text"
+
+
+def test_merged_names_stand_below_their_reason_and_each_once(qrmem: Shell) -> None:
+    qrmem("add", str(SAMPLE / "harbour.md"), "-q")
+    lines = qrmem("show", "--merges").out.splitlines()
+    assert lines[0] == "a short form, a title or another name:"
+    assert len(lines) == len(set(lines)) > 10
+    assert lines.count("  Lucian → Lucian Ashby") == 1
+    qrmem("merge", "Tam", "Tam Garrick", "-q")
+    lines = qrmem("show", "--merges").out.splitlines()
+    assert lines[lines.index("by hand:") + 1].startswith("  Tam")
 
 
 def test_help_shows_a_command(qrmem: Shell) -> None:
