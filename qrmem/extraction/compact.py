@@ -36,8 +36,12 @@ class CompactReader:
                 count=wanted,
             )
 
-        called = await self.context.notes(
-            "read", ReadReply, inputs, [pieces(reading.summary)], segment, reading, is_long=True
+        called = await self.context.caller.call(
+            "read",
+            ReadReply,
+            inputs,
+            [pieces(reading.summary)],
+            **self.context.limits(segment, reading, is_long=True),
         )
         reply = called.value
         made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
@@ -51,13 +55,12 @@ class CompactReader:
         def inputs(kept: Kept) -> dict[str, object]:
             return asked_inputs(segment, reading, kept, questions)
 
-        called = await self.context.notes(
+        called = await self.context.caller.call(
             "supplement",
             SupplementReply,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            segment,
-            reading,
+            **self.context.limits(segment, reading),
         )
         reply = called.value
         made = supplemented(segment, known, questions, reply.entities, reply.relations)

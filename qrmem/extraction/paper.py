@@ -47,26 +47,24 @@ class PaperReader:
         groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
         named, losses = [], list[Loss]()
         if reading.open_entity:
-            entities = await self.context.notes(
+            entities = await self.context.caller.call(
                 "entities-asked",
                 EntitiesReply,
                 lambda kept: asked_inputs(segment, reading, kept, questions),
                 groups,
-                segment,
-                reading,
+                **self.context.limits(segment, reading),
             )
             named = entities.value.entities
             losses += entities.losses
         found = items.mentions(items.split(named, questions), segment.text)
         new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
         groups[2] = [*new, *groups[2]]
-        relations = await self.context.notes(
+        relations = await self.context.caller.call(
             "relations-asked",
             RelationsReply,
             lambda kept: asked_inputs(segment, reading, kept, questions),
             groups,
-            segment,
-            reading,
+            **self.context.limits(segment, reading),
         )
         made = supplemented(segment, known, questions, named, relations.value.relations)
         return replace(made, losses=(*losses, *relations.losses))
@@ -83,14 +81,12 @@ class PaperReader:
                 segment=fenced(segment.text),
             )
 
-        called = await self.context.notes(
+        called = await self.context.caller.call(
             "entities",
             EntitiesReply,
             inputs,
             [pieces(reading.summary)],
-            segment,
-            reading,
-            is_long=True,
+            **self.context.limits(segment, reading, is_long=True),
         )
         losses += called.losses
         return items.mentions(items.split(called.value.entities), segment.text)
@@ -109,14 +105,12 @@ class PaperReader:
                 entities=fenced_if("\n".join(kept[1])),
             )
 
-        called = await self.context.notes(
+        called = await self.context.caller.call(
             "relations",
             RelationsReply,
             inputs,
             [pieces(reading.summary), [mention.name for mention in known]],
-            segment,
-            reading,
-            is_long=True,
+            **self.context.limits(segment, reading, is_long=True),
         )
         losses += called.losses
         return items.statements(items.split(called.value.relations), known, segment.text)
@@ -135,13 +129,12 @@ class PaperReader:
                 count=wanted,
             )
 
-        called = await self.context.notes(
+        called = await self.context.caller.call(
             "questions",
             QuestionsReply,
             inputs,
             [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            segment,
-            reading,
+            **self.context.limits(segment, reading),
         )
         losses += called.losses
         return items.questions(called.value.questions, wanted)

@@ -1,13 +1,13 @@
 """What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from pydantic import BaseModel
 
-from qrmem.llm.prompting import Called, Caller
+from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced_if
 from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Reading, Segment
@@ -20,6 +20,15 @@ PER_QUESTION = 120
 """Tokens of a segment for each question, if five are asked per 600."""
 LONG = 4
 """Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
+
+
+class Limits(TypedDict):
+    """Arguments of `Caller.call` that are the same for all prompts about a segment."""
+
+    window: int
+    reply: int
+    segments: Sequence[str]
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +55,8 @@ class PromptContext:
         """Return the window of the run that a reading is part of."""
         return min(self.window, reading.window) if reading.window else self.window
 
-    async def notes(
-        self,
-        prompt: str,
-        model: type[Out],
-        render: Callable[[Kept], Mapping[str, object]],
-        groups: Sequence[Sequence[str]],
-        segment: Segment,
-        reading: Reading,
-        *,
-        is_long: bool = False,
-    ) -> Called[Out]:
-        """Send a prompt about a segment, within the window of the run that reads it.
+    def limits(self, segment: Segment, reading: Reading, *, is_long: bool = False) -> Limits:
+        """Return within what a prompt about a segment is sent, in the run that reads it.
 
         Args:
             is_long: whether the notes may be longer than what they are about.
@@ -66,16 +65,12 @@ class PromptContext:
         reply = min(self.reserve, window // 4)
         if is_long:
             reply = min(max(reply, LONG * segment.tokens), window // 3)
-        return await self.caller.call(
-            prompt,
-            model,
-            render,
-            groups,
-            window=window,
-            reply=reply,
-            segments=(segment.id,),
-            attempt=reading.attempt,
-        )
+        return {
+            "window": window,
+            "reply": reply,
+            "segments": (segment.id,),
+            "attempt": reading.attempt,
+        }
 
 
 def background(reading: Reading, summary: Sequence[str]) -> str:
