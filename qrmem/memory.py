@@ -9,7 +9,6 @@ from contextlib import aclosing
 from copy import copy
 from inspect import signature
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from qrmem import changes, chat_memory, inspect, observability
@@ -106,12 +105,7 @@ class Opening:
         self._memory = await self.open()
         return self._memory
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         if self._memory is not None:
             await self._memory.close()
 
@@ -163,12 +157,7 @@ class Memory:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

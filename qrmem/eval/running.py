@@ -110,8 +110,6 @@ async def run_made(made: PreparedRun, out: Path, options: RunOptions) -> RunStat
     """Run what was prepared; see `run_task`."""
     with RunFolder(out).begin(configuration(made), made.items) as folder:
         if options.workers > 1:
-            from qrmem.eval.running import run_by_workers
-
             return await run_by_workers(made, folder, options)
         return await run_prepared(made, folder, options, made.items)
 

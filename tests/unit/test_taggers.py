@@ -13,7 +13,7 @@ from qrmem.errors import MissingError, TaggerUnavailable, UsageError
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.extraction.taggers import corenlp, neural, open_tagger
 from qrmem.extraction.taggers.external import PATIENCE, ExternalTagger
-from qrmem.extraction.taggers.types import type_of
+from qrmem.extraction.taggers.stanza_package import type_of
 
 
 class Engine:

@@ -11,12 +11,12 @@ from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import CallCounter, Harness, passages
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from
-from qrmem.eval.systems.retrieval import in_document_order, ranking
+from qrmem.eval.systems.reading import answer_from, predicted
+from qrmem.eval.systems.retrieval import in_document_order
 from qrmem.llm.prompting import Caller
 from qrmem.models import Run
 from qrmem.prompts.replies import QuestionsReply
-from qrmem.types import StageUsage, Status, Step, Usage, Verdict
+from qrmem.types import StageUsage, Step, Usage, Verdict
 
 MODEL = frozenset({"model"})
 Made = TypeVar("Made")
@@ -118,7 +118,7 @@ class Decomposed:
             scores: dict[str, float] = {}
             for part in parts:
                 asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
-                scored = await ranking(memory, asked, "bm25", self.k)
+                scored = await memory.searcher.ranking(asked, "bm25", self.k)
                 scores |= scored
                 ids = list(scored)
                 read.update(dict.fromkeys(ids))
@@ -135,7 +135,7 @@ class Decomposed:
                 )
                 answers.append(said.text)
                 steps = [*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}")]
-            own = await ranking(memory, item.question, "bm25", self.k)
+            own = await memory.searcher.ranking(item.question, "bm25", self.k)
             scores |= own
             ids = list(dict.fromkeys([*own, *read]))
             found = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
@@ -201,13 +201,9 @@ async def _found(
     calls = CallCounter(harness.listener)
     run = harness.reader(calls)
     verdict, steps = await answered(harness.caller(run), run, known)
-    status: Status = verdict.status if verdict.is_answerable else "unanswerable"
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
-    return Prediction(
-        text=verdict.answer,
-        choice=verdict.choice,
-        status=status,
-        reason=verdict.reason,
+    return predicted(
+        verdict,
         read=tuple(read),
         steps=tuple(steps),
         usage=Usage(stages, calls.usage.online),

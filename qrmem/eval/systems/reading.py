@@ -3,13 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from qrmem.answering.citations import locate
 from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.models import Run
 from qrmem.text.normalise import normalise
-from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Status, Step
+from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
 
 def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tuple[str, int], ...]:
@@ -66,18 +67,29 @@ async def answer_from(
     verdict = await run.reasoner.judge(asked, kept, force=harness.is_forced(item))
     dropped = [passage for passage in passages if passage not in kept]
     step = read_step(kept, dropped, len(steps) + 1, verdict.tokens, scores or {})
-    status: Status = verdict.status if verdict.is_answerable else "unanswerable"
-    return Prediction(
-        text=verdict.answer,
-        choice=verdict.choice,
-        status=status,
-        reason=verdict.reason,
+    return predicted(
+        verdict,
         read=tuple(p.segment.id for p in kept),
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*steps, step),
         usage=calls.usage,
         shown=shown_of(p.segment for p in kept),
         is_shown_known=True,
+    )
+
+
+def predicted(verdict: Verdict, **how: Any) -> Prediction:
+    """Return a verdict as a system's answer.
+
+    Args:
+        how: it came about: other fields of `Prediction`.
+    """
+    return Prediction(
+        text=verdict.answer,
+        choice=verdict.choice,
+        status=verdict.status if verdict.is_answerable else "unanswerable",
+        reason=verdict.reason,
+        **how,
     )
 
 

@@ -68,24 +68,13 @@ class Retrieved:
             )
             if harness.retrieve:
                 return found
-            read = await self._answered(item, context, harness, memory, ranked, scores)
+            chosen = ranked[: self.k] if self.k else ranked
+            if self.order == "document":
+                chosen = in_document_order(within_window(chosen, item, harness, memory))
+            read = await answer_from(
+                harness, item, passages(memory, chosen), context=context, scores=scores
+            )
             return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
-
-    async def _answered(
-        self,
-        item: Item,
-        context: Context,
-        harness: Harness,
-        memory: OpenMemory,
-        ranked: Sequence[Segment],
-        scores: Mapping[str, float],
-    ) -> Prediction:
-        chosen = list(ranked[: self.k] if self.k else ranked)
-        if self.order == "document":
-            chosen = in_document_order(within_window(chosen, item, harness, memory))
-        return await answer_from(
-            harness, item, passages(memory, chosen), context=context, scores=scores
-        )
 
     async def _ranked(
         self, memory: OpenMemory, question: str
@@ -94,16 +83,10 @@ class Retrieved:
             hits = await memory.searcher.search(question, k=DEPTH)
             scores = {hit.segment_id: hit.score for hit in hits}
         else:
-            scores = await ranking(memory, question, self.ranker, DEPTH)
+            by = "bm25" if self.ranker == "bm25" else "cosine"
+            scores = await memory.searcher.ranking(question, by, DEPTH)
         found = {s.id: s for s in await memory.store.segments(memory.ns, list(scores))}
         return [found[id] for id in scores], scores
-
-
-async def ranking(
-    memory: OpenMemory, question: str, ranker: Literal["bm25", "dense"], k: int
-) -> dict[str, float]:
-    """Return the k best segments by BM25 or cosine alone, with their scores, best first."""
-    return await memory.searcher.ranking(question, "bm25" if ranker == "bm25" else "cosine", k)
 
 
 def _query(item: Item) -> str:

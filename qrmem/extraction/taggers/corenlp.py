@@ -20,8 +20,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from qrmem.errors import MissingError, TaggerUnavailable
-from qrmem.extraction.taggers.stanza_package import server_module
-from qrmem.extraction.taggers.types import type_of
+from qrmem.extraction.taggers.stanza_package import server_module, type_of
 
 ANNOTATORS = "tokenize,ssplit,pos,lemma,ner"
 COARSE = {"ner.applyFineGrained": "false"}

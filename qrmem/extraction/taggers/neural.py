@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import MissingError, TaggerUnavailable
-from qrmem.extraction.taggers.stanza_package import stanza_module
-from qrmem.extraction.taggers.types import type_of
+from qrmem.extraction.taggers.stanza_package import stanza_module, type_of
 
 RESOURCES = "resources.json"
 
