@@ -27,7 +27,7 @@ _FAR = 512
 """Turns back from the end that are looked through for the last ones."""
 _CANDIDATES = 300
 """Segments that are nearest by their words, and as many by their vectors."""
-_WIDENED = 100
+_WIDENED = 150
 """The best of them, whose neighbours are looked at, too."""
 _NEIGHBOURS = (0.25, 0.1)
 """What turns one and two places away count for; a turn's own score is at most 1 for its words and
