@@ -16,6 +16,7 @@ from typing import Any
 
 from qrmem.config import Secret, Settings, provider_keys
 from qrmem.errors import MissingError, install
+from qrmem.llm.client import joined
 from qrmem.llm.servers import Endpoint, in_words, translated
 
 _MILLION = 1_000_000
@@ -49,21 +50,18 @@ class ProviderClient:
     ) -> str:
         """Return an answer in OpenAI's form, whatever the provider's is; see `Client.post`."""
         litellm = await asyncio.to_thread(_library)
-        options = {**body, "stream": False, "timeout": self._seconds, "max_retries": 0}
-        options.pop("stream_options", None)
+        options = {**body, "timeout": self._seconds, "max_retries": 0}
         try:
             async with asyncio.timeout(self._seconds):
                 answer = await litellm.acompletion(**options)
+                if take is None:
+                    return str(answer.model_dump_json())
+                return await joined((piece.model_dump() async for piece in answer), take)
         except Exception as exc:
             error = translated(exc, self._endpoint, self._model, self._seconds)
             if error is None:
                 raise
             cause = in_words(exc, self._endpoint)
-        else:
-            text = answer.model_dump_json()
-            if take is not None:
-                take(str(answer.choices[0].message.content or ""))
-            return str(text)
         # Outside of the handler: what the library raised holds keys and the whole answer.
         raise error from cause
 

@@ -14,7 +14,7 @@ from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError
 from qrmem.llm.budget import prices_of
 from qrmem.llm.chat import Chat
-from qrmem.types import ChatRequest, Message
+from qrmem.types import Answer, ChatRequest, Message, Words
 
 MODEL, KEY = "anthropic/claude-haiku-4-5", "sk-ant-of-the-test"
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
@@ -41,6 +41,8 @@ def anthropic(key: str = KEY) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             said: dict[str, Any] = {"type": "text", "text": json.dumps(VERDICT)}
             if tools := [tool for tool in body.get("tools", ()) if "input_schema" in tool]:
                 said = {"type": "tool_use", "id": "t1", "name": tools[0]["name"], "input": VERDICT}
+            if body.get("stream"):
+                return self.stream(said)
             return self.send(
                 200,
                 {
@@ -53,6 +55,37 @@ def anthropic(key: str = KEY) -> Iterator[tuple[str, list[dict[str, Any]]]]:
                     "usage": {"input_tokens": 1000, "output_tokens": 200},
                 },
             )
+
+        def stream(self, said: dict[str, Any]) -> None:
+            """Say it as events, a few letters each."""
+            text, key, kind = json.dumps(VERDICT), "text", "text_delta"
+            if said["type"] == "tool_use":
+                key, kind = "partial_json", "input_json_delta"
+            usage = {"input_tokens": 1000, "output_tokens": 200}
+            start = {**said, "input": {}} if "input" in said else {**said, "text": ""}
+            events: list[dict[str, Any]] = [
+                {
+                    "type": "message_start",
+                    "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": usage},
+                },
+                {"type": "content_block_start", "index": 0, "content_block": start},
+                *(
+                    {
+                        "type": "content_block_delta",
+                        "index": 0,
+                        "delta": {"type": kind, key: text[at : at + 5]},
+                    }
+                    for at in range(0, len(text), 5)
+                ),
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+                {"type": "message_stop"},
+            ]
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            for event in events:
+                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
 
         def send(self, status: int, body: object) -> None:
             data = json.dumps(body).encode()
@@ -111,6 +144,24 @@ async def test_a_question_is_answered_by_another_provider_and_priced(
         assert plan.cost is not None
         with pytest.raises(CapReached):
             await memory.ask("Where did they meet?", max_cost=1e-9)
+
+
+@pytest.mark.filterwarnings("default")
+async def test_the_words_of_another_provider_are_told_as_they_come(
+    provider: list[dict[str, Any]], tmp_path: Any
+) -> None:
+    path = await filled(str(tmp_path / "m.db"))
+    async with qrmem.open(path, model=MODEL) as memory:
+        asked = memory.stream("Whom did Ada Lovelace meet?", words=True)
+        items = [item async for item in asked]
+        words = [item for item in items if isinstance(item, Words) and item.field == "answer"]
+        assert "".join(item.text for item in words) == "Charles Babbage"
+        assert len(words) > 2
+        assert isinstance(items[-1], Answer)
+        assert (items[-1].text, items[-1].status) == ("Charles Babbage", "answered")
+        (stage,) = items[-1].usage.online.values()
+        assert (stage.tokens_in, stage.tokens_out) == (1000, 200)
+        assert [body.get("stream") for body in provider] == [True]
 
 
 @pytest.mark.filterwarnings("default")
