@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from qrmem.agents.tagging import of_tagger_alone, tagged, united
+from qrmem.agents.tagging import Tagged, of_tagger_alone, tagged, united
 from qrmem.errors import (
     CapReached,
     ContextExceeded,
@@ -24,9 +24,7 @@ from qrmem.types import (
     EntityTagger,
     Job,
     JobResult,
-    Mention,
     Phase,
-    Reading,
     Reasoner,
     Sharer,
 )
@@ -135,50 +133,41 @@ class InProcess:
                 made = await reasoner.supplement_together(jobs)
         except (ModelOutputError, WindowTooSmall, ContextExceeded):
             return []
-        found = [
-            JobResult(job.segment.id, contribution)
+        return [
+            JobResult(
+                job.segment.id, self._tagged(phase, contribution, await self._tags(phase, job))
+            )
             for job, contribution in zip(jobs, made, strict=True)
             if contribution is not None
         ]
-        return [await self._with_tags(job, one) for job, one in _pairs(jobs, found)]
 
     async def _one(self, phase: Phase, job: Job) -> JobResult:
         try:
-            if phase == "supplement":
+            found = await self._tags(phase, job)
+            reading = replace(job.reading, tagged=found.mentions, open_entity=self._open_entity)
+            if phase == "extract":
+                made = await self._reasoner.extract(job.segment, reading)
+            else:
                 assert job.known is not None
-                reading = self._reading(job, job.known.mentions)
                 made = await self._reasoner.supplement(
                     job.segment, reading, job.known, job.questions
                 )
-                return JobResult(job.segment.id, self._of_tagger(made, reading.tagged))
-            found = await tagged(self._tagger, job.segment.text)
-            reading = self._reading(job, found.mentions)
-            made = await self._reasoner.extract(job.segment, reading)
         except ModelOutputError as exc:
             return JobResult(job.segment.id, error=str(exc), raw=exc.raw)
-        made = self._of_tagger(made, found.mentions)
-        return JobResult(job.segment.id, united(made, found) if self._tagger else made)
+        return JobResult(job.segment.id, self._tagged(phase, made, found))
 
-    def _reading(self, job: Job, mentions: tuple[Mention, ...]) -> Reading:
-        return replace(job.reading, tagged=mentions, open_entity=self._open_entity)
+    async def _tags(self, phase: Phase, job: Job) -> Tagged:
+        """Return the tagger's entities of a segment; a second reading builds on the first one's."""
+        if phase == "extract":
+            return await tagged(self._tagger, job.segment.text)
+        assert job.known is not None
+        return Tagged(job.known.mentions)
 
-    def _of_tagger(self, made: Contribution, mentions: Sequence[Mention]) -> Contribution:
-        return made if self._open_entity else of_tagger_alone(made, mentions)
-
-    async def _with_tags(self, job: Job, result: JobResult) -> JobResult:
-        """Return a first reading with the tagger's entities; a second one as it is."""
-        assert result.contribution is not None
-        if job.known is not None:
-            made = self._of_tagger(result.contribution, job.known.mentions)
-            return replace(result, contribution=made)
-        found = await tagged(self._tagger, job.segment.text)
-        made = self._of_tagger(result.contribution, found.mentions)
-        return replace(result, contribution=united(made, found) if self._tagger else made)
-
-
-def _pairs(jobs: Sequence[Job], results: Sequence[JobResult]) -> list[tuple[Job, JobResult]]:
-    by_id = {job.segment.id: job for job in jobs}
-    return [(by_id[result.segment_id], result) for result in results]
+    def _tagged(self, phase: Phase, made: Contribution, found: Tagged) -> Contribution:
+        """Return a reading with the tagger's entities; a second one without those, as it is."""
+        if not self._open_entity:
+            made = of_tagger_alone(made, found.mentions)
+        return united(made, found) if self._tagger and phase == "extract" else made
 
 
 # --- bounded parallel work ------------------------------------------------------------------------
