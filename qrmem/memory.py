@@ -399,6 +399,7 @@ class Memory:
         keep_trail, checkpointer = chosen.pop("keep_trail"), chosen.pop("checkpointer")
         caps = chosen.pop("caps")
         session, asking = self._session, await asked(self._session, **chosen)
+        answer: Answer | None = None
         with observability.run("ask", namespace=session.ns, strategy=asking.strategy):
             items = await streamed(
                 session,
@@ -411,7 +412,13 @@ class Memory:
             )
             async with aclosing(items) as told:
                 async for item in told:
-                    yield item
+                    if isinstance(item, Answer):
+                        answer = item
+                    else:
+                        yield item
+        # Last, and outside of the span: whoever has the answer may leave the stream where it is.
+        if answer is not None:
+            yield answer
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
         """Return this memory with one more listener; both share store and model.

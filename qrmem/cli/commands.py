@@ -3,6 +3,7 @@
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from qrmem.cli import costing, lines, output, serving
@@ -111,15 +112,17 @@ async def ask(arguments: Namespace) -> int:
 
 async def _streamed(memory: Memory, arguments: Namespace, options: dict[str, Any]) -> Answer:
     sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
+    items = memory.stream(question_of(arguments), words=sees, **options)
     with Writing() as writing:
-        async for item in memory.stream(question_of(arguments), words=sees, **options):
-            if isinstance(item, Answer):
-                return item
-            if isinstance(item, Words):
-                writing.show(item)
-            else:
-                writing.end()
-                _stream(item, as_json=arguments.json)
+        async with aclosing(items) as told:
+            async for item in told:
+                if isinstance(item, Answer):
+                    return item
+                if isinstance(item, Words):
+                    writing.show(item)
+                else:
+                    writing.end()
+                    _stream(item, as_json=arguments.json)
     raise AssertionError("a stream ends with its answer")
 
 

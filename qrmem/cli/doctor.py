@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from qrmem.config import Settings, revealed
 from qrmem.errors import QrmemError, install
+from qrmem.text.numbers import counted
 from qrmem.types import Repair
 
 EXTRAS = {
@@ -87,8 +88,7 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        text = f"not installed: {', '.join(missing)}; {install(name)}"
-        return Finding(f"extra {name}", False, text)
+        return Finding(f"extra {name}", False, f"not installed: {install(name)}")
     return Finding(f"extra {name}", True, ", ".join(found))
 
 
@@ -100,7 +100,9 @@ async def _store(settings: Settings) -> Finding:
         try:
             names = await store.namespaces()
             mode = " (read-only)" if store.is_read_only else ""
-            return Finding("store", True, f"{store.location}{mode}, {len(names)} namespaces")
+            return Finding(
+                "store", True, f"{store.location}{mode}, {counted(len(names), 'namespaces')}"
+            )
         finally:
             await store.close()
     except QrmemError as exc:
@@ -111,7 +113,11 @@ async def _store(settings: Settings) -> Finding:
 
 async def _model(settings: Settings) -> Finding:
     if not settings.model:
-        return Finding("chat model", True, "none set: the local reasoner reads and answers")
+        return Finding(
+            "chat model",
+            True,
+            "none set: built-in rules read, and questions get the closest passages",
+        )
     from qrmem.llm.chat import Chat
     from qrmem.types import ChatRequest, Message
 

@@ -1,5 +1,7 @@
 """Who reads what happens in a run: logging, OpenTelemetry, a listener; all the same events."""
 
+import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -143,3 +145,17 @@ def test_without_opentelemetry_and_without_logging_nothing_is_said() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == "passages"
+
+
+async def test_a_stream_that_is_left_at_its_answer_has_closed_its_span(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(qrmem.Document(TEXT, "Whales", "w"))
+        async for item in memory.stream(QUESTION):
+            if isinstance(item, qrmem.Answer):
+                break
+        assert named("invoke_agent qrmem")
+        gc.collect()
+        await asyncio.sleep(0.05)
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
