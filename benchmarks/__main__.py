@@ -19,13 +19,14 @@ NAMES = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a benchmark; return 1 where `--check` is given and a bound is missed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="python -m benchmarks")
     parser.add_argument("name", choices=NAMES, help="what to measure")
     name = parser.parse_args(given[:1]).name
     module = importlib.import_module(f"benchmarks.{name}")
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks {name}",
         description=module.__doc__,
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")

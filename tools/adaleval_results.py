@@ -190,7 +190,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/adaleval"))
     chosen = parser.parse_args()
     shutil.rmtree(chosen.kept / "runs", ignore_errors=True)

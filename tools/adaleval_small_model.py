@@ -49,7 +49,7 @@ def main(data: Path, url: str, model: str, kept: Path, cases: int, page: Path = 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--cases", type=int, default=5)
     parser.add_argument("--kept", type=Path, default=Path("build/adaleval-small-model"))
     chosen = parser.parse_args()

@@ -142,7 +142,7 @@ async def main(names: list[str], kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     chosen = parser.parse_args()

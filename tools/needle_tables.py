@@ -319,7 +319,7 @@ PUBLISHED = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is wanted and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/needles"))
     parser.add_argument("--tasks", default=",".join(LENGTHS), help="with a comma")
     parser.add_argument("--lengths", default="", help="with commas; default: all")

@@ -79,7 +79,7 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     chosen = parser.parse_args()
     chosen.kept.mkdir(parents=True, exist_ok=True)

@@ -109,7 +109,9 @@ def _said(body: Mapping[str, Any]) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Print the page, or write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--write", type=Path)
     given = parser.parse_args(words)

@@ -205,7 +205,7 @@ def main(names: list[str], kept: Path, items: int, words: int, *, write: bool) -
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PRESET")
     parser.add_argument("--kept", type=Path, default=Path("build/real-model-presets"))
     parser.add_argument("--items", type=int, default=5)

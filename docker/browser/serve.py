@@ -33,7 +33,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     options = parser.parse_args(arguments)
     handler = functools.partial(Handler, directory=str(HERE))

@@ -87,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("command", choices=("start", "stop", "status"))
     parser.add_argument("--state", type=Path, default=_folder("XDG_STATE_HOME", ".local/state"))
     parser.add_argument("--cache", type=Path, default=_folder("XDG_CACHE_HOME", ".cache", VERSION))
