@@ -103,7 +103,7 @@ async def plan_add(
         "add",
         stage_plans(dry, dry, dry, prices_of(settings)),
         documents=sum(report.states.values()) and dry_run.waiting,
-        segments=dry_run.segments,
+        segments=report.read if dry_run.segments is None else dry_run.segments,
         sampled=report.read,
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
@@ -362,14 +362,14 @@ class _Chosen:
         shown: documents; parts of them in the place of a large text.
         weight: how many real calls one of theirs stands for.
         waiting: documents of which something is to be read.
-        segments: that are not read to the end.
+        segments: of a large text, that are to be read; else the dry run counts them.
         half_read: share of a large text's segments of which what they say is extracted.
     """
 
     shown: list[Document]
     weight: float
     waiting: int
-    segments: int
+    segments: int | None = None
     half_read: float = 0.0
 
 
@@ -399,10 +399,10 @@ async def _chosen(
     for name in refused if is_large else known:
         await _copy(stored, shadow, info, name)
     if not is_large:
-        return _Chosen(waiting, 1.0, len(waiting), len(segments))
+        return _Chosen(waiting, 1.0, len(waiting))
     shown, weight = _sampled(unread)
     shown += [document for document in waiting if document.id in refused]
-    return _Chosen(shown, weight, len(waiting), len(segments), half / len(segments))
+    return _Chosen(shown, weight, len(waiting), len(segments) - half, half / len(segments))
 
 
 async def _waiting(

@@ -21,6 +21,8 @@ def plan_lines(plan: Plan) -> list[str]:
     if plan.run == "add":
         documents = counted(plan.documents, "documents")
         lines = [f"to read:   {counted(plan.segments, 'segments')} of {documents}"]
+        if plan.stages and not plan.segments:
+            lines = [f"to finish: {documents}, whose segments are read"]
     elif plan.run == "tree":
         documents = counted(plan.documents, "documents")
         lines = [f"trees:     over {counted(plan.segments, 'segments')} of {documents}"]

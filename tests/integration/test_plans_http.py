@@ -71,22 +71,23 @@ async def test_a_large_text_is_represented_by_a_part_of_it(
         assert_true(plan, spent(server.stats), server.stats.answered)
 
 
+@pytest.mark.parametrize("calls", [10, 24])
 async def test_of_a_large_text_that_was_stopped_the_rest_is_planned(
-    monkeypatch: pytest.MonkeyPatch,
+    calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrmem.planning.SAMPLE", 5_000)
-    other = {"id": "other", "text": CHAPTERS[3]}
     async with serving() as server, opened(server, concurrency=1) as memory:
-        await memory.add(other)
-        await memory.add(SAMPLE, max_calls=24)
-        states = (await memory.status()).states
+        await memory.add({"id": "other", "text": CHAPTERS[3]})
+        await memory.add(SAMPLE, max_calls=calls)
         plan = await memory.plan([SAMPLE, {"id": "other", "text": CHAPTERS[4]}])
         assert [name for name, _ in plan.problems] == ["other"]  # it has another text
-        assert plan.segments == sum(states.values()) - states["ok"] > 0
-        before, calls = spent(server.stats), server.stats.answered
-        await memory.add(SAMPLE)
+        assert plan_lines(plan)[0].startswith("to read: " if calls == 10 else "to finish: ")
+        before, answered = spent(server.stats), server.stats.answered
+        report = await memory.add(SAMPLE)
+        assert plan.segments == report.read
+        assert (report.read > 0) == (calls == 10)
         assert spent(server.stats) - before in plan.tokens
-        assert server.stats.answered - calls in plan.calls
+        assert server.stats.answered - answered in plan.calls
 
 
 async def test_short_documents_that_share_calls_are_planned_as_such() -> None:
