@@ -139,7 +139,6 @@ async def layer(url: str, calls: int) -> tuple[float, int]:
             phase="construction",
             tokenizer=open_tokenizer("builtin"),
             sink=nowhere,
-            keeps_records=False,
         )
         await asyncio.gather(*(ask(meter, request(n), EntitiesReply) for n in range(16)))
         used = time.process_time()

@@ -130,9 +130,6 @@ def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
 class Models:
     """The parts that stay the same while a memory is open."""
 
-    keeps_records = False
-    """Whether a run keeps its records beside those that it commits; a long one has many."""
-
     def __init__(
         self,
         store: GraphStore,
@@ -225,7 +222,6 @@ class Models:
             "caps": caps or caps_of(self.settings),
             "sink": calls.append,
             "listener": listener,
-            "keeps_records": self.keeps_records,
         }
         if self._chat is None:
             budget = Budget(price_of=self._prices.of, **account)

@@ -6,7 +6,7 @@ the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no s
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -31,7 +31,7 @@ from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.trees import TreePreset, require_known, run_build
-from qrmem.types import Document, Embedder, Event, Segment, Tokenizer
+from qrmem.types import Document, Embedder, Event, Listener, Segment, Tokenizer
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
 
@@ -216,8 +216,6 @@ async def _plan(
 class DryModels(Models):
     """Models whose runs are dry: real prompts, stubs for all that costs."""
 
-    keeps_records = True
-
     def __init__(
         self,
         store: GraphStore,
@@ -229,7 +227,7 @@ class DryModels(Models):
     ) -> None:
         """Take the parts; `embedder` is one that works here, or none."""
         self._longest: dict[str, int] = {}
-        self._budgets: list[Budget] = []
+        self._calls: list[Mapping[str, Any]] = []
         # Nothing is started, kept or capped.
         settings = replace(
             settings,
@@ -251,10 +249,15 @@ class DryModels(Models):
         chat = ChatModels(stub(settings.model), others) if settings.model else None
         super().__init__(store, info, settings, chat, embedder)
 
-    def run(self, phase: Phase, *args: Any, **options: Any) -> Run:
-        """Return what one dry run works with."""
-        run = super().run(phase, *args, **options)
-        self._budgets.append(run.budget)
+    def run(self, phase: Phase, listener: Listener, *args: Any, **options: Any) -> Run:
+        """Return what one dry run works with; its calls are counted here as it tells of them."""
+
+        def heard(event: Event) -> None:
+            if event.kind == "call":
+                self._calls.append(event.data)
+            listener(event)
+
+        run = super().run(phase, heard, *args, **options)
         if phase == "construction" and self.info.embedder.startswith("openai:"):
             return replace(run, embedder=StubEmbedder(self.info.embedder, run.budget, self.counter))
         return run
@@ -267,11 +270,12 @@ class DryModels(Models):
             stages: what it is added to.
         """
         stages = {} if stages is None else stages
-        for record in (record for budget in self._budgets for record in budget.records):
-            used = stages.setdefault((record.stage, record.model), Used())
-            share = FOLDS if record.stage == "fold" else 1.0
-            most = self._longest.get(record.stage, 0)
-            used.add(record, share * weight(record.stage), most)
+        for call in self._calls:
+            stage = call["stage"]
+            used = stages.setdefault((stage, call["model"]), Used())
+            share = FOLDS if stage == "fold" else 1.0
+            most = self._longest.get(stage, 0)
+            used.add(call["tokens_in"], call["tokens_out"], share * weight(stage), most)
         return stages
 
 

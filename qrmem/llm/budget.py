@@ -117,7 +117,6 @@ class Budget:
         price_of: PriceOf = lambda model: None,
         sink: Callable[[CallRecord], None] | None = None,
         listener: Listener | None = None,
-        keeps_records: bool = True,
         within: "Budget | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -126,7 +125,6 @@ class Budget:
         Args:
             price_of: money of an unknown model is not counted.
             sink: takes each record that is not in a store yet.
-            keeps_records: `False` where a run may be long, and `sink` takes care of them.
             within: a wider run's, whose caps hold as well.
         """
         self.listener = listener
@@ -135,9 +133,7 @@ class Budget:
         self._phase: Phase = phase
         self._price_of = price_of
         self._sink = sink
-        self._keeps_records = keeps_records
         self._within = within
-        self._records: list[CallRecord] = []
         self._totals = Totals()
         self._clock = clock
         self._began = clock()
@@ -273,11 +269,6 @@ class Budget:
 
     # --- records --------------------------------------------------------------------------------
 
-    @property
-    def records(self) -> tuple[CallRecord, ...]:
-        """All records, in the order in which the calls ended; none where they are not kept."""
-        return tuple(self._records)
-
     def usage(self) -> Usage:
         """Return the sums by stage; replies from the cache cost nothing."""
         return self._totals.usage
@@ -296,8 +287,6 @@ class Budget:
             **fields,
         )
         self._totals.add(record)
-        if self._keeps_records:
-            self._records.append(record)
         if self.listener:
             shown = {name: getattr(record, name) for name in _SHOWN}
             self.listener(Event("call", {**shown, "segment": record.segment_id}))

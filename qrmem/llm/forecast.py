@@ -47,11 +47,11 @@ class Used:
     tokens_out: float = 0.0
     most_out: float = 0.0
 
-    def add(self, record: CallRecord, weight: float, most_out: int) -> None:
+    def add(self, tokens_in: int, tokens_out: int, weight: float, most_out: int) -> None:
         """Count a call so many times."""
         self.calls += weight
-        self.tokens_in += weight * record.tokens_in * COUNTER
-        self.tokens_out += weight * record.tokens_out * COUNTER
+        self.tokens_in += weight * tokens_in * COUNTER
+        self.tokens_out += weight * tokens_out * COUNTER
         self.most_out += weight * most_out
 
 

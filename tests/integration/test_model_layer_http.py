@@ -59,10 +59,11 @@ def metered(chat: ChatModel | ChatModels, **changes: Any) -> Meter:
 async def test_the_ledger_adds_up_to_what_the_server_counted() -> None:
     faults = Faults(script={2: "429", 5: "500", 7: "nonsense"})
     async with serving(faults=faults) as server, opened(server) as chat:
-        meter = metered(chat)
+        told: list[Event] = []
+        meter = metered(chat, listener=told.append)
         await asyncio.gather(*(ask(meter, request(f"Ahab {n}"), Names) for n in range(6)))
         stats, usage = server.stats, meter.budget.usage()
-    assert sum(record.attempts for record in meter.budget.records) == stats.requests
+    assert sum(event.data.get("attempts", 0) for event in told) == stats.requests
     assert usage.tokens_in == stats.tokens_in
     assert usage.tokens_out == stats.tokens_out
     assert usage.construction["read"].calls == 7

@@ -13,7 +13,7 @@ from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.types import ChatRequest, Message
+from qrmem.types import ChatRequest, Event, Message
 
 STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
@@ -24,7 +24,7 @@ class Names(BaseModel):
     entities: list[str]
 
 
-async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], Meter]:
+async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], list[Event]]:
     settings = Settings(model="test", base_url=server.url, timeout=seconds, concurrency=16)
 
     async def sleep(seconds: float) -> None:
@@ -32,7 +32,10 @@ async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], 
 
     async with Chat(settings, sleep=sleep) as chat:
         tokenizer = open_tokenizer("builtin")
-        meter = Meter(chat, run="r", phase="construction", tokenizer=tokenizer)
+        told: list[Event] = []
+        meter = Meter(
+            chat, run="r", phase="construction", tokenizer=tokenizer, listener=told.append
+        )
 
         async def one(n: int) -> list[str]:
             text = (
@@ -41,7 +44,7 @@ async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], 
             request = ChatRequest((Message("system", SYSTEM), Message("user", text)), stage="read")
             return (await ask(meter, request, Names)).value.entities
 
-        return list(await asyncio.gather(*map(one, range(CALLS)))), meter
+        return list(await asyncio.gather(*map(one, range(CALLS)))), told
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -50,9 +53,9 @@ async def test_a_storm_changes_nothing_but_the_number_of_requests(seed: int) -> 
         calm, _ = await build(server, seconds=60)
         assert server.stats.requests == CALLS
     async with serving(faults=Faults(rates=STORM, seed=seed), latency=0.002) as server:
-        stormy, meter = await build(server, seconds=2)
+        stormy, told = await build(server, seconds=2)
         stats = server.stats
     assert stormy == calm
     assert stats.requests <= 2 * CALLS
-    assert sum(record.attempts for record in meter.budget.records) == stats.requests
+    assert sum(event.data.get("attempts", 0) for event in told) == stats.requests
     assert sum(stats.faults.values()) > CALLS // 4

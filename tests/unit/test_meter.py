@@ -79,6 +79,11 @@ def metered(chat: Any, **changes: Any) -> Meter:
     return Meter(chat, **given | changes)
 
 
+def outcomes(told: Sequence[Event]) -> list[str]:
+    """Return how calls ended, in the order in which they did."""
+    return [event.data["outcome"] for event in told if event.kind == "call"]
+
+
 # --- records -------------------------------------------------------------------------------------
 
 
@@ -117,17 +122,19 @@ async def test_tokens_are_counted_here_where_the_server_does_not() -> None:
     ],
 )
 async def test_the_outcome_tells_how_the_reply_could_be_read(text: str, outcome: str) -> None:
-    meter = metered(ScriptedModel(text))
+    told: list[Event] = []
+    meter = metered(ScriptedModel(text), listener=told.append)
     await meter.complete(request(**TYPED))
-    assert meter.budget.records[0].outcome == outcome
+    assert outcomes(told)[0] == outcome
 
 
 async def test_a_reply_that_is_used_without_its_last_field_does_not_count_as_unparsable() -> None:
     cut = ChatReply('{"names": ["Ahab", "Starb', finish_reason="length")
-    meter = metered(ScriptedModel(cut))
+    told: list[Event] = []
+    meter = metered(ScriptedModel(cut), listener=told.append)
     used = await ask(meter, request(), Noted)
     assert used.value.names[0] == "Ahab"
-    assert [record.outcome for record in meter.budget.records] == ["repaired"]
+    assert outcomes(told) == ["repaired"]
 
 
 async def test_a_reply_that_is_cut_after_its_json_has_ended_has_lost_nothing() -> None:
@@ -138,10 +145,11 @@ async def test_a_reply_that_is_cut_after_its_json_has_ended_has_lost_nothing() -
 
 
 async def test_a_failed_call_is_recorded_under_its_error() -> None:
-    meter = metered(Server(fails=1))
+    told: list[Event] = []
+    meter = metered(Server(fails=1), listener=told.append)
     with pytest.raises(ModelUnavailable):
         await meter.complete(request())
-    assert meter.budget.records[0].outcome == "ModelUnavailable"
+    assert outcomes(told)[0] == "ModelUnavailable"
 
 
 def test_sums_are_made_by_stage_and_phase() -> None:
@@ -203,11 +211,12 @@ async def test_a_cap_on_calls_is_reached_exactly_and_then_holds() -> None:
 
 
 async def test_a_call_that_a_cap_holds_back_is_not_on_the_account() -> None:
-    meter = metered(Server(), caps=Caps(calls=1))
+    told: list[Event] = []
+    meter = metered(Server(), caps=Caps(calls=1), listener=told.append)
     await meter.complete(request())
     with pytest.raises(CapReached):
         await meter.complete(request())
-    assert [record.outcome for record in meter.budget.records] == ["ok"]
+    assert outcomes(told) == ["ok"]
 
 
 async def test_a_reservation_that_is_given_back_lets_a_waiting_call_go() -> None:
@@ -236,10 +245,12 @@ async def test_a_cap_on_time_ends_a_call_that_hangs() -> None:
             await asyncio.sleep(3600)
             raise AssertionError
 
-    meter = metered(Hanging(), caps=Caps(seconds=0.3))  # long enough for the call to begin
+    told: list[Event] = []
+    # Long enough for the call to begin.
+    meter = metered(Hanging(), caps=Caps(seconds=0.3), listener=told.append)
     with pytest.raises(CapReached, match="seconds"):
         await meter.complete(request())
-    assert meter.budget.records[0].outcome == "CapReached"
+    assert outcomes(told)[0] == "CapReached"
 
 
 async def test_a_request_of_unknown_fate_counts_in_full() -> None:
@@ -314,16 +325,19 @@ class Kept:
 
 async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
     kept, server = Kept(), Server()
-    meter = metered(server, cache=ReplyCache(kept.get, kept.put), price=Price(1.0, 1.0))
+    told: list[Event] = []
+    meter = metered(
+        server, cache=ReplyCache(kept.get, kept.put), price=Price(1.0, 1.0), listener=told.append
+    )
     first = await meter.complete(request(segment_id="s1"))
     second = await meter.complete(request(segment_id="s1"))
     assert server.calls == 1
     assert not first.from_cache
     assert second.from_cache
     assert second.text == first.text
-    assert [record.outcome for record in meter.budget.records] == ["ok", "cached"]
-    assert [record.attempts for record in meter.budget.records] == [1, 0]
-    assert meter.budget.records[1].cost == 0.0
+    assert outcomes(told) == ["ok", "cached"]
+    assert [event.data["attempts"] for event in told] == [1, 0]
+    assert told[1].data["cost"] == 0.0
     assert meter.budget.usage().calls == 1
     assert kept.segments == ["s1"]
 
@@ -331,7 +345,10 @@ async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
 async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written_twice() -> None:
     kept, sunk = Kept(), list[CallRecord]()
     chat = ScriptedModel("fine", "", "good")
-    meter = metered(chat, cache=ReplyCache(kept.get, kept.put), sink=sunk.append)
+    told: list[Event] = []
+    meter = metered(
+        chat, cache=ReplyCache(kept.get, kept.put), sink=sunk.append, listener=told.append
+    )
     for text in ("one", "two"):
         await meter.complete(request(text))
     assert [record.outcome for record in kept.calls] == ["ok"]
@@ -340,7 +357,7 @@ async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written
     with pytest.raises(StoreUnavailable):
         await meter.complete(request("three"))
     assert [record.outcome for record in sunk] == ["unparsable", "ok"]
-    assert list(meter.budget.records) == [*kept.calls, *sunk]
+    assert outcomes(told) == [record.outcome for record in (*kept.calls, *sunk)]
 
 
 async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_meanwhile() -> None:
@@ -423,11 +440,12 @@ async def answered(meter: Meter, times: int, **changes: Any) -> int:
 
 
 async def test_a_model_that_gives_nothing_to_read_is_not_asked_on_for_ever() -> None:
-    meter = metered(ScriptedModel(*["I would rather not."] * 100))
+    told: list[Event] = []
+    meter = metered(ScriptedModel(*["I would rather not."] * 100), listener=told.append)
     assert await answered(meter, 100) == UNKNOWN
     with pytest.raises(ModelUnusable, match=r"20 in a row.*I would rather not.*doctor --model"):
         await meter.complete(request())
-    assert len(meter.budget.records) == UNKNOWN
+    assert len(outcomes(told)) == UNKNOWN
 
 
 async def test_one_good_reply_buys_patience_and_starts_the_count_anew() -> None:
