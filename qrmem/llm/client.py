@@ -10,6 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -201,19 +202,20 @@ async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
         raise ModelUnavailable(f"the answer is packed in a way that was not asked for: {packing!r}")
     unpacker = zlib.decompressobj(_GZIP) if packing == "gzip" else None
     size = 0
-    async for piece in stream:
-        if unpacker is not None:
-            try:
-                piece = unpacker.decompress(piece, LARGEST_ANSWER + 1)
-            except zlib.error as exc:
-                raise Transient(f"the answer cannot be unpacked: {exc}", cause="body") from None
-        size += len(piece)
-        if size > LARGEST_ANSWER:
-            limit = LARGEST_ANSWER // 1024 // 1024
-            raise ModelUnavailable(
-                f"the server's answer is longer than {limit} MB; it was not read"
-            )
-        yield piece
+    async with aclosing(aiter(stream)) as pieces:
+        async for piece in pieces:
+            if unpacker is not None:
+                try:
+                    piece = unpacker.decompress(piece, LARGEST_ANSWER + 1)
+                except zlib.error as exc:
+                    raise Transient(f"the answer cannot be unpacked: {exc}", cause="body") from None
+            size += len(piece)
+            if size > LARGEST_ANSWER:
+                limit = LARGEST_ANSWER // 1024 // 1024
+                raise ModelUnavailable(
+                    f"the server's answer is longer than {limit} MB; it was not read"
+                )
+            yield piece
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:
