@@ -14,6 +14,7 @@ from qrmem.text.numbers import counted
 from qrmem.types.trees import Tree, TreeNode, TreeReport
 
 _SHOWN = 160
+NO_TREE = "no tree was built yet, or its document has changed since: qrmem tree build"
 LEGEND = "! is a surprise: what does not follow from the rest of the text"
 
 
@@ -79,7 +80,7 @@ async def _show(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         trees = await memory.trees(*arguments.documents, kind=arguments.kind)
     if not trees:
-        raise NotFound("no tree was built yet: qrmem tree build")
+        raise NotFound(NO_TREE)
     lines = [line for one in trees for line in outline(one, arguments.depth)]
     if any(node.surprises for one in trees for node in one.nodes):
         lines.append(LEGEND)
@@ -105,7 +106,7 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
         depth: levels to show.
     """
     nodes = {node.key: node for node in tree.nodes}
-    yield f"{output.safe(tree.document_id)}: {len(nodes)} nodes"
+    yield f"{output.safe(tree.document_id)}: {counted(len(nodes), 'nodes')}"
     if not tree.is_current:
         yield "  the document has grown since: run `qrmem tree build` again"
     for root in tree.roots:
