@@ -4,13 +4,16 @@
 
 A text of so many tokens, made of the sentences of all texts, gets a tree with no chat model and no
 embedder; then a chapter is added. Times are of the processor, so that a busy machine does not
-count. Then a part of it gets one by a server on loopback that replies after a fixed time. What its
-calls need is counted level by level, as a level is made of the one below: calls / concurrency,
-rounded up to whole waves, times the latency. The bound is on the wall of all levels to their sum.
+count, and without the collection of what the reading of the text left in memory.
+
+Then a part of it gets one by a server on loopback that replies after a fixed time. What its calls
+need is counted level by level, as a level is made of the one below: calls / concurrency, rounded
+up to whole waves, times the latency. The bound is on the wall of all levels to their sum.
 """
 
 import argparse
 import asyncio
+import gc
 import math
 import resource
 import time
@@ -76,6 +79,8 @@ async def _local(text: str, chapter: str) -> list[Figure]:
 
 
 async def _built(memory: qrmem.Memory) -> tuple[qrmem.types.trees.TreeReport, float]:
+    gc.collect()
+    gc.freeze()
     began = time.process_time()
     report = await memory.build_tree()
     return report, time.process_time() - began

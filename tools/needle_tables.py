@@ -285,7 +285,8 @@ def page(kept: Path, out: Path) -> str:
     lines = [
         "# M-NIAH and BABILong without a chat model\n",
         "Made by `QRMEM_DATA=… python -m tools.needle_tables`. A case counts if the reader was "
-        "shown every sentence that the answer needs, whole, in a window of 4,096 tokens. A cell "
+        "shown every sentence that the answer needs, whole, in a window of 4,096 tokens: of the "
+        "inner loop these are the sentences of its last round, of most others segments. A cell "
         "says in how many of how many cases; an empty one was not run. Shares are in %, with "
         "Wilson's interval of 95 %. There is no chat model, and no embedder but in the row or "
         "column that names it.\n",
