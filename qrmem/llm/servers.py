@@ -176,7 +176,13 @@ class LibraryError(Exception):
 
 
 def in_words(exc: BaseException, endpoint: Endpoint) -> LibraryError:
-    """Return what may stand as the cause of our own error."""
+    """Return what may stand as the cause of our own error.
+
+    What a server answered is left out: our error says it, cleaned, and here it is quoted in a form
+    in which a secret need not be recognised.
+    """
+    if (answer := getattr(exc, "response", None)) is not None:
+        return LibraryError(f"{type(exc).__name__}: status {answer.status_code}")
     said = ": ".join(dict.fromkeys(_words(link) for link in _causes(exc)))
     return LibraryError(f"{type(exc).__name__}: {endpoint.clean(said)}")
 

@@ -10,15 +10,17 @@ import tracemalloc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from servers.openai_server import Behaviour, OpenAIServer
 
 import qrmem
-from qrmem.config import Settings
+from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
 from qrmem.llm.chat import Chat
+from qrmem.llm.servers import endpoint, in_words
 from qrmem.types import ChatRequest, Message
 
 KEY = "sk-marked-key-5316"
@@ -94,6 +96,17 @@ async def test_a_key_that_a_server_echoes_is_shown_nowhere(
     shown = everything(error) + caplog.text
     assert not [mark for mark in MARKS if mark in shown.replace("\\x00", "").replace("\x00", "")]
     assert "\x1b" not in str(error)
+
+
+def test_the_cause_of_an_error_quotes_no_answer() -> None:
+    class Status(Exception):
+        response = SimpleNamespace(status_code=401)
+
+    spelled = r"\x00".join(KEY)
+    cause = in_words(
+        Status(f"Error code: 401 - {spelled}"), endpoint(Settings(api_key=Secret(KEY)))
+    )
+    assert str(cause) == "Status: status 401"
 
 
 async def test_a_key_in_a_redirect_or_a_broken_stream_is_shown_nowhere() -> None:
