@@ -132,7 +132,7 @@ def test_wrong_use_is_one_line(qrmem: Shell) -> None:
     qrmem.write("a.txt", GOOD)
     assert qrmem("add", "a.txt").code == 0
     assert_one_line(qrmem("ask", "  "), 2, "question")
-    assert_one_line(qrmem("search", ""), 2, "question")
+    assert_one_line(qrmem("search", ""), 2, "query")
     assert_one_line(qrmem("search", "x", "-k", "0"), 2)
     assert_one_line(qrmem("ask", "Who?", "--strategy", "magic"), 2, "reflection")
     assert_one_line(qrmem("ask", "Who? " * 400, "--window", "600"), 2, "window")
