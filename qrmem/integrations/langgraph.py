@@ -28,12 +28,15 @@ from langgraph.store.base import (
 from qrmem import sync
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
+from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Scalar
 
 _ID = "langgraph/"
 _KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
 _LEVEL = "store_{}"
 """Metadata by which items below a namespace are found: its first labels, joined by dots."""
+_NO_TEXT = "-"
+"""Text of an item whose key and value have none."""
 _MORE = 4
 """Segments asked for in the place of one item: an item may have several."""
 
@@ -109,7 +112,10 @@ class MemoryStore(BaseStore):
             if op.value is not None
         ]
         if documents:
-            await memory.add(documents, update=True)
+            report = await memory.add(documents, update=True)
+            lost = [reason for _, index, reason in report.problems if index < 0]
+            if lost:
+                raise UsageError(f"not kept: {'; '.join(lost)}")
 
     def _document(
         self, id: str, op: PutOp, value: Mapping[str, Any], before: Item | None
@@ -131,6 +137,7 @@ class MemoryStore(BaseStore):
         }
         # A document is never empty; what is not indexed is ranked by nothing that `search` shows.
         text = "\n".join(texts) if metadata[_INDEXED] else op.key
+        text = text if _has_text(text) else _NO_TEXT
         return Document(text, id=id, metadata=metadata)
 
 
@@ -145,7 +152,7 @@ def _path(id: str) -> tuple[str, ...]:
 def _texts(value: Any) -> Iterator[str]:
     """Yield all texts in a value, at any depth."""
     if isinstance(value, str):
-        yield from [value] if value.strip() else []
+        yield from [value] if _has_text(value) else []
     elif isinstance(value, Mapping):
         for inner in value.values():
             yield from _texts(inner)
@@ -157,7 +164,12 @@ def _texts(value: Any) -> Iterator[str]:
 def _at(value: Mapping[str, Any], paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         found = get_text_at_path(value, tokenize_path(path))
-        yield from (text for text in found if text.strip())
+        yield from filter(_has_text, found)
+
+
+def _has_text(text: str) -> bool:
+    """Whether anything is left of a text in a document, which has no control characters."""
+    return bool(normalise(text).strip())
 
 
 # --- reading ------------------------------------------------------------------------------------

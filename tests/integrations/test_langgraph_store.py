@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 import qrmem
 from qrmem import sync
+from qrmem.errors import UsageError
 from qrmem.integrations.langgraph import MemoryStore
 
 
@@ -126,6 +127,20 @@ def test_a_batch_reads_before_it_writes_and_the_last_write_counts(memory: sync.M
 def test_a_wrong_namespace_is_refused(memory: sync.Memory, namespace: tuple[str, ...]) -> None:
     with pytest.raises(InvalidNamespaceError):
         MemoryStore(memory).put(namespace, "k", {"v": 1})
+
+
+def test_a_value_and_a_key_of_control_characters_are_kept(memory: sync.Memory) -> None:
+    for store in (MemoryStore(memory), InMemoryStore()):
+        store.put(("n",), "a", {"v": "\x1b"})
+        store.put(("n",), "\x1b", {"v": 1})
+        store.put(("n",), " ", {"v": 2}, index=False)
+        found = [told(store.get(("n",), key)) for key in ("a", "\x1b", " ")]
+        assert found == [("n", "a", {"v": "\x1b"}), ("n", "\x1b", {"v": 1}), ("n", " ", {"v": 2})]
+
+
+def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
+    with pytest.raises(UsageError, match="not kept: "):
+        MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
 
 
 LABEL = st.sampled_from(["a", "b", "c"])
