@@ -1,6 +1,6 @@
 """LangGraph state machines: building a memory, and one for all strategies of asking it."""
 
-from qrmem.agents.building import build_document, build_documents
+from qrmem.agents.building import build_documents
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import Asking, Outcome
 from qrmem.agents.state import BuildDeps, BuildOutcome
@@ -13,7 +13,6 @@ __all__ = [
     "BuildOutcome",
     "Outcome",
     "Search",
-    "build_document",
     "build_documents",
     "outcome_of",
     "run_strategy",

@@ -245,11 +245,6 @@ async def build_documents(
     return run.outcome()
 
 
-async def build_document(deps: BuildDeps, document_id: str, *, question: str = "") -> BuildOutcome:
-    """Read one document; see `build_documents`."""
-    return await build_documents(deps, [document_id], question=question)
-
-
 @cache
 def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
     """Return the machine, wired once: what it works on comes with each run."""

@@ -47,14 +47,12 @@ class Retries:
         most: int,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        jitter: random.Random | None = None,
     ) -> None:
         """Make one for a server; `most` of 0 tries nothing again."""
         self.was_answered = False
         self.answers = 0
         self._most = most
         self._sleep = sleep
-        self._jitter = jitter or random.Random()
 
     def tries(
         self,
@@ -104,9 +102,9 @@ class Retries:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
         asked = _failure(state).retry_after
         if asked is not None:
-            return float(asked + self._jitter.uniform(0, 0.1) * max(asked, FIRST_WAIT))
+            return float(asked + random.uniform(0, 0.1) * max(asked, FIRST_WAIT))
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(state.attempt_number - 1, 30))
-        return self._jitter.uniform(longest / 2, longest)
+        return random.uniform(longest / 2, longest)
 
 
 def _failure(state: RetryCallState) -> Transient:

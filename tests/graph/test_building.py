@@ -8,7 +8,7 @@ import pytest
 from fakes import HashEmbedder, ScriptedReasoner
 
 import qrmem
-from qrmem.agents import BuildDeps, build_document, build_documents
+from qrmem.agents import BuildDeps, build_documents
 from qrmem.errors import (
     AccessRefused,
     CapReached,
@@ -78,7 +78,7 @@ async def built(*sizes: int, **chosen: Any) -> dict[str, Any]:
 async def test_every_segment_ends_ok_and_brings_entities_relations_and_questions() -> None:
     store = await store_with(5)
     reasoner = ScriptedReasoner()
-    outcome = await build_document(deps(store, reasoner), "d0")
+    outcome = await build_documents(deps(store, reasoner), ["d0"])
     assert (outcome.read, outcome.states, outcome.problems) == (5, {"ok": 5}, ())
     graph = await dump(store)
     assert {entity.name for entity in graph["entities"]} >= {"Ann", "Bob"}
@@ -101,7 +101,7 @@ async def test_a_document_of_one_segment_costs_no_summary() -> None:
 async def test_at_most_three_calls_a_segment_and_one_a_document() -> None:
     store = await store_with(6)
     reasoner = ScriptedReasoner()
-    await build_document(deps(store, reasoner), "d0")
+    await build_documents(deps(store, reasoner), ["d0"])
     assert len(reasoner.calls) <= 6 * 2 + 1
 
 
@@ -148,17 +148,17 @@ async def test_a_run_that_was_stopped_anywhere_is_resumed_for_what_is_missing(
 ) -> None:
     undisturbed = ScriptedReasoner()
     store = await store_with(8)
-    await build_document(deps(store, undisturbed), "d0")
+    await build_documents(deps(store, undisturbed), ["d0"])
     expected = await dump(store)
 
     store = await store_with(8)
     first = Stopped(at, error)
-    run = asyncio.create_task(build_document(deps(store, first, concurrency=2), "d0"))
+    run = asyncio.create_task(build_documents(deps(store, first, concurrency=2), ["d0"]))
     first.run = run
     with pytest.raises(type(error) if error else asyncio.CancelledError):
         await run
     second = ScriptedReasoner()
-    await build_document(deps(store, second, concurrency=2), "d0")
+    await build_documents(deps(store, second, concurrency=2), ["d0"])
     assert await dump(store) == expected
     # Paid twice is at most what was in flight.
     assert len(first.calls) + len(second.calls) <= len(undisturbed.calls) + 2
@@ -173,14 +173,14 @@ async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_g
         return None
 
     store = await store_with(6)
-    outcome = await build_document(deps(store, ScriptedReasoner(fail=fail)), "d0")
+    outcome = await build_documents(deps(store, ScriptedReasoner(fail=fail)), ["d0"])
     assert outcome.states == {"ok": 4, "failed": 1, "partial": 1}
     assert outcome.problems == (("d0", 2, "no JSON"), ("d0", 4, "cut off"))
     assert await kept_value(store, "ns", "raw:d0s2:failed") == {"raw": "gibberish"}
 
     # The next run tries what failed again, and ends where an undisturbed one does.
     reasoner = ScriptedReasoner()
-    outcome = await build_document(deps(store, reasoner), "d0")
+    outcome = await build_documents(deps(store, reasoner), ["d0"])
     assert outcome.states == {"ok": 6}
     assert ("extract", "d0s2") in reasoner.calls
     assert ("extract", "d0s0") not in reasoner.calls
@@ -220,7 +220,7 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
     stage: str,
 ) -> None:
     store = await store_with(4)
-    outcome = await build_document(deps(store, Lossy((stage, "d0s2"))), "d0")
+    outcome = await build_documents(deps(store, Lossy((stage, "d0s2"))), ["d0"])
     assert outcome.states == {"ok": 3, "partial": 1}
     assert outcome.problems == (("d0", 2, "relations[0]: a text is needed"),)
     lost = [made for made in await store.contributions("ns", "d0") if made.losses]
@@ -228,7 +228,7 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
 
     # The next run asks again, by tries that were not made yet, and no other segment.
     again = Lossy((stage, "d0s2"))
-    outcome = await build_document(deps(store, again), "d0")
+    outcome = await build_documents(deps(store, again), ["d0"])
     assert outcome.states == {"ok": 4}
     assert again.calls[0] == (stage, "d0s2")
     assert {what for _, what in again.calls} == {"d0s2"}
@@ -240,10 +240,10 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
 
 async def test_what_was_read_in_part_stays_if_nothing_better_comes() -> None:
     store = await store_with(3)
-    await build_document(deps(store, Lossy(("extract", "d0s1"))), "d0")
+    await build_documents(deps(store, Lossy(("extract", "d0s1"))), ["d0"])
     before = await dump(store)
     worse = ScriptedReasoner(fail=lambda stage, what: ModelOutputError("no JSON", raw="?"))
-    outcome = await build_document(deps(store, worse), "d0")
+    outcome = await build_documents(deps(store, worse), ["d0"])
     assert outcome.states == {"ok": 2, "partial": 1}
     after = await dump(store)
     assert after["entities"] == before["entities"]
@@ -256,7 +256,7 @@ async def test_a_refused_key_stops_everything_at_once() -> None:
         fail=lambda stage, what: AccessRefused("401") if stage == "extract" else None
     )
     with pytest.raises(AccessRefused):
-        await build_document(deps(store, reasoner, concurrency=4), "d0")
+        await build_documents(deps(store, reasoner, concurrency=4), ["d0"])
     assert len(reasoner.calls) <= 1 + 4
     assert {row.state for row in await store.ledger("ns")} == {"pending"}
 
@@ -272,13 +272,13 @@ async def test_a_dead_server_ends_the_run_and_leaves_the_rest_pending() -> None:
         return None
 
     with pytest.raises(ModelUnavailable):
-        await build_document(deps(store, ScriptedReasoner(fail=fail), concurrency=2), "d0")
+        await build_documents(deps(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"])
     states = [row.state for row in await store.ledger("ns")]
     assert states.count("extracted") == 6
     assert states.count("pending") == 14
     # What was read can be asked already.
     assert await store.list_entities("ns")
-    await build_document(deps(store, ScriptedReasoner()), "d0")
+    await build_documents(deps(store, ScriptedReasoner()), ["d0"])
     assert await dump(store) == await built(20)
 
 
@@ -290,7 +290,7 @@ async def test_one_bad_spell_of_a_server_does_not_end_the_run() -> None:
         reached.append(what)
         return ModelUnavailable("busy") if len(reached) in (8, 15, 30) else None
 
-    outcome = await build_document(deps(store, ScriptedReasoner(fail=fail), concurrency=2), "d0")
+    outcome = await build_documents(deps(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"])
     assert outcome.states == {"ok": 20}
     assert await dump(store) == await built(20)
 
@@ -301,7 +301,7 @@ async def test_a_window_too_small_for_a_segment_stops_the_run() -> None:
         fail=lambda stage, what: WindowTooSmall("small") if stage == "extract" else None
     )
     with pytest.raises(WindowTooSmall):
-        await build_document(deps(store, reasoner), "d0")
+        await build_documents(deps(store, reasoner), ["d0"])
 
 
 class Tagger:
@@ -322,7 +322,7 @@ class Tagger:
 async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
     tagger = Tagger(Mention("Later", "DATE", ("Later",)), Mention("Bob", "PLACE", ("Bob",)))
     store = await store_with(1)
-    await build_document(deps(store, ScriptedReasoner(), tagger=tagger), "d0")
+    await build_documents(deps(store, ScriptedReasoner(), tagger=tagger), ["d0"])
     (made, *_) = await store.contributions("ns", "d0")
     types = {mention.name: mention.type for mention in made.mentions}
     assert made.tagger == "fixed"
@@ -336,8 +336,8 @@ async def test_what_a_tagger_fails_in_is_tagged_by_the_rules_marked_and_done_aga
     store = await store_with(2)
     heard: list[Event] = []
     broken = Tagger(error=RuntimeError("server\ngone"))
-    outcome = await build_document(
-        deps(store, ScriptedReasoner(), tagger=broken, listener=heard.append), "d0"
+    outcome = await build_documents(
+        deps(store, ScriptedReasoner(), tagger=broken, listener=heard.append), ["d0"]
     )
     why = "tagger fixed: server gone; tagged by the rules"
     assert outcome.states == {"partial": 2}
@@ -347,12 +347,12 @@ async def test_what_a_tagger_fails_in_is_tagged_by_the_rules_marked_and_done_aga
     assert {made.tagger for made in extractions} == {"!fixed"}
 
     again = Lossy()
-    outcome = await build_document(deps(store, again, tagger=Tagger(bob)), "d0")
+    outcome = await build_documents(deps(store, again, tagger=Tagger(bob)), ["d0"])
     assert outcome.states == {"ok": 2}
     # No reply was lost: the first try is asked for again, which the cache knows.
     assert set(again.attempts) == {0}
     undisturbed = await store_with(2)
-    await build_document(deps(undisturbed, ScriptedReasoner(), tagger=Tagger(bob)), "d0")
+    await build_documents(deps(undisturbed, ScriptedReasoner(), tagger=Tagger(bob)), ["d0"])
     assert await dump(store) == await dump(undisturbed)
 
 
@@ -360,9 +360,9 @@ async def test_the_rules_find_the_entities_of_a_segment_that_the_tagger_fails_in
     store = await store_with(1)
     failing = Tagger(error=RuntimeError("gone"))
     chosen: dict[str, Any] = {"open_entity": False, "graph_update": False}
-    await build_document(deps(store, ScriptedReasoner(), tagger=failing, **chosen), "d0")
+    await build_documents(deps(store, ScriptedReasoner(), tagger=failing, **chosen), ["d0"])
     ruled = await store_with(1)
-    await build_document(deps(ruled, ScriptedReasoner(), tagger=RulesTagger(), **chosen), "d0")
+    await build_documents(deps(ruled, ScriptedReasoner(), tagger=RulesTagger(), **chosen), ["d0"])
     found = (await dump(store))["entities"]
     assert found
     assert found == (await dump(ruled))["entities"]
@@ -371,8 +371,9 @@ async def test_the_rules_find_the_entities_of_a_segment_that_the_tagger_fails_in
 async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
     store = await store_with(3)
     tagger = Tagger(Mention("Bob", "PERSON", ("Bob",)))
-    await build_document(
-        deps(store, ScriptedReasoner(), tagger=tagger, open_entity=False, graph_update=False), "d0"
+    await build_documents(
+        deps(store, ScriptedReasoner(), tagger=tagger, open_entity=False, graph_update=False),
+        ["d0"],
     )
     assert {entity.name for entity in (await dump(store))["entities"]} == {"Bob"}
 
@@ -380,7 +381,7 @@ async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
 async def test_without_the_graph_update_no_question_is_accepted() -> None:
     store = await store_with(3)
     reasoner = ScriptedReasoner()
-    outcome = await build_document(deps(store, reasoner, graph_update=False), "d0")
+    outcome = await build_documents(deps(store, reasoner, graph_update=False), ["d0"])
     assert outcome.states == {"ok": 3}
     assert "supplement" not in {stage for stage, _ in reasoner.calls}
 
@@ -413,17 +414,17 @@ async def test_the_user_s_question_is_in_every_reading_without_a_model_too() -> 
 async def test_segments_are_embedded_in_batches_that_a_second_run_skips() -> None:
     embedder = HashEmbedder()
     store = await store_with(4, embedder=embedder)
-    await build_document(deps(store, ScriptedReasoner(), embedder=embedder), "d0")
+    await build_documents(deps(store, ScriptedReasoner(), embedder=embedder), ["d0"])
     assert set(await store.owners("ns", "segment")) == {f"d0s{n}" for n in range(4)}
     embedder.embedded.clear()
-    await build_document(deps(store, ScriptedReasoner(), embedder=embedder), "d0")
+    await build_documents(deps(store, ScriptedReasoner(), embedder=embedder), ["d0"])
     assert embedder.embedded == []
 
 
 async def test_progress_counts_each_segment_once() -> None:
     store = await store_with(5)
     heard: list[Event] = []
-    await build_document(deps(store, ScriptedReasoner(), listener=heard.append), "d0")
+    await build_documents(deps(store, ScriptedReasoner(), listener=heard.append), ["d0"])
     assert sum(e.data["count"] for e in heard if e.kind == "segment") == 5
     phases = [e.data["phase"] for e in heard if e.kind == "phase"]
     assert phases == ["summarising", "reading", "questioning", "merging"]
@@ -452,10 +453,10 @@ async def test_parallel_relations_are_folded_by_the_reasoner_once() -> None:
     store = await store_with(10)
     reasoner = ScriptedReasoner()
     wanted = deps(store, reasoner, fold_by_reasoner=True)
-    await build_document(wanted, "d0")
+    await build_documents(wanted, ["d0"])
     folds = [what for stage, what in reasoner.calls if stage == "fold"]
     assert folds
-    await build_document(wanted, "d0")
+    await build_documents(wanted, ["d0"])
     assert [what for stage, what in reasoner.calls if stage == "fold"] == folds
 
 
@@ -474,7 +475,7 @@ async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
         names = [Mention(f"{c} Harbour", "PLACE", (f"{c} Harbour",)) for c in ("Gray", "Grey")]
         tagger, reasoner = Tagger(*names), ScriptedReasoner()
         chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}
-        await build_document(
-            deps(store, reasoner, tagger=tagger, graph_update=False, **chosen), "d0"
+        await build_documents(
+            deps(store, reasoner, tagger=tagger, graph_update=False, **chosen), ["d0"]
         )
         assert len(await store.list_entities("ns")) == expected

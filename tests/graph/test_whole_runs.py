@@ -16,7 +16,7 @@ from qrmem.agents import (
     Asking,
     BuildDeps,
     Search,
-    build_document,
+    build_documents,
     outcome_of,
 )
 from qrmem.answering.prompted import PromptedReasoner
@@ -89,7 +89,7 @@ async def build(
     await store.put_documents("ns", [(document, cut("d", document, TOKENIZER, 120))])
     made = Settings(window=window, mode=mode)
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=made)
-    await build_document(
+    await build_documents(
         BuildDeps(
             store=store,
             ns="ns",
@@ -98,7 +98,7 @@ async def build(
             concurrency=concurrency,
             fold_by_reasoner=mode == "paper",
         ),
-        "d",
+        ["d"],
     )
     return store, reasoner
 
