@@ -6,24 +6,23 @@ the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no s
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from qrmem.asking import Asker, Asking
 from qrmem.config import Settings
+from qrmem.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store, silent
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.ingest import Adder
 from qrmem.ingest_state import IngestState
-from qrmem.llm.budget import Budget, Phase, Prices, prices_of
-from qrmem.llm.embedders import BATCH, RemoteEmbedder
+from qrmem.llm.budget import Prices, prices_of
+from qrmem.llm.embedders import BATCH
 from qrmem.llm.embedders import STAGE as EMBED
-from qrmem.llm.forecast import Dry, Used, cost_of, stage_plans, tokens_of, wall_time
-from qrmem.llm.routing import ChatModels, chosen_stages
-from qrmem.llm.stub import Course, StubChat
-from qrmem.models import Models, Run, new_namespace, recorded_embedder
-from qrmem.prompts import stage_names
+from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
+from qrmem.llm.stub import Course
+from qrmem.models import new_namespace, recorded_embedder
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
@@ -31,13 +30,12 @@ from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.session import Session
 from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.trees import TreePreset, require_known, run_build
-from qrmem.types import Document, Embedder, Event, Listener, Segment, Tokenizer
+from qrmem.types import Document, Segment
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""
@@ -45,11 +43,8 @@ LEAST = 1_200
 """Tokens of a document that stand for it at least, if it has so many."""
 QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
 """Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
-FOLDS = 0.25
-"""Folds of a real run for each of a dry one, whose relations repeat the commonest names."""
 EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
-_DIMENSION = 8
 Cut = Callable[[str, Document], list[Segment]]
 
 
@@ -75,7 +70,7 @@ async def plan_add(
     settings, stored = session.settings, session.store
     info = await session.known() or new_namespace(settings)
     shadow, is_remote = MemoryStore(), info.embedder.startswith("openai:")
-    models = DryModels(shadow, replace(info, dimension=_DIMENSION) if is_remote else info, settings)
+    models = DryModels(shadow, replace(info, dimension=DIMENSION) if is_remote else info, settings)
     found = [one async for one in documents(source, glob, follow_links=follow_links)]
     given = [one for one in found if isinstance(one, Document)]
     problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
@@ -152,7 +147,7 @@ async def _grown(
     run = models.run("construction", silent)
     if info.embedder != "none":
         budget = run.budget if info.embedder.startswith("openai:") else None
-        dimension = info.dimension or _DIMENSION
+        dimension = info.dimension or DIMENSION
         run = replace(run, embedder=StubEmbedder(info.embedder, budget, models.counter, dimension))
     await run_build(store, info.name, models, run, ids, silent, *how)
 
@@ -208,154 +203,6 @@ async def _plan(
         unpriced=tuple(dict.fromkeys(s.model for s in stages if s.cost is None)),
         **counts,
     )
-
-
-# --- a run made dry ------------------------------------------------------------------------------
-
-
-class DryModels(Models):
-    """Models whose runs are dry: real prompts, stubs for all that costs."""
-
-    def __init__(
-        self,
-        store: GraphStore,
-        info: NamespaceInfo,
-        settings: Settings,
-        embedder: Embedder | None = None,
-        question: str = "",
-        course: Course = "likely",
-    ) -> None:
-        """Take the parts; `embedder` is one that works here, or none."""
-        self._longest: dict[str, int] = {}
-        self._calls: list[Mapping[str, Any]] = []
-        # Nothing is started, kept or capped.
-        settings = replace(
-            settings,
-            tagger="rules",
-            cache=False,
-            record="",
-            replay="",
-            max_calls=None,
-            max_tokens=None,
-            max_cost=None,
-            max_seconds=None,
-        )
-
-        def stub(model: str) -> StubChat:
-            return StubChat(model, self._longest, question, course)
-
-        chosen = chosen_stages(settings, stage_names())
-        others = {stage: stub(model) for stage, model in chosen.items()}
-        chat = ChatModels(stub(settings.model), others) if settings.model else None
-        super().__init__(store, info, settings, chat, embedder)
-
-    def run(self, phase: Phase, listener: Listener, *args: Any, **options: Any) -> Run:
-        """Return what one dry run works with; its calls are counted here as it tells of them."""
-
-        def heard(event: Event) -> None:
-            if event.kind == "call":
-                self._calls.append(event.data)
-            listener(event)
-
-        run = super().run(phase, heard, *args, **options)
-        if phase == "construction" and self.info.embedder.startswith("openai:"):
-            return replace(run, embedder=StubEmbedder(self.info.embedder, run.budget, self.counter))
-        return run
-
-    def used(self, weight: Callable[[str], float], stages: Dry | None = None) -> Dry:
-        """Return what all dry runs used by stage and model.
-
-        Args:
-            weight: how many real calls one of a stage stands for.
-            stages: what it is added to.
-        """
-        stages = {} if stages is None else stages
-        for call in self._calls:
-            stage = call["stage"]
-            used = stages.setdefault((stage, call["model"]), Used())
-            share = FOLDS if stage == "fold" else 1.0
-            most = self._longest.get(stage, 0)
-            used.add(call["tokens_in"], call["tokens_out"], share * weight(stage), most)
-        return stages
-
-
-class StubEmbedder:
-    """Counts what a server's embedder would be sent; its vectors say nothing.
-
-    Without a budget nothing is counted: an embedder on this machine costs time alone.
-    """
-
-    def __init__(
-        self, name: str, budget: Budget | None, counter: Tokenizer, dimension: int = _DIMENSION
-    ) -> None:
-        self.name = name
-        self.dimension = dimension
-        self._budget = budget
-        self._counter = counter
-
-    def windows(self, text: str) -> Sequence[str]:
-        """Cut a text as the embedder would."""
-        return RemoteEmbedder.pieces(text)
-
-    async def embed(
-        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
-    ) -> "NDArray[np.float32]":
-        """Count the requests; return rows that are all the same."""
-        import numpy as np
-
-        if self._budget is not None:
-            model = self.name.partition(":")[2]
-            for start in range(0, len(texts), BATCH):
-                tokens = sum(self._counter.count(text) for text in texts[start : start + BATCH])
-                self._budget.count(
-                    stage=EMBED, prompt="", model=model, tokens_in=tokens, cost=None, seconds=0.0
-                )
-        return np.full((len(texts), self.dimension), self.dimension**-0.5, dtype=np.float32)
-
-
-def silent(event: Event) -> None:
-    """Take an event and do nothing."""
-
-
-# --- stores --------------------------------------------------------------------------------------
-
-_WRITES = """
-apply clear_view close create_namespace decide delete_document delete_namespace drop_kept
-finish_import put_cached put_documents put_trail put_vectors record set_embedder
-set_summary
-"""
-_READS = """
-around calls contributions counts document documents entities entries is_read_only kept kept_keys
-ledger list_entities location matching mentions names namespace namespaces nearest owners questions
-segments shared_entities states titled trails unmerged vectors vocabulary
-"""
-WRITES = frozenset(_WRITES.split())
-"""Methods of a store that change it."""
-READS = frozenset(_READS.split())
-"""Methods that only look; whatever is in neither list is refused."""
-
-
-class DryStore:
-    """A store that can be read; what is written to it is forgotten."""
-
-    def __init__(self, store: GraphStore) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        if name in WRITES:
-            return _forget
-        if name not in READS:
-            raise AttributeError(f"a plan may not use {name!r} of a store")
-        return getattr(self._store, name)
-
-
-async def _forget(*args: Any, **options: Any) -> None:
-    """Do nothing."""
-
-
-def dry_store(store: GraphStore) -> GraphStore:
-    """Return a store that can be read, and forgets what is written to it."""
-    return cast("GraphStore", DryStore(store))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.cli.cost_lines import plan_lines
+from qrmem.dry_run import READS, WRITES, dry_store
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
-from qrmem.planning import READS, WRITES, dry_store
 from qrmem.types.plans import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"
