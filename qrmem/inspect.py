@@ -17,6 +17,7 @@ from qrmem.llm.usage import usage as totals_of
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import name_key, normalise_name, split_key
+from qrmem.text.numbers import counted
 from qrmem.types import (
     Document,
     DocumentInfo,
@@ -257,9 +258,9 @@ def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:
     segments = sum(info.segments for info in documents)
     thousands = sum(info.characters for info in documents) // 1000
     return (
-        f"{what}: only {relations} relations in {segments} segments ({thousands},000 characters), "
-        f"where {round(thousands)} and more are usual; are the replies of use? "
-        "See `qrmem doctor --model`"
+        f"{what}: only {relations:,} relations in {counted(segments, 'segments')} "
+        f"({thousands * 1000:,} characters), where {thousands:,} and more are usual. "
+        "If a chat model read it, `qrmem doctor --model` tests the model"
     )
 
 

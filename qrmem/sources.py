@@ -193,6 +193,9 @@ def _of_path(
     discovered = files.discover([path], glob, follow_links=follow_links)
     if discovered.passed_over:
         yield PassedOver(discovered.passed_over)
+    for folder, reason in discovered.unreadable:
+        count += 1
+        yield Refused(str(folder), BadDocument(f"{folder} cannot be read: {reason}"))
     for found in discovered:
         count += 1
         try:

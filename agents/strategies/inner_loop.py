@@ -23,6 +23,7 @@ from qrmem.prompts import fenced
 from qrmem.retrieval.trees.nodes import StoredTree, load_trees
 from qrmem.retrieval.trees.retrieving import TOKENS, TOP, Entry, Table, within
 from qrmem.retrieval.trees.sentence_loop import Sentence, Sentences, fitting, likeness
+from qrmem.text.numbers import counted
 from qrmem.types import Citation, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode
 from qrmem.types.trees import TreeKind
@@ -47,7 +48,7 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     """See that there is a tree; nothing is searched before the first round."""
     trees = await trees_of(run)
     nodes = sum(len(tree.nodes) for tree in trees)
-    run.tell("start", reason=f"{len(trees)} trees with {nodes} nodes")
+    run.tell("start", reason=f"{counted(len(trees), 'trees')} with {counted(nodes, 'nodes')}")
     return {**began({}), "memory": ""}
 
 

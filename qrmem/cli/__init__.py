@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
-from qrmem.errors import CapReached, OutputFailed, QrmemError
+from qrmem.errors import CapReached, OutOfReach, OutputFailed, QrmemError
 
 INTERRUPTED = 130
 
@@ -77,11 +77,18 @@ class Exit:
             return False
         elif isinstance(exc, QrmemError):
             self.code, line = exc.exit_code, _one_line(exc) + _hint(exc)
+        elif isinstance(exc, OSError) and exc.filename and exc.strerror:
+            self.code, line = OutOfReach.exit_code, _one_line(_short(exc))
         else:
             line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
             self.code = 1
         _say(line, type(exc).__name__, self.code, as_json=self._as_json)
         return True
+
+
+def _short(exc: OSError) -> OutOfReach:
+    """Return an error of the system as the path and the reason."""
+    return OutOfReach(f"{exc.filename}: {exc.strerror}")
 
 
 def _hint(exc: QrmemError) -> str:

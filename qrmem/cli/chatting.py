@@ -48,7 +48,7 @@ def add_chat(commands: Any, common: Common) -> None:
         type=int,
         default=2000,
         metavar="N",
-        help="token limit of what is recalled",
+        help="token limit of what the recalled turns say; speakers and times come on top",
     )
     turns = actions.add_parser(
         "turns", parents=common("memory"), help="list what was said, in order"
@@ -93,9 +93,7 @@ async def _add(arguments: argparse.Namespace) -> int:
         )
         noted = await memory.wait() if arguments.extract else None
     known = (
-        f"; {len(found) - len(added)} were already there, or are empty"
-        if len(added) < len(found)
-        else ""
+        f"; {len(found) - len(added)} already there, or empty" if len(added) < len(found) else ""
     )
     for reason in broken:
         output.note(f"left out: {reason}", quiet=arguments.quiet)

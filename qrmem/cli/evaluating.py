@@ -275,8 +275,17 @@ async def _build(arguments: Namespace) -> int:
     given = ((option, getattr(arguments, option)) for option in _BUILT)
     pairs = (f"{option}={value}" for option, value in given if value is not None)
     build(arguments.kind, Path(arguments.data), out, (*arguments.options, *pairs))
-    output.note(f"built {arguments.kind} in {out}", quiet=arguments.quiet)
+    output.note(f"built {arguments.kind} in {out}: {_cases_in(out)}", quiet=arguments.quiet)
     return 0
+
+
+def _cases_in(folder: Path) -> str:
+    """Say how many cases each file has; a line is a case."""
+    sizes = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open("rb") as file:
+            sizes[path.name] = sum(1 for _ in file)
+    return ", ".join(f"{name} with {counted(size, 'cases')}" for name, size in sizes.items())
 
 
 async def _report(arguments: Namespace) -> int:

@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from textwrap import dedent
 from typing import Any
@@ -27,6 +27,7 @@ from qrmem.types import (
     Trail,
     Usage,
 )
+from qrmem.types.answers import ScoredNode
 
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
@@ -268,14 +269,24 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
 def trail_line(trail: Trail) -> str:
     """Sum a run up in one line, and say how to see all of it."""
     read = {segment.segment_id for step in trail.steps for segment in step.read}
+    is_tree = not read and bool(trail.steps) and bool(trail.steps[-1].nodes)
     parts = [
         safe(trail.strategy),
         counted(len(trail.steps), "steps"),
-        f"{counted(len(read), 'segments')} read",
+        f"{_found(trail.steps[-1].nodes) if is_tree else counted(len(read), 'segments')} read",
         usage_line(trail.usage),
     ]
     see = f"qrmem trail {trail.id}" if trail.id else "--trail"
     return f"trail:  {', '.join(parts)} ({see} shows it)"
+
+
+def _found(nodes: Iterable[ScoredNode]) -> str:
+    """Count what a search of a tree found by its kind: `4 sentences, 1 surprise`."""
+    kinds = Counter(_KINDS.get(node.kind, f"{node.kind}s") for node in nodes)
+    return ", ".join(counted(count, kind) for kind, count in kinds.items())
+
+
+_KINDS = {"summary": "summaries"}
 
 
 def citation_line(citation: Citation) -> str:
@@ -322,9 +333,7 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     if step.reason:
         lines.append(f"     {shortened(step.reason, 160)}")
     if step.nodes:
-        kinds = Counter(node.kind for node in step.nodes)
-        found = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        lines.append(f"     found: {found}")
+        lines.append(f"     found: {_found(step.nodes)}")
     if step.memory:
         lines.append(f"     memory (likeness {step.likeness:.2f}): {shortened(step.memory, 110)}")
     return lines

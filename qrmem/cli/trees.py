@@ -9,7 +9,7 @@ from qrmem.cli.cost_lines import AGAIN, go_on
 from qrmem.cli.cost_options import Common, add_caps, add_models
 from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
-from qrmem.errors import NotFound
+from qrmem.errors import NotFound, UsageError
 from qrmem.text.numbers import counted
 from qrmem.types.trees import Tree, TreeNode, TreeReport
 
@@ -77,6 +77,8 @@ async def _build(arguments: Namespace) -> int:
 
 
 async def _show(arguments: Namespace) -> int:
+    if arguments.depth < 1:
+        raise UsageError(f"depth must be at least 1, not {arguments.depth}")
     async with opened(arguments) as memory:
         trees = await memory.trees(*arguments.documents, kind=arguments.kind)
     if not trees:
@@ -91,8 +93,9 @@ async def _show(arguments: Namespace) -> int:
 def tree_report_lines(report: TreeReport) -> list[str]:
     """Say what building trees did."""
     lines = [
-        f"trees of {counted(len(report.documents), 'documents')}: {report.made} nodes made, "
-        f"{report.reused} kept, {report.levels} levels, {report.seconds:.1f} s"
+        f"trees of {counted(len(report.documents), 'documents')}: "
+        f"{counted(report.made, 'nodes')} made, {report.reused} kept, "
+        f"{counted(report.levels, 'levels')}, {report.seconds:.1f} s"
     ]
     if report.malformed:
         lines.append(f"{report.malformed} replies of the model lacked the two labels")

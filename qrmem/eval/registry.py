@@ -7,6 +7,7 @@ package adds its own by an entry point of the group `qrmem.eval`, which names a 
     mine = "my_package.evaluation"
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -308,13 +309,15 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
         again = tuple(f"{key}={value}" for key, value in manifest.merged(given).items())
         given = _cast_all(again, hints, set(found.options), f"the builder {kind}", name)
     if not data.exists():
-        raise UsageError(f"there is no {data}")
+        raise UsageError(f"no such file or folder: {data}")
+    if not os.access(data, os.R_OK):
+        raise UsageError(f"{data} cannot be read: you have no permission")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds something else; name an empty folder")
     partial = out.parent / f".{out.name}.partial"
     rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     try:
+        partial.mkdir(parents=True)
         found.build(data, partial, **given)
         if manifest:
             manifest.check(read_manifest(partial / MANIFEST, kind))
@@ -344,25 +347,25 @@ def _cast_all(
         if not mark or key not in known:
             there = ", ".join(sorted(known)) or "none"
             raise UsageError(f"{word!r}: {who} has no parameter {key!r}; it has {there}")
-        given[key] = _cast(value, hints[key], word)
+        given[key] = _cast(value, hints[key], f"{word!r}, {key}")
     return given
 
 
-def _cast(value: str, kind: Any, word: str) -> Any:
+def _cast(value: str, kind: Any, what: str) -> Any:
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise UsageError(f"{word!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+            raise UsageError(f"{what}: choose one of {', '.join(map(str, get_args(kind)))}")
         return value
     if kind is bool:
         if value not in {"true", "false"}:
-            raise UsageError(f"{word!r}: {value!r} is not true or false")
+            raise UsageError(f"{what}: {value!r} is not true or false")
         return value == "true"
     if kind in (int, float):
         try:
             number = kind(value)
         except ValueError:
-            raise UsageError(f"{word!r}: {value!r} is not a number") from None
+            raise UsageError(f"{what}: {value!r} is not a number") from None
         if not number >= 0:
-            raise UsageError(f"{word!r}: {value} is not 0 or more")
+            raise UsageError(f"{what}: {value} is not 0 or more")
         return number
     return value

@@ -146,10 +146,12 @@ class Found:
         paths: sorted by their path below each argument.
         passed_over: files that are not read, by reason; those that a glob leaves out are not
             counted, nor hidden ones.
+        unreadable: folders that could not be looked through, and why.
     """
 
     paths: tuple[Path, ...]
     passed_over: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[tuple[Path, str], ...] = ()
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self.paths)
@@ -175,6 +177,7 @@ def discover(
     """
     kept: list[Path] = []
     passed_over: Counter[str] = Counter()
+    unreadable: list[tuple[Path, str]] = []
     for path in map(Path, paths):
         if not path.exists():
             raise BadDocument(f"no such file or folder: {normalise(str(path))}")
@@ -183,6 +186,7 @@ def discover(
             continue
         walk = _Walk(path.resolve(), follow_links)
         below = sorted(walk.files(path), key=lambda file: file.relative_to(path).as_posix())
+        unreadable += walk.unreadable
         passed_over.update({_OUTSIDE: walk.outside} if walk.outside else {})
         wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
         rules = IgnoreRules(path)
@@ -192,7 +196,7 @@ def discover(
             known = set(wanted)
             others = [file for file in below if file not in known]
             passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
-    return Found(tuple(kept), passed_over)
+    return Found(tuple(kept), passed_over, tuple(unreadable))
 
 
 def _kinds(files: Iterable[Path]) -> str:
@@ -208,26 +212,33 @@ class _Walk:
 
     Attributes:
         outside: how many links were passed over because they lead out of the folder.
+        unreadable: folders that could not be looked through, and why.
     """
 
     root: Path
     follow_links: bool
     outside: int = 0
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
     _seen: set[Path] = field(default_factory=set)
 
     def files(self, folder: Path) -> Iterator[Path]:
         """Yield the files below a folder, each folder once."""
         self._seen.add(folder.resolve())
-        for entry in folder.iterdir():
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink() and not self._is_followed(entry):
-                continue
-            if entry.is_dir():
+        try:
+            entries = [(one, one.is_dir()) for one in folder.iterdir() if self._is_taken(one)]
+        except OSError as exc:
+            self.unreadable.append((folder, exc.strerror or str(exc)))
+            return
+        for entry, is_folder in entries:
+            if is_folder:
                 if entry.resolve() not in self._seen:
                     yield from self.files(entry)
             elif entry.is_file():
                 yield entry
+
+    def _is_taken(self, entry: Path) -> bool:
+        is_hidden = entry.name.startswith(".")
+        return not is_hidden and (not entry.is_symlink() or self._is_followed(entry))
 
     def _is_followed(self, link: Path) -> bool:
         if self.follow_links:

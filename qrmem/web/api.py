@@ -51,6 +51,8 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
         from fastapi_offline import FastAPIOffline
+        from starlette.exceptions import HTTPException
+        from starlette.requests import Request
     except ImportError as exc:
         raise MissingError(f"the REST service needs: {install('serve')}") from exc
     from importlib.metadata import version
@@ -63,10 +65,22 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         return JSONResponse({"error": _whole(str(exc)), "kind": type(exc).__name__}, status)
 
     @app.exception_handler(RequestValidationError)
-    async def correct(_: Any, exc: RequestValidationError) -> JSONResponse:
+    async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
         # What was sent is not repeated: a request can hold numbers that no reply can.
         said = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors())
-        return JSONResponse({"error": _whole("; ".join(said)), "kind": "UsageError"}, 422)
+        error = _whole("; ".join(said))
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            error = "send JSON, with the header content-type: application/json"
+        return JSONResponse({"error": error, "kind": "UsageError"}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def miss(request: Request, exc: HTTPException) -> JSONResponse:
+        what = f"{request.method} {request.url.path}"
+        more = "" if write else "; a service that changes the memory is started with --write"
+        said = f"there is no {what}: /docs lists what there is{more}"
+        error = said if exc.status_code in (404, 405) else str(exc.detail)
+        body = {"error": _whole(error), "kind": "UsageError"}
+        return JSONResponse(body, exc.status_code, headers=exc.headers)
 
     _looking(app, memory)
     _asking(app, memory)

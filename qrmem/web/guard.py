@@ -44,7 +44,7 @@ class Guard:
         self._largest = largest
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer 401, 403 or 413 in the place of the app, or hand the request on."""
+        """Answer 401, 403, 411 or 413 in the place of the app, or hand the request on."""
         from starlette.responses import JSONResponse
 
         if scope["type"] != "http":
@@ -54,7 +54,10 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or (length.isdigit() and int(length) > self._largest):
+        if "transfer-encoding" in headers:
+            refused = JSONResponse({"error": "send the body whole, with a Content-Length"}, 411)
+            await refused(scope, receive, send)
+        elif length.isdigit() and int(length) > self._largest:
             refused = JSONResponse({"error": f"a body has at most {self._largest} bytes"}, 413)
             await refused(scope, receive, send)
         elif self._hosts and headers.get("host", "") not in self._hosts:
@@ -98,7 +101,10 @@ def listening(host: str, port: int) -> socket.socket:
 
     Raises:
         OutOfReach: the port is taken, or the address is none of this machine's.
+        UsageError: there is no such port.
     """
+    if not 0 <= port <= 65535:
+        raise UsageError(f"a port is a number from 0 to 65535, not {port}")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)

@@ -257,3 +257,33 @@ def test_links_out_of_a_folder_are_followed_only_when_asked(qrmem: Shell) -> Non
     assert qrmem("search", "Babbage", "--json").json == []
     assert qrmem("add", "notes", "--follow-links").code == 0
     assert qrmem("search", "Babbage", "--json").json
+
+
+def test_a_path_below_a_file_is_named_with_the_reason(qrmem: Shell) -> None:
+    qrmem.write("note.txt", GOOD)
+    assert qrmem("add", "note.txt").code == 0
+    assert qrmem("ask", "Who met Ada?").code == 0
+    ran = qrmem("trail", "--html", "note.txt/way.html")
+    assert_one_line(ran, 4, "note.txt/", "Not a directory")
+    assert "unexpected" not in ran.err
+    ran = qrmem("eval", "build", "niah", "--source", "note.txt", "--length=2k", "--out=note.txt/x")
+    assert_one_line(ran, 4, "note.txt/x is not built", "Not a directory")
+
+
+def test_a_port_that_there_is_not_is_wrong_use(qrmem: Shell) -> None:
+    qrmem.write("note.txt", GOOD)
+    assert qrmem("add", "note.txt").code == 0
+    for command in (("view", "--no-browser"), ("serve",)):
+        assert_one_line(qrmem(*command, "--port", "99999"), 2, "0 to 65535", "99999")
+
+
+def test_a_text_without_relations_is_told_in_numbers_that_are_right(qrmem: Shell) -> None:
+    qrmem.write("note.txt", "x" * 1_234_567)
+    ran = qrmem("add", "note.txt")
+    assert ran.code == 0
+    assert "(1,234,000 characters), where 1,234 and more are usual" in ran.err
+
+
+def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
+    assert qrmem("chat", "say", "user", "My sister keeps bees.").code == 0
+    assert_one_line(qrmem("chat", "extract"), 2, "--model", "QRMEM_MODEL")

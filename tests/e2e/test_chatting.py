@@ -37,7 +37,7 @@ def test_a_log_that_has_grown_adds_what_is_new(qrmem: Shell) -> None:
     qrmem.write("log.jsonl", lines(LOG[:3]))
     qrmem("chat", "add", "log.jsonl")
     qrmem.write("log.jsonl", lines(LOG[:5]))
-    assert qrmem("chat", "add", "log.jsonl").out.startswith("2 turns kept; 3 were already there")
+    assert qrmem("chat", "add", "log.jsonl").out.startswith("2 turns kept; 3 already there")
     assert qrmem("chat", "say", "user", "Bye.", "--speaker", "Bo").code == 0
     said = [line.split("] ", 1)[1] for line in qrmem("chat", "turns").out.splitlines()]
     assert said[2:] == [
@@ -66,7 +66,7 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
     image = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "See."}]}
     broken = [{"role": "user"}, {"role": " ", "content": "x"}, 7, {**LOG[0], "at": "noon"}]
     ran = qrmem("chat", "add", "-", stdin=json.dumps([call, *broken, image, *LOG[:2]]).encode())
-    assert (ran.code, ran.out) == (1, "3 turns kept; 1 were already there, or are empty\n")
+    assert (ran.code, ran.out) == (1, "3 turns kept; 1 already there, or empty\n")
     assert [f"message {n}" in ran.err for n in range(1, 8)] == [False, *[True] * 4, False, False]
     text = json.dumps({"role": "user", "content": "a\u2028b"}, ensure_ascii=False)
     deep = "[" * 100_000

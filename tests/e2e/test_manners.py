@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -105,6 +106,9 @@ def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
     assert lines[1].startswith("  level 2, 10 segments: ")
     assert lines[2].startswith("    ! ")
     assert lines[-1] == "! is a surprise: what does not follow from the rest of the text"
+    answered = qrmem("ask", "Who rang the bell?", "--strategy", "inner-loop").out.splitlines()
+    assert re.match(r"trail:  inner-loop, \d steps, \d+ sentences, .* read, ", answered[-1])
+    assert "     1 tree with 36 nodes" in qrmem("trail").out.splitlines()
 
 
 def test_merged_names_stand_below_their_reason_and_each_once(qrmem: Shell) -> None:

@@ -48,6 +48,9 @@ def test_a_tree_is_shown_from_its_roots_down_to_a_depth(tmp_path: Path) -> None:
         shown = [line for line in lines if line.lstrip().startswith("level ")]
         wanted = beginnings(tree, depth)
         assert [line[: len(own)] for line, own in zip(shown, wanted, strict=True)] == wanted
+    refused = shell("tree", "show", "--depth", "0")
+    assert (refused.code, refused.out) == (2, "")
+    assert "depth must be at least 1, not 0" in refused.err
     usual = shell("tree", "show").out
     assert usual == shell("tree", "show", "--depth", "2").out
 

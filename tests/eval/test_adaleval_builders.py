@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from documents import epub_file
+from e2e.conftest import Shell
 
 from benchmarks.adaleval import built, write_dump
 from qrmem.errors import QrmemError, UsageError
@@ -150,7 +151,7 @@ def test_an_option_that_contradicts_the_manifest_is_refused(
         ({"files": 3}, "not iterable"),
         ({"options": ["seed"]}, "not a mapping"),
         ({"options": {"seed": [1]}}, "texts and numbers"),
-        ({"options": {"seed": "one"}}, "'one' is not a number"),
+        ({"options": {"seed": "one"}}, "seed: 'one' is not a number"),
         ({"options": {"sed": 1}}, "no parameter 'sed'"),
         ({"counter": "none"}, "no tokenizer 'none'"),
         ({"builder": "bestanswer"}, "of the builder bestanswer"),
@@ -435,3 +436,16 @@ def test_threads_that_give_no_case_are_refused_and_nothing_is_left(
         build("bestanswer", tmp_path / "source", tmp_path / "out", options)
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_the_command_says_how_many_cases_there_are(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(story(400), encoding="utf-8")
+    words = ("tsort", "--source", "book.txt", "--length", "2k", "--count", "3", "--out", "made")
+    ran = Shell(tmp_path)("eval", "build", *words)
+    assert "built tsort in made: tsort_2k.jsonl with 3 cases" in ran.err
+
+
+def test_no_questions_of_a_tag_are_refused_by_their_name(tmp_path: Path) -> None:
+    (tmp_path / "threads.jsonl").write_text("{}", encoding="utf-8")
+    with pytest.raises(UsageError, match="per_tag must be at least 1, not 0"):
+        build("bestanswer", tmp_path / "threads.jsonl", tmp_path / "made", ("per_tag=0",))

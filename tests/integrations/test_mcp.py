@@ -144,6 +144,6 @@ def test_over_http_no_other_site_no_long_body_and_nobody_without_the_token_gets_
         assert code(host="evil.example") == 403
         assert code(origin="http://evil.example") == 403
         chunked = httpx.post(f"{url}/mcp", content=iter([b"{}"]), headers=says, timeout=60)
-        assert chunked.status_code == 413
+        assert chunked.status_code == 411
     with served("mcp", "--http", text=TEXT, QRMEM_TOKEN="s3cret") as url:
         assert httpx.post(f"{url}/mcp", json=call, headers=says, timeout=60).status_code == 401

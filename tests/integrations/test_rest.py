@@ -43,7 +43,14 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
         wrong = client.post("/ask", json={"question": "Who?", "strategy": "guess"})
         assert wrong.status_code == 400
         assert "guess" in wrong.json()["error"]
-        assert client.post("/documents", json={"text": "More."}).status_code == 405
+        refused = client.post("/documents", json={"text": "More."})
+        assert refused.status_code == 405
+        assert "no POST /documents" in refused.json()["error"]
+        assert "--write" in refused.json()["error"]
+        assert "/docs" in client.get("/nowhere").json()["error"]
+        as_form = client.post("/search", data={"query": "x"})
+        assert as_form.status_code == 422
+        assert "content-type: application/json" in as_form.json()["error"]
         assert client.delete("/documents/note").status_code == 405
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
@@ -106,7 +113,8 @@ def test_a_page_of_another_site_does_not_get_in_where_no_token_is_set(served: Se
 def test_a_body_without_a_length_or_with_a_false_one_is_refused(served: Served) -> None:
     with served("serve", "--write", text=TEXT) as url:
         chunked = httpx.post(f"{url}/search", content=iter([b"x"] * 3), timeout=60)
-        assert chunked.status_code == 413
+        assert chunked.status_code == 411
+        assert "Content-Length" in chunked.json()["error"]
         port = int(url.rpartition(":")[2])
         for length in (b"-1", b"1e3", b"\xb2", b"9" * 40, b"1, 2"):
             head = b"POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-length: " + length

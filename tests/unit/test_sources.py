@@ -1,5 +1,8 @@
 """What `add` takes and refuses, before anything is read or written."""
 
+import errno
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,3 +73,26 @@ async def test_metadata_of_a_user_never_decides_how_a_document_is_read(name: str
 def test_a_word_is_a_number_only_where_it_is_written_as_one(word: str, value: object) -> None:
     assert pairs([f"key={word}"], "--meta") == {"key": value}
     assert type(pairs([f"key={word}"], "--meta")["key"]) is type(value)
+
+
+async def test_a_folder_that_cannot_be_looked_through_is_named_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("open", "shut"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(GOOD["text"], encoding="utf-8")
+    look = Path.iterdir
+
+    def refuse(self: Path) -> Iterator[Path]:
+        if self.name == "shut":
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return look(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        report = await memory.add(tmp_path)
+        assert report.added == ("open/a.txt",)
+        (problem,) = report.problems
+        assert f"{tmp_path / 'shut'} cannot be read: Permission denied" in str(problem)
+        with pytest.raises(BadDocument, match="cannot be read: Permission denied"):
+            await memory.add(tmp_path / "shut")

@@ -91,6 +91,8 @@ def build(
         raise UsageError(
             f"a length of {short[0]} leaves no room beside the prompt's {PROMPT} tokens"
         )
+    if per_tag < 1:
+        raise UsageError(f"per_tag must be at least 1, not {per_tag}")
     data = dump_in(data)
     chosen_tags = tuple(filter(None, (tag.strip() for tag in options["tags"].split(","))))
     file = out / "threads.db"
