@@ -99,7 +99,7 @@ def test_what_a_builder_cannot_do_is_said(installed: Path) -> None:
         "riddle --data lines.txt": "did you mean riddles?",
         "riddles most=two --data lines.txt": "'two' is not a number",
         "riddles least=2 --data lines.txt": "has no parameter 'least'; it has most",
-        "riddles --data none.txt": "there is no none.txt",
+        "riddles --data none.txt": "no such file or folder: none.txt",
         "riddles --data lines.txt --out .": "holds something else",
     }
     done = qrmem(installed, *(f"eval build --out made {words}" for words in wrong))
