@@ -24,7 +24,7 @@ from qrmem.retrieval.trees.nodes import StoredTree, load_trees
 from qrmem.retrieval.trees.retrieving import TOKENS, TOP, Entry, Table, within
 from qrmem.retrieval.trees.sentence_loop import Sentence, Sentences, fitting, likeness
 from qrmem.text.numbers import counted
-from qrmem.types import Citation, Verdict
+from qrmem.types import Citation, Passage, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode
 from qrmem.types.trees import TreeKind
 
@@ -204,7 +204,9 @@ async def _shown(run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]
     if not best:
         return {"status": "unanswerable", "reason": "no sentence shares a word with the question"}
     in_order = sorted(best, key=lambda one: (one.document_id, one.start))
-    spans = [Citation(one.document_id, one.segment_id, one.start, one.end, "") for one in in_order]
+    found = await run.graph.passages(await run.graph.segments([one.segment_id for one in best]))
+    by_id = {passage.segment.id: passage for passage in found}
+    spans = [_cited(one, by_id[one.segment_id]) for one in in_order if one.segment_id in by_id]
     text = "\n".join(" ".join(one.text.split()) for one in in_order)
     verdict = Verdict(True, text, None, NO_MODEL, status="passages")
     if run.context.choices:
@@ -217,6 +219,11 @@ async def _shown(run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]
         "answer": to_plain(verdict),
         "citations": [to_plain(span) for span in spans],
     }
+
+
+def _cited(one: Sentence, passage: Passage) -> Citation:
+    first = passage.segment.start
+    return _bare(citations.cite(passage, one.start - first, one.end - first))
 
 
 def _place(one: Sentence) -> ScoredNode:

@@ -40,7 +40,7 @@ def locate(quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Citatio
 def whole(passage: Passage) -> Citation:
     """Return a citation of a whole segment, marked as one."""
     segment = passage.segment
-    return _citation(passage, 0, len(segment.text), is_whole=True)
+    return cite(passage, 0, len(segment.text), is_whole=True)
 
 
 def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Passage]:
@@ -61,7 +61,7 @@ def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage])
 def _located(quote: Quote, passages: Sequence[Passage]) -> Iterator[Citation]:
     named = [passage for passage in passages if passage.label == quote.label]
     if named and (span := _verbatim(quote.text, named[0].segment.text)):
-        yield replace(_citation(named[0], *span), matches=quote.matches)
+        yield replace(cite(named[0], *span), matches=quote.matches)
         return
     for part in _parts(quote.text):
         citation = _first(part, quote.label, passages)
@@ -81,7 +81,7 @@ def _first(text: str, label: str, passages: Sequence[Passage]) -> Citation | Non
         for passage in order:
             span = search(text, passage.segment.text)
             if span is not None:
-                return _citation(passage, *span)
+                return cite(passage, *span)
     return None
 
 
@@ -127,7 +127,8 @@ def _to_words(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _citation(passage: Passage, start: int, end: int, *, is_whole: bool = False) -> Citation:
+def cite(passage: Passage, start: int, end: int, *, is_whole: bool = False) -> Citation:
+    """Return the citation of a part of a passage; the places are in the segment's text."""
     segment = passage.segment
     return Citation(
         document_id=segment.document_id,

@@ -146,7 +146,8 @@ class LocalReasoner:
         if left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens is too small: question, options and prompt "
-                f"take {frame}, and {self._reserve} are kept for the reply; ask for a larger window"
+                f"take {frame}, and {self._reserve} are kept for the reply; "
+                "shorten the question, or give a larger window"
             )
         return left
 

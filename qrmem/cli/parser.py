@@ -66,6 +66,8 @@ class _Parser(argparse.ArgumentParser):
         options = [option for action in self._actions for option in action.option_strings]
         near = get_close_matches(words[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
+        if re.match(r"\w+=", words[0]) and any(one.dest == "options" for one in self._actions):
+            hint = "; KEY=VALUE stands right after the kind"
         self.error(f"not understood: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:

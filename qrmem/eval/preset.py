@@ -21,6 +21,7 @@ from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.runner import RunStats
 from qrmem.eval.running import PreparedRun, RunOptions, RunSpec, prepared, run_made
 from qrmem.llm.budget import Amount, Caps
+from qrmem.text.numbers import counted
 
 Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Model to system's label to part to metric to the paper's number."""
@@ -183,7 +184,7 @@ async def run_preset(
         if made is None:
             continue
         mark_preset(out, preset.name)
-        told(f"{preset.name}: {part.name}, {len(made.systems)} systems")
+        told(f"{preset.name}: {part.name}, {counted(len(made.systems), 'systems')}")
         done.append(await run_made(made, out / folder_of(part), options))
         options = replace(options, caps=rest_of(options.caps, done[-1].used))
     if not done and lacking:

@@ -85,6 +85,7 @@ def test_what_narrows_a_search_is_told_as_it_was_given(qrmem: Shell) -> None:
     words = ("--where", "year=1851", "--where", "old=true")
     assert "the metadata year=1851, old=true" in refused(qrmem("search", "x", *words))
     assert "the query is empty" in refused(qrmem("search", ""))
+    assert "shorten the question" in refused(qrmem("ask", "Who was it? " * 3000))
 
 
 def test_a_trail_says_where_its_segments_stand_and_why_some_were_dropped(qrmem: Shell) -> None:
@@ -107,6 +108,7 @@ def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
     assert lines[2].startswith("    ! ")
     assert lines[-1] == "! is a surprise: what does not follow from the rest of the text"
     answered = qrmem("ask", "Who rang the bell?", "--strategy", "inner-loop").out.splitlines()
+    assert "The Light at Skarrow · Chapter 7: The Tower without a Voice, characters " in answered[2]
     assert re.match(r"trail:  inner-loop, \d steps, \d+ sentences, .* read, ", answered[-1])
     assert "     1 tree with 36 nodes" in qrmem("trail").out.splitlines()
 

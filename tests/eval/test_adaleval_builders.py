@@ -310,6 +310,13 @@ def test_a_source_that_gives_no_case_is_refused_and_nothing_is_left(
     assert [path.name for path in tmp_path.iterdir()] == ["book.txt"]
 
 
+def test_a_file_in_the_folder_that_is_no_book_is_named(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(story(300))
+    (tmp_path / "questions.json").write_text('["Who?"]')
+    with pytest.raises(UsageError, match=r"questions\.json: line 1 .*; take the file out"):
+        build("tsort", tmp_path, tmp_path / "out", ())
+
+
 # --- BestAnswer ----------------------------------------------------------------------------------
 
 
@@ -443,6 +450,9 @@ def test_the_command_says_how_many_cases_there_are(tmp_path: Path) -> None:
     words = ("tsort", "--source", "book.txt", "--length", "2k", "--count", "3", "--out", "made")
     ran = Shell(tmp_path)("eval", "build", *words)
     assert "built tsort in made: tsort_2k.jsonl with 3 cases" in ran.err
+    ran = Shell(tmp_path)("eval", "build", *words, "parts=3")
+    assert ran.code == 2
+    assert "not understood: parts=3; KEY=VALUE stands right after the kind" in ran.err
 
 
 def test_no_questions_of_a_tag_are_refused_by_their_name(tmp_path: Path) -> None:

@@ -96,8 +96,11 @@ def test_a_preset_with_no_data_at_all_says_where_to_get_it(
     assert "nyu-mll/quality" in capsys.readouterr().err
 
 
-def test_a_figure_is_drawn(data: str) -> None:
+def test_a_figure_is_drawn(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("figure-4", data, "--sample", "2", "--out", "r", "--system", FIRST_TRIALS) == 0
+    assert "2 systems\n" in capsys.readouterr().err
+    assert run("figure-4", data, "--sample", "2", "--out", "one", "--system", "1 trial") == 0
+    assert "1 system\n" in capsys.readouterr().err
     assert Path("r/report/figure-4.png").read_bytes().startswith(b"\x89PNG")
     assert main(["eval", "report", "r"]) == 0
 

@@ -63,7 +63,10 @@ def build(
     files = _files(data, part)
     numbers = [word.strip().removeprefix("qa") for word in tasks.split(",")]
     if missing := [n for n in numbers if n not in files]:
-        raise UsageError(f"{data} has no file of task {missing[0]!r} (qa{missing[0]}_…_{part}.txt)")
+        there = ",".join(sorted(files, key=int))
+        others = f"; take tasks={there}" if there else ""
+        name = f"qa{missing[0]}_…_{part}.txt"
+        raise UsageError(f"{data} has no file of task {missing[0]!r} ({name}){others}")
     lengths = {"0k": 0} if "0k" in length.split(",") else {}
     others = ",".join(one for one in length.split(",") if one != "0k")
     lengths |= lengths_of(others) if others else {}

@@ -199,7 +199,7 @@ def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
             except (ValueError, KeyError, AttributeError, TypeError):
                 raise UsageError(
                     f"{path}: line {n} is no BookSum chapter (an object with chapter or text, and "
-                    "bid or book_id)"
+                    "bid or book_id); take the file out of the source"
                 ) from None
             own = str(row.get("bid") or str(row.get("book_id", path.stem)).partition(".")[0])
             if own != book:
