@@ -252,7 +252,12 @@ def draw(found: Found, path: Path, systems: Sequence[str]) -> None:
         own = found[system]
         grid = [[_mean(own.get((row, length), ())) for length in lengths] for row in rows]
         axis.imshow(grid, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
-        axis.set_title(_name(system)[:36], fontsize=8)
+        axis.set_title(
+            _name(system).partition(",")[0] if len(_name(system)) > 36 else _name(system),
+            fontsize=8,
+        )
+        axis.set_xlabel("tokens", fontsize=7)
+        axis.set_ylabel("mean depth, %" if rows[0].isdigit() else "task", fontsize=7)
         axis.set_xticks(range(len(lengths)), lengths, fontsize=7)
         axis.set_yticks(range(len(rows)), rows, fontsize=7)
     figure.tight_layout()
