@@ -169,7 +169,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--passages", type=int, default=394, help="0: the sample alone")
     tokens.add_argument("--questions", type=int, default=20)
-    tokens.add_argument("--strategy", action="append", help="default: all")
+    tokens.add_argument("--strategy", action="append", help="default: all but those over trees")
     tokens.add_argument("--brief", action="store_true", help="mode `compact`, nothing asked")
 
 

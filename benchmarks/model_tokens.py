@@ -26,6 +26,8 @@ from qrmem.types import BuildMode, Document, Segment, Strategy
 
 Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")
+OVER_TREES = ("inner-loop", "raptor", "raptor-layered")
+"""Strategies that need a tree, which is not built here."""
 MOST_CALLS = 1.2
 MOST_TOKENS = 2_600
 """What a passage may cost, in calls and in tokens in and four times those out."""
@@ -282,10 +284,10 @@ def figures(count: int, questions: int, chosen: Sequence[str], *, brief: bool) -
 
     Args:
         count: passages; 0: the sample alone.
-        chosen: strategies; none: all.
+        chosen: strategies; none: all but those over trees.
         brief: mode `compact` alone, and nothing asked.
     """
-    strategies = [] if brief else chosen or list(STRATEGIES)
+    strategies = [] if brief else chosen or [s for s in STRATEGIES if s not in OVER_TREES]
     modes = MODES[:1] if brief else MODES
     if not brief:
         asyncio.run(_measure(asyncio.run(sample()), modes, strategies))
