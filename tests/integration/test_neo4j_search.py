@@ -121,7 +121,8 @@ async def test_searches_rank_as_in_a_file(neo4j: Server, tmp_path: Path) -> None
         searcher = Searcher(store, "n", embedder)
         found.append(plain + [await searcher.search(question) for question in _questions()])
         await store.close()
-    assert all(found[0][:10])
+    answerable = [bool(hits) for hits in found[0][: len(_questions())]]
+    assert sum(answerable) >= 10  # of the sample's questions some are about what is not in it
     hits = same = 0
     for in_file, in_neo4j in zip(*found, strict=True):
         assert len(in_neo4j) == len(in_file)
