@@ -49,6 +49,8 @@ WINDOW = 1024
 MOST_CALLS = 2000
 NOT_SERVED = ("ada-leval-perplexity",)
 """Presets that need what the model's server does not give: log-probabilities of a prompt."""
+FROM_A_HUB = "llmlingua-2"
+"""A system whose weights are not here; it is left out, also where its package is installed."""
 ENDED = (0, 1)
 """Exit codes of a run that came to its end: all of it, or with what failed or was left out told."""
 
@@ -66,6 +68,9 @@ def run(preset: Preset, data: Path, out: Path, url: str, model: str, items: int)
     words += ["--model", model, "--base-url", url, "--sample", str(sample)]
     words += ["--window", str(WINDOW), "--concurrency", "1", "--max-calls", str(MOST_CALLS)]
     told = io.StringIO()
+    for label in (label for label, system in preset.systems.items() if system == FROM_A_HUB):
+        words += ["--system", ",".join(other for other in preset.systems if other != label)]
+        told.write(f"not run: {label}: its weights come from a hub\n")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
         code = qrmem(words)
     return code, told.getvalue()
