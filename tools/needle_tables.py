@@ -313,7 +313,8 @@ NIAH = (
 BABILONG = (
     "Facts of bAbI's test part in two novels, 10 cases a cell. Rows with a bold name are over "
     "all lengths that were run. In qa2 one fact of two, and in qa3 one of three, shares no word "
-    "with the question.\n"
+    "with the question. The inner loop was made with such facts in view, whose sentences are all "
+    "alike: other texts will not be as kind to it.\n"
 )
 PUBLISHED = (
     "Published beside it: the BABILong paper (Kuratov et al., 2024, abstract) reports that "
