@@ -126,10 +126,6 @@ class StubEmbedder:
         return np.full((len(texts), self.dimension), self.dimension**-0.5, dtype=np.float32)
 
 
-def silent(event: Event) -> None:
-    """Take an event and do nothing."""
-
-
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """

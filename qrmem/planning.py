@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from qrmem.agents.state import silent
 from qrmem.asking import Asker, Asking
 from qrmem.config import Settings
-from qrmem.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store, silent
+from qrmem.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.ingest import Adder
@@ -140,7 +141,7 @@ async def plan_tree(
 
 
 async def _grown(
-    store: GraphStore, info: NamespaceInfo, models: "DryModels", ids: Sequence[str], *how: Any
+    store: GraphStore, info: NamespaceInfo, models: DryModels, ids: Sequence[str], *how: Any
 ) -> None:
     """Build trees dry; a stub of the embedder has its name, by which nodes are found."""
     require_tree_extra()
@@ -373,6 +374,3 @@ async def _embedding(
     return StagePlan(
         EMBED, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
     )
-
-
-__all__ = ["DryModels", "dry_store", "plan_add", "plan_ask", "plan_tree"]

@@ -14,6 +14,7 @@ from archives import export_whole, fill, fill_runs, names_in, read, rewritten, s
 
 import qrmem
 from qrmem.agents.folding import current_keys
+from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.errors import (
     BadImport,
@@ -29,10 +30,6 @@ from qrmem.io.archive import export_archive, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
-
-
-def silent(event: Event) -> None:
-    """Hear nothing."""
 
 
 def anything(info: NamespaceInfo) -> NamespaceInfo:
