@@ -253,7 +253,7 @@ def draw(found: Found, path: Path, systems: Sequence[str]) -> None:
         grid = [[_mean(own.get((row, length), ())) for length in lengths] for row in rows]
         axis.imshow(grid, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
         axis.set_title(
-            _name(system).partition(",")[0] if len(_name(system)) > 36 else _name(system),
+            _name(system).partition(", ")[0] if len(_name(system)) > 36 else _name(system),
             fontsize=8,
         )
         axis.set_xlabel("tokens", fontsize=7)
