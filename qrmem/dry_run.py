@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.config import Settings
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.llm.budget import Budget, Phase
+from qrmem.llm.budget import Budget
 from qrmem.llm.embedders import BATCH, RemoteEmbedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import Course, StubChat
+from qrmem.llm.usage import Phase
 from qrmem.models import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer

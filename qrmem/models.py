@@ -11,7 +11,7 @@ from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
-from qrmem.llm.budget import Budget, CapOptions, Caps, Phase, prices_of
+from qrmem.llm.budget import Budget, CapOptions, Caps, prices_of
 from qrmem.llm.embedders import (
     close_embedder,
     counted_embedder,
@@ -19,6 +19,7 @@ from qrmem.llm.embedders import (
     open_embedder,
 )
 from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.llm.usage import Phase
 from qrmem.types import (
     CallRecord,
     Embedder,

@@ -281,6 +281,3 @@ def _more(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was used since, of one stage."""
     minus = {name: -value for name, value in before.items() if value is not None}
     return summed({"": dict(now)}, {"": minus})[""] if minus else dict(now)
-
-
-__all__ = ["BELOW", "Search", "scored"]

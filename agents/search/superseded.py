@@ -75,6 +75,3 @@ def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
             kept.append(passage)
             left -= size
     return kept[::-1]
-
-
-__all__ = ["with_corrections"]

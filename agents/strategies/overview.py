@@ -229,6 +229,3 @@ async def _join(
     answer = choices[choice] if choice is not None else text
     verdict = Verdict(True, answer, choice, reply.reasoning.strip(), tokens=called.tokens)
     return verdict, spread(spans, MOST_CITED)
-
-
-__all__ = ["NAME", "STRATEGY", "is_about_all", "spread"]

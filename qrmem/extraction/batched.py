@@ -146,6 +146,3 @@ def _known(job: Job) -> str:
     known = "\n".join((*relation_lines(job.known), *([names] if names else [])))
     questions = f"Questions:\n{fenced(numbered(job.questions))}"
     return f"Known already:\n{fenced(known)}\n{questions}" if known else questions
-
-
-__all__ = ["TogetherReader"]

@@ -401,17 +401,3 @@ def _money(value: Any) -> float:
     if isinstance(value, bool) or not 0 <= money < inf:
         raise ValueError(f"a price cannot be {value}")
     return money
-
-
-__all__ = [
-    "Amount",
-    "Budget",
-    "CapOptions",
-    "Caps",
-    "Phase",
-    "Price",
-    "PriceOf",
-    "Prices",
-    "load_prices",
-    "prices_of",
-]

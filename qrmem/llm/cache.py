@@ -88,6 +88,3 @@ def _restored(kept: Mapping[str, Any]) -> ChatReply:
     reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
     log_probs = tuple((str(token), float(value)) for token, value in reply.log_probs)
     return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
-
-
-__all__ = ["Get", "Put", "ReplyCache", "cache_key", "is_reply_key"]

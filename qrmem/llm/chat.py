@@ -320,6 +320,3 @@ def _dict(value: Any) -> Mapping[str, Any]:
 
 def _count(value: Any) -> int:
     return value if type(value) is int and 0 < value < _MOST else 0
-
-
-__all__ = ["Call", "Chat"]

@@ -321,6 +321,3 @@ class _Joined:
             "logprobs": {"content": self._log_probs},
         }
         return json.dumps({**self._others, "choices": [choice]})
-
-
-__all__ = ["CONNECT_SECONDS", "LARGEST_ANSWER", "Client", "Fields", "joined"]

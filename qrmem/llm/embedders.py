@@ -353,20 +353,3 @@ def _lengths(found: "NDArray[Any]") -> "NDArray[np.float64]":
 
     lengths: NDArray[np.float64] = np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)
     return lengths
-
-
-__all__ = [
-    "BATCH",
-    "BY_PRODUCT",
-    "CONTRIEVERS",
-    "HUB_NAME",
-    "STAGE",
-    "RemoteEmbedder",
-    "close_embedder",
-    "counted_embedder",
-    "default_embedder",
-    "directions",
-    "open_embedder",
-    "product_rows",
-    "unit_rows",
-]

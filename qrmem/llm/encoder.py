@@ -191,6 +191,3 @@ def _quiet() -> Iterator[None]:
     finally:
         if was_on:
             logging.enable_progress_bar()
-
-
-__all__ = ["SentenceEncoder"]

@@ -162,6 +162,3 @@ def _allowed(plans: Sequence[StagePlan], settings: Settings) -> Range:
     by_calls = [60 * n / requests if requests else 0.0 for n in _three(calls)]
     by_tokens = [60 * n / tokens if tokens else 0.0 for n in _three(amount)]
     return Range(*(max(pair) for pair in zip(by_calls, by_tokens, strict=True)))
-
-
-__all__ = ["Dry", "Used", "cost_of", "stage_plans", "tokens_of", "wall_time"]

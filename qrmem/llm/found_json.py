@@ -183,6 +183,3 @@ def without_reasoning(text: str) -> str:
     if not is_inside:
         kept.append(text[position:LONGEST])
     return "".join(kept).strip()
-
-
-__all__ = ["Candidate", "candidates", "is_clean", "without_reasoning"]

@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 from qrmem.errors import ModelUnusable, QrmemError
-from qrmem.llm.budget import Amount, Budget, Phase, Price, PriceOf
+from qrmem.llm.budget import Amount, Budget, Price, PriceOf
 from qrmem.llm.cache import ReplyCache, cache_key
 from qrmem.llm.chat import Call, Chat
 from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import outcome_of, with_reading
+from qrmem.llm.usage import Phase
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Tokenizer
 
 _FREE_RETRIES = 10
@@ -251,6 +252,3 @@ class CircuitBreaker:
             "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "
             "command goes on from there, with this model or with another"
         )
-
-
-__all__ = ["CircuitBreaker", "Meter"]

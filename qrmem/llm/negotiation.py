@@ -136,6 +136,3 @@ def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialec
         is_named = any(word in complaint for word in _OF_FORMS)
         return replace(used, form=_WEAKER[used.form]), is_named
     return None, False
-
-
-__all__ = ["FORMS", "Dialect", "Form", "Negotiation"]

@@ -106,6 +106,3 @@ def _library() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     return litellm
-
-
-__all__ = ["ProviderClient", "is_elsewhere", "listed_price", "provider_endpoint"]

@@ -91,6 +91,3 @@ def _plain() -> ChatRequest:
 def _structured() -> ChatRequest:
     user = Message("user", f"Passage:\n<text>\n{_PASSAGE}\n</text>")
     return ChatRequest((Message("system", _SYSTEM), user), max_tokens=256, stage="probe")
-
-
-__all__ = ["Probe", "probe"]

@@ -259,6 +259,3 @@ def _entry(number: int, line: str) -> Entry:
         return Entry(str(found["model"]), request, ChatReply(**said))
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise ValueError(f"line {number} is no exchange: {exc}") from exc
-
-
-__all__ = ["Entry", "Recorder", "Replayer"]

@@ -356,6 +356,3 @@ def _strict(node: Any) -> Any:
         kept["required"] = list(kept["properties"])
         kept["additionalProperties"] = False
     return kept
-
-
-__all__ = ["Parsed", "inlined", "mended", "parse_model", "strict_schema"]

@@ -211,6 +211,3 @@ class AdaptiveConcurrency:
         if now - self._cut_at >= _CALM:
             self._cut_at = now
             self._limit = max(1.0, self._limit / 2)
-
-
-__all__ = ["BURST", "AdaptiveConcurrency", "RateLimiter", "Retries"]

@@ -126,6 +126,3 @@ def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
             names = ", ".join((*GROUPS, *known))
             raise UsageError(f"no stage is called {stage!r} (stage_models); there are: {names}")
     return chosen
-
-
-__all__ = ["ChatModels", "as_recorded", "chosen_stages", "open_models"]

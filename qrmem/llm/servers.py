@@ -324,18 +324,3 @@ def _causes(exc: BaseException | None) -> Iterator[BaseException]:
 
 def _words(exc: BaseException) -> str:
     return str(exc).rstrip(". ") or type(exc).__name__
-
-
-__all__ = [
-    "DEFAULT_URL",
-    "Cause",
-    "Endpoint",
-    "LibraryError",
-    "Rejected",
-    "StreamBroken",
-    "Transient",
-    "embedding_endpoint",
-    "endpoint",
-    "in_words",
-    "translated",
-]

@@ -193,6 +193,3 @@ def _turn(
         if fits is None or fits(turn):
             return turn
     return None
-
-
-__all__ = ["LADDER", "Structured", "ask", "outcome_of", "with_reading"]

@@ -201,6 +201,3 @@ def _after(text: str, name: str, count: int) -> str:
 
 def _content(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
-
-
-__all__ = ["Course", "StubChat", "wanted_by"]

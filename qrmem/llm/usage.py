@@ -98,6 +98,3 @@ def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
         seconds=sum(record.seconds for record in paid),
         began=min(record.created for record in records),
     )
-
-
-__all__ = ["By", "Phase", "Totals", "usage", "usage_by"]
