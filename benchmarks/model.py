@@ -36,8 +36,10 @@ import qrmem
 from benchmarks.frame import Figure
 from qrmem.answering.local import LocalReasoner
 from qrmem.graph.segmenting import cut
+from qrmem.llm.budget import Budget
 from qrmem.llm.chat import Chat
 from qrmem.llm.meter import Meter
+from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.prompts.replies import EntitiesReply
@@ -133,13 +135,8 @@ async def layer(url: str, calls: int) -> tuple[float, int]:
         """Take a record as a store does."""
 
     async with Chat(settings) as chat:
-        meter = Meter(
-            chat,
-            run="r",
-            phase="construction",
-            tokenizer=open_tokenizer("builtin"),
-            sink=nowhere,
-        )
+        budget = Budget(run="r", phase="construction", sink=nowhere)
+        meter = Meter(ChatModels(chat), budget, open_tokenizer("builtin"))
         await asyncio.gather(*(ask(meter, request(n), EntitiesReply) for n in range(16)))
         used = time.process_time()
         for start in range(0, calls, 100):

@@ -217,23 +217,22 @@ class Models:
             UsageError: money is capped, and a price is not known.
         """
         calls: list[CallRecord] = []
-        account: dict[str, Any] = {
-            "run": uuid.uuid4().hex[:12],
-            "phase": phase,
-            "caps": caps or caps_of(self.settings),
-            "sink": calls.append,
-            "listener": listener,
-        }
+        budget = Budget(
+            run=uuid.uuid4().hex[:12],
+            phase=phase,
+            caps=caps or caps_of(self.settings),
+            price_of=self._prices.of,
+            sink=calls.append,
+            listener=listener,
+            within=self._chat.budget if self._chat is not None else None,
+        )
         if self._chat is None:
-            budget = Budget(price_of=self._prices.of, **account)
             return Run(self._local(budget), None, None, calls, budget, self._counted(budget))
         from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
         cache = self._cache(aside) if self.settings.cache else None
-        meter = Meter(
-            self._chat, tokenizer=self.counter, price=self._prices.of, cache=cache, **account
-        )
+        meter = Meter(self._chat, budget, self.counter, cache)
         reasoner = PromptedReasoner(
             meter,
             self.counter,
@@ -242,8 +241,7 @@ class Models:
             listener=listener,
             is_watched=is_watched,
         )
-        embedder = self._counted(meter.budget)
-        return Run(reasoner, meter, reasoner.caller, calls, meter.budget, embedder)
+        return Run(reasoner, meter, reasoner.caller, calls, budget, self._counted(budget))
 
     def _local(self, budget: Budget) -> Reasoner:
         from qrmem.answering.local import LocalReasoner

@@ -6,11 +6,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import WindowTooSmall
+from qrmem.llm.budget import Budget
+from qrmem.llm.cache import ReplyCache
+from qrmem.llm.meter import Meter
+from qrmem.llm.routing import ChatModels
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,
+    ChatModel,
     ChatReply,
     ChatRequest,
     Contribution,
@@ -20,6 +26,7 @@ from qrmem.types import (
     Reading,
     Segment,
     Statement,
+    Tokenizer,
     Verdict,
 )
 
@@ -54,6 +61,19 @@ class ScriptedModel:
 
     def assert_all_used(self) -> None:
         assert not self._answers, f"{len(self._answers)} answers never asked for"
+
+
+def metered(
+    chat: ChatModel | ChatModels,
+    *,
+    tokenizer: Tokenizer | None = None,
+    cache: ReplyCache | None = None,
+    **budget: Any,
+) -> Meter:
+    """Return the chat model of a run; its budget is that of a build if nothing else is said."""
+    models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
+    given: dict[str, Any] = {"run": "r1", "phase": "construction"} | budget
+    return Meter(models, Budget(**given), tokenizer or BuiltinTokenizer(), cache)
 
 
 class HashEmbedder:

@@ -3,17 +3,15 @@
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from qrmem.errors import ModelUnusable, QrmemError
-from qrmem.llm.budget import Amount, Budget, Price, PriceOf
+from qrmem.llm.budget import Amount, Budget
 from qrmem.llm.cache import ReplyCache, cache_key
 from qrmem.llm.chat import Call, Chat
 from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import outcome_of, with_reading
-from qrmem.llm.usage import Phase
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Tokenizer
 
 _FREE_RETRIES = 10
@@ -29,33 +27,26 @@ class Meter:
 
     def __init__(
         self,
-        chat: ChatModels | ChatModel,
-        *,
+        models: ChatModels,
+        budget: Budget,
         tokenizer: Tokenizer,
-        phase: Phase,
-        price: Price | PriceOf | None = None,
         cache: ReplyCache | None = None,
-        **budget: Any,
     ) -> None:
         """Take the chat models of one run.
 
         Args:
             tokenizer: counts where the server does not, and before a request is sent.
-            price: of the model, or what knows the prices of all; `None` leaves money uncounted.
             cache: where replies are kept; those that cannot be read are not, so that a failed
                 segment is asked about again.
-            budget: what else `Budget` takes.
 
         Raises:
-            UsageError: money is capped and the price is not known.
+            UsageError: money is capped and the price of a model is not known.
         """
-        price_of: PriceOf = price if callable(price) else lambda model: price
-        self._models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
-        self._cache = None if self._models.is_replay else cache
+        self._models = models
+        self._cache = None if models.is_replay else cache
         self._tokenizer = tokenizer
-        budget.setdefault("within", self._models.budget)
-        self.budget = Budget(phase=phase, price_of=price_of, **budget)
-        self.budget.require_prices(self._models.names)
+        self.budget = budget
+        budget.require_prices(models.names)
         self.breaker = CircuitBreaker()
         self._retries = 0
         self._successes = 0

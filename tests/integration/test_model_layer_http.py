@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import metered
 from pydantic import BaseModel
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, main, serving
@@ -21,13 +22,12 @@ from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailab
 from qrmem.llm.budget import Caps
 from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Chat
-from qrmem.llm.meter import Meter
 from qrmem.llm.probe import probe
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.types import CallRecord, ChatModel, ChatRequest, Event, Message
+from qrmem.types import CallRecord, ChatRequest, Event, Message
 
 SYSTEM = 'Name what the passage names.\nReply with JSON only: {"entities": ["…"]}'
 TESTS = Path(__file__).parent.parent
@@ -49,11 +49,6 @@ def opened(server: OpenAIServer, **settings: Any) -> Chat:
 
     given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
     return Chat(given, sleep=sleep)
-
-
-def metered(chat: ChatModel | ChatModels, **changes: Any) -> Meter:
-    given: dict[str, Any] = {"run": "r", "phase": "construction"} | changes
-    return Meter(chat, tokenizer=open_tokenizer("builtin"), **given)
 
 
 async def test_the_ledger_adds_up_to_what_the_server_counted() -> None:

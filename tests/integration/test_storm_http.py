@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from fakes import metered
 from pydantic import BaseModel
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
 from qrmem.llm.chat import Chat
-from qrmem.llm.meter import Meter
 from qrmem.llm.structured import ask
-from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import ChatRequest, Event, Message
 
 STORM: Mapping[str, float] = {"429": 0.2, "500": 0.1, "hang": 0.05, "malformed": 0.1}
@@ -31,11 +30,8 @@ async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], 
         await asyncio.sleep(seconds / 100)
 
     async with Chat(settings, sleep=sleep) as chat:
-        tokenizer = open_tokenizer("builtin")
         told: list[Event] = []
-        meter = Meter(
-            chat, run="r", phase="construction", tokenizer=tokenizer, listener=told.append
-        )
+        meter = metered(chat, listener=told.append)
 
         async def one(n: int) -> list[str]:
             text = (

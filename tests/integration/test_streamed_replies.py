@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from fakes import metered
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, log_probs, serving
 
@@ -16,10 +17,8 @@ from qrmem.errors import AccessRefused, ModelUnavailable
 from qrmem.llm.budget import Budget
 from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Call, Chat
-from qrmem.llm.meter import Meter
 from qrmem.llm.replies import strict_schema
 from qrmem.prompts.replies import JudgeReply
-from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest, Event, Message
 
 SYSTEM = 'Reply with JSON only: {"reasoning": "…", "action": -2, "answer": "…", "quotes": ["…"]}'
@@ -169,9 +168,7 @@ async def test_log_probabilities_come_out_of_the_cache_as_they_went_in() -> None
         kept[key] = json.loads(json.dumps(value))
 
     async with serving() as server, chatting(server) as chat:
-        cached = Meter(
-            chat, tokenizer=BuiltinTokenizer(), phase="online", cache=ReplyCache(get, put)
-        )
+        cached = metered(chat, phase="online", cache=ReplyCache(get, put))
         first = await cached.complete(request(log_probs=True))
         again = await cached.complete(request(log_probs=True))
         # A reply that was kept without them is none to this request.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import fakes
 import pytest
 from fakes import ScriptedModel
 from hypothesis import given
@@ -75,8 +76,7 @@ def request(text: str = "one two three", **changes: Any) -> ChatRequest:
 
 
 def metered(chat: Any, **changes: Any) -> Meter:
-    given: dict[str, Any] = {"run": "r1", "phase": "construction", "tokenizer": Words()}
-    return Meter(chat, **given | changes)
+    return fakes.metered(chat, **{"tokenizer": Words()} | changes)
 
 
 def outcomes(told: Sequence[Event]) -> list[str]:
@@ -94,7 +94,7 @@ async def test_a_call_is_recorded_with_all_that_it_was_about() -> None:
         Server(),
         sink=sent.append,
         listener=lambda event: events.append(event),
-        price=Price(input=1.0, output=2.0),
+        price_of=lambda model: Price(input=1.0, output=2.0),
     )
     await meter.complete(request(stage="read", prompt="read.v1", segment_id="s1"))
     (record,) = sent
@@ -231,7 +231,7 @@ async def test_a_cap_on_money_needs_a_price_and_holds() -> None:
         metered(Server(), caps=Caps(cost=1.0))
     server = Server(tokens_out=20)
     price = Price(input=0.0, output=1_000_000.0)
-    meter = metered(server, caps=Caps(cost=50.0), price=price)
+    meter = metered(server, caps=Caps(cost=50.0), price_of=lambda model: price)
     for _ in range(2):
         await meter.complete(request())
     with pytest.raises(CapReached, match="money"):
@@ -327,7 +327,10 @@ async def test_a_reply_is_paid_for_once_and_counted_as_cached_after() -> None:
     kept, server = Kept(), Server()
     told: list[Event] = []
     meter = metered(
-        server, cache=ReplyCache(kept.get, kept.put), price=Price(1.0, 1.0), listener=told.append
+        server,
+        cache=ReplyCache(kept.get, kept.put),
+        price_of=lambda model: Price(1.0, 1.0),
+        listener=told.append,
     )
     first = await meter.complete(request(segment_id="s1"))
     second = await meter.complete(request(segment_id="s1"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import MissingError, OutputFailed, UsageError
-from qrmem.llm.budget import load_prices
+from qrmem.llm.budget import Budget, load_prices
 from qrmem.llm.meter import Meter
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.retry import BURST, RateLimiter
@@ -114,7 +114,7 @@ def request(text: str, **changes: Any) -> ChatRequest:
 
 def metered(chat: Any, reading: Any = None, *, recorder: Recorder) -> Meter:
     models = ChatModels(chat, {"reading": reading} if reading else {}, recorder=recorder)
-    return Meter(models, tokenizer=BuiltinTokenizer(), phase="online")
+    return Meter(models, Budget(), BuiltinTokenizer())
 
 
 async def recorded(path: Path, *texts: str) -> None:
