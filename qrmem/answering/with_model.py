@@ -1,19 +1,17 @@
 """Answering with a chat model: verdicts, forced answers, the strategies' prompts."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from qrmem.answering import options
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import pieces
-from qrmem.llm.prompting import Caller, Draft, draft
+from qrmem.llm.prompting import Caller, Kept, Render
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.text.names import normalise_name, occurs_in
 from qrmem.types import AskContext, Passage, Verdict
-
-Kept = Sequence[Sequence[str]]
 
 _NEWEST = "Of what is out of date answer from the passage that corrects it; say what it replaced."
 _SMALL = 160
@@ -37,10 +35,8 @@ class Answerer:
     def room(self, context: AskContext, *, extra: str = "") -> int:
         """Return the tokens left for passages in a judging or answering prompt."""
         reply = self._reply(context)
-        empty = [self._draft(context, (), force, reply).request for force in (False, True)]
-        budget = self.caller.budget
-        left = context.window - reply - max(budget.request(request) for request in empty)
-        left -= budget.count(extra)
+        frame = max(self._tokens(context, (), force, reply) for force in (False, True))
+        left = context.window - reply - frame - self.caller.budget.count(extra)
         if left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens leaves no room to read anything: the "
@@ -72,7 +68,7 @@ class Answerer:
                 is_watched=self._is_watched,
             )
         except ModelOutputError:
-            tokens = self._draft(context, passages, force, reply).tokens
+            tokens = self._tokens(context, passages, force, reply)
             return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
         return _verdict(context, called.value, called.tokens)
 
@@ -120,8 +116,7 @@ class Answerer:
         listed = [f"{name} ({count})" for name, count in candidates]
         groups = [listed, [block(p) for p in passages], list(current), list(pieces(reason))]
         window, reply = context.window, self._reply(context, 2 * _SMALL)
-        prompt = self.caller.prompts["trial"]
-        kept = draft(self.caller.budget, prompt, groups, inputs, window=window, reply=reply).kept
+        _, kept = self.caller.draft("trial", inputs, groups, window=window, reply=reply)
         new = {name for name, _ in candidates[: len(kept[0])]} - set(current)
         if not new or [len(group) for group in kept[1:]] != [len(group) for group in groups[1:]]:
             return []
@@ -166,17 +161,18 @@ class Answerer:
         reserve = min(self._reserve, context.window // 4)
         return reserve if most is None else min(most, context.window // 8)
 
-    def _draft(
+    def _tokens(
         self, context: AskContext, passages: Sequence[Passage], force: bool, reply: int
-    ) -> Draft:
-        prompt = self.caller.prompts[_prompt(force)]
+    ) -> int:
+        """Return the tokens of a judging or answering prompt."""
         groups, inputs = self._parts(context, passages)
-        budget = self.caller.budget
-        return draft(budget, prompt, groups, inputs, window=context.window, reply=reply)
+        window = context.window
+        made, _ = self.caller.draft(_prompt(force), inputs, groups, window=window, reply=reply)
+        return made.prompt_tokens
 
     def _parts(
         self, context: AskContext, passages: Sequence[Passage]
-    ) -> tuple[list[list[str]], Callable[[Kept], dict[str, object]]]:
+    ) -> tuple[list[list[str]], Render]:
         question = options.shown(context.question, context.choices)
         if any(passage.superseded_by for passage in passages):
             question = f"{question}\n{_NEWEST}"

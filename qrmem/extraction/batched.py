@@ -13,7 +13,6 @@ from qrmem.errors import ModelOutputError
 from qrmem.extraction.compact import noted, supplemented
 from qrmem.extraction.prompt_context import (
     LONG,
-    Kept,
     Out,
     PromptContext,
     background,
@@ -21,6 +20,7 @@ from qrmem.extraction.prompt_context import (
     pieces,
     relation_lines,
 )
+from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import (
     PassageRead,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import (
-    Kept,
     PromptContext,
     background,
     entity_lines,
@@ -13,6 +12,7 @@ from qrmem.extraction.prompt_context import (
     pieces,
     relation_lines,
 )
+from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import ReadReply, SupplementReply
 from qrmem.types import Contribution, Mention, Reading, Segment

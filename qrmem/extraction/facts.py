@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qrmem.extraction.prompt_context import Kept
 from qrmem.extraction.reply_items import split
 from qrmem.graph import dialog
-from qrmem.llm.prompting import Caller
+from qrmem.llm.prompting import Caller, Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FactsReply
 from qrmem.types import Turn

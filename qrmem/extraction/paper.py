@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.compact import asked_inputs, fresh, supplemented
 from qrmem.extraction.prompt_context import (
-    Kept,
     PromptContext,
     background,
     entity_lines,
     pieces,
     relation_lines,
 )
+from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import EntitiesReply, QuestionsReply, RelationsReply
 from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement

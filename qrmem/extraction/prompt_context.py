@@ -13,8 +13,6 @@ from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Reading, Segment
 
 Out = TypeVar("Out", bound=BaseModel)
-Kept = Sequence[Sequence[str]]
-"""What is kept of each list of pieces, so that a prompt fits."""
 
 PER_QUESTION = 120
 """Tokens of a segment for each question, if five are asked per 600."""

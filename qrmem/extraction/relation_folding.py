@@ -1,16 +1,13 @@
 """Merging two relations of one pair of entities with a chat model (QRMeM, Appendix E)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qrmem.errors import ModelOutputError
 from qrmem.extraction.prompt_context import pieces
-from qrmem.llm.prompting import Caller
+from qrmem.llm.prompting import Caller, Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FoldReply
 from qrmem.types import Folded
-
-Kept = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

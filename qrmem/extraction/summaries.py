@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from qrmem.errors import CapReached, ModelOutputError, ModelUnusable
-from qrmem.llm.prompting import Caller
+from qrmem.llm.prompting import Caller, Kept
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
@@ -76,7 +76,7 @@ class Summariser:
     async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
         """Summarise a text given in pieces; what does not fit the window is left out at its end."""
 
-        def inputs(kept: Sequence[Sequence[str]]) -> dict[str, object]:
+        def inputs(kept: Kept) -> dict[str, object]:
             return dict(text=fenced(" ".join(kept[0])))
 
         try:

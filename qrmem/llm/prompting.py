@@ -7,20 +7,22 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import Structured, ask
-from qrmem.prompts import Prompt, PromptSet, load_prompts
+from qrmem.prompts import PromptSet, load_prompts
 from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss, Message, Tokenizer
 
 Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
-Render = Callable[[Sequence[Sequence[str]]], Mapping[str, object]]
-"""Makes a prompt's slots of the lists of pieces, as far as these fit."""
+Kept = Sequence[Sequence[str]]
+"""Lists of pieces, of which from the end is left out what does not fit into a prompt."""
+Render = Callable[[Kept], Mapping[str, object]]
+"""Makes a prompt's slots of what is kept."""
 
 MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
@@ -66,73 +68,7 @@ class TokenBudget:
         self._scale *= 1.25
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A request that fits, its tokens, and what was kept of each group to make it fit.
-
-    Attributes:
-        form: of the reply; see `Prompt`.
-    """
-
-    request: ChatRequest
-    tokens: int
-    kept: tuple[Sequence[str], ...]
-    form: Literal["json", "text"] = "json"
-
-
-def draft(
-    budget: TokenBudget,
-    prompt: Prompt,
-    groups: Sequence[Sequence[str]],
-    render: Callable[[Sequence[Sequence[str]]], Mapping[str, object]],
-    *,
-    window: int,
-    reply: int,
-) -> Draft:
-    """Return a request within the window, leaving pieces out where it must.
-
-    Args:
-        groups: lists of pieces that may be shortened from their end; the first list goes first.
-        render: makes the prompt's inputs of the shortened lists.
-        reply: tokens reserved for the reply.
-
-    Raises:
-        WindowTooSmall: even without all pieces it does not fit.
-    """
-    model = prompt.output if prompt.form == "json" else None
-    schema = strict_schema(model) if model else None
-
-    def request(kept: Sequence[Sequence[str]]) -> ChatRequest:
-        user = Message("user", prompt.user(render(kept)))
-        system = (Message("system", prompt.system),) if prompt.system else ()
-        return ChatRequest(
-            messages=(*system, user),
-            schema=schema,
-            schema_name=prompt.name,
-            max_tokens=reply,
-            stage=prompt.stage,
-            prompt=prompt.label,
-        )
-
-    kept: Sequence[Sequence[str]] = groups
-    made = request(kept)
-    tokens = budget.request(made)
-    if tokens + reply > window:
-        kept = _shortened(groups, lambda k: budget.fits(request(k), window))
-        made = request(kept)
-        tokens = budget.request(made)
-        if tokens + reply > window:
-            needed = tokens + reply
-            raise WindowTooSmall(
-                f"the window of {window} tokens is too small: {prompt.label} needs {needed}, "
-                f"{reply} for the reply included; widen the window or shorten the question"
-            )
-    return Draft(replace(made, prompt_tokens=tokens), tokens, tuple(kept), prompt.form)
-
-
-def _shortened(
-    groups: Sequence[Sequence[str]], fits: Callable[[Sequence[Sequence[str]]], bool]
-) -> Sequence[Sequence[str]]:
+def _shortened(groups: Kept, fits: Callable[[Kept], bool]) -> Kept:
     """Shorten the groups one after the other until they fit, each no further than it must."""
     for at in range(len(groups)):
         if fits(groups):
@@ -141,12 +77,10 @@ def _shortened(
     return groups
 
 
-def _shortened_one(
-    groups: Sequence[Sequence[str]], at: int, fits: Callable[[Sequence[Sequence[str]]], bool]
-) -> Sequence[Sequence[str]]:
+def _shortened_one(groups: Kept, at: int, fits: Callable[[Kept], bool]) -> Kept:
     """Leave out of one group, which does not fit whole, as little as is needed; at most all."""
 
-    def first(n: int) -> list[Sequence[str]]:
+    def first(n: int) -> Kept:
         return [*groups[:at], groups[at][:n], *groups[at + 1 :]]
 
     too_many = bisect_left(range(len(groups[at])), True, key=lambda n: not fits(first(n)))
@@ -174,7 +108,7 @@ class Called(Generic[Value]):
 
     value: Value
     tokens: int
-    kept: tuple[Sequence[str], ...]
+    kept: Kept
     losses: tuple[Loss, ...] = ()
 
 
@@ -204,7 +138,7 @@ class Caller:
         prompt: str,
         model: type[Out],
         render: Render,
-        groups: Sequence[Sequence[str]] = (),
+        groups: Kept = (),
         *,
         window: int,
         reply: int,
@@ -213,7 +147,7 @@ class Caller:
         retries: int = PARSE_RETRIES,
         is_watched: bool = False,
     ) -> Called[Out]:
-        """Send a prompt; see `qrmem.llm.prompting.draft` for what is left out to fit.
+        """Send a prompt; see `draft` for what is left out to fit.
 
         Args:
             prompt: name of one of the set.
@@ -232,36 +166,30 @@ class Caller:
         if chosen.output is not model:
             raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
         for left in reversed(range(PACKED_AGAIN + 1)):
-            made = self._packed(chosen, render, groups, window, reply)
-            request = replace(
-                made.request,
-                segment_id=next(iter(segments), ""),
-                shared_with=tuple(segments[1:]),
-                attempt=attempt,
-                is_watched=is_watched,
-            )
+            request, kept = self._packed(prompt, render, groups, window, reply, segments)
+            request = replace(request, attempt=attempt, is_watched=is_watched)
             try:
                 answered = await ask(
                     self._chat,
                     request,
                     model,
                     retries=retries,
-                    form=made.form,
+                    form=chosen.form,
                     fits=lambda request: self.budget.fits(request, window),
                 )
             except ContextExceeded as exc:
                 self._stretch(exc, left)
                 continue
-            self._learn(made, answered.replies[0].tokens_in)
+            self._learn(request, answered.replies[0].tokens_in)
             losses = _losses(attempt + retries, answered)
-            return Called(answered.value, made.tokens, made.kept, losses)
+            return Called(answered.value, request.prompt_tokens, kept, losses)
         raise AssertionError("unreachable")
 
     async def say(
         self,
         prompt: str,
         render: Render,
-        groups: Sequence[Sequence[str]] = (),
+        groups: Kept = (),
         *,
         window: int,
         reply: int,
@@ -278,11 +206,9 @@ class Caller:
             ContextExceeded: nor for a server that takes less than the window.
         """
         for left in reversed(range(PACKED_AGAIN + 1)):
-            made = self._packed(self.prompts[prompt], render, groups, window, reply)
+            request, kept = self._packed(prompt, render, groups, window, reply, segments)
             request = replace(
-                made.request,
-                segment_id=next(iter(segments), ""),
-                shared_with=tuple(segments[1:]),
+                request,
                 temperature=temperature,
                 attempt=attempt,
                 top_p=top_p,
@@ -293,25 +219,76 @@ class Caller:
             except ContextExceeded as exc:
                 self._stretch(exc, left)
                 continue
-            self._learn(made, replied.tokens_in)
-            return Called(replied.text.strip(), made.tokens, made.kept)
+            self._learn(request, replied.tokens_in)
+            return Called(replied.text.strip(), request.prompt_tokens, kept)
         raise AssertionError("unreachable")
+
+    def draft(
+        self,
+        prompt: str,
+        render: Render,
+        groups: Kept = (),
+        *,
+        window: int,
+        reply: int,
+    ) -> tuple[ChatRequest, Kept]:
+        """Return a request within the window, and what is kept of each group to make it fit.
+
+        Args:
+            prompt: name of one of the set.
+            groups: lists of pieces that may be shortened from their end; the first list goes first.
+            reply: tokens reserved for the reply.
+
+        Raises:
+            WindowTooSmall: even without all pieces it does not fit.
+        """
+        chosen = self.prompts[prompt]
+        model = chosen.output if chosen.form == "json" else None
+        schema = strict_schema(model) if model else None
+
+        def request(kept: Kept) -> ChatRequest:
+            user = Message("user", chosen.user(render(kept)))
+            system = (Message("system", chosen.system),) if chosen.system else ()
+            return ChatRequest(
+                messages=(*system, user),
+                schema=schema,
+                schema_name=chosen.name,
+                max_tokens=reply,
+                stage=chosen.stage,
+                prompt=chosen.label,
+            )
+
+        kept, made = groups, request(groups)
+        needed = self.budget.request(made) + reply
+        if needed > window:
+            kept = _shortened(groups, lambda k: self.budget.fits(request(k), window))
+            made = request(kept)
+            needed = self.budget.request(made) + reply
+            if needed > window:
+                raise WindowTooSmall(
+                    f"the window of {window} tokens is too small: {chosen.label} needs {needed}, "
+                    f"{reply} for the reply included; widen the window or shorten the question"
+                )
+        return replace(made, prompt_tokens=needed - reply), kept
 
     def _packed(
         self,
-        prompt: Prompt,
+        prompt: str,
         render: Render,
-        groups: Sequence[Sequence[str]],
+        groups: Kept,
         window: int,
         reply: int,
-    ) -> Draft:
+        segments: Sequence[str],
+    ) -> tuple[ChatRequest, Kept]:
         try:
-            return draft(self.budget, prompt, groups, render, window=window, reply=reply)
+            request, kept = self.draft(prompt, render, groups, window=window, reply=reply)
         except WindowTooSmall:
             # It is so by the stretched count alone: a wider window would not help.
             if self._exceeded is not None:
                 raise self._exceeded from None
             raise
+        segment_id = next(iter(segments), "")
+        return replace(request, segment_id=segment_id, shared_with=tuple(segments[1:])), kept
 
     def _stretch(self, exc: ContextExceeded, left: int) -> None:
         """Count higher, as a server found a prompt too long, while it may be packed again."""
@@ -321,12 +298,11 @@ class Caller:
         self.budget.stretch()
         self._warn(f"{exc}; tokens are counted a quarter higher from here on")
 
-    def _learn(self, made: Draft, counted: int) -> None:
+    def _learn(self, request: ChatRequest, counted: int) -> None:
         # By now others may have corrected the scale: it rises only.
-        if counted > made.tokens and self.budget.learn(made.request, counted):
-            self._warn(
-                f"the server counts {counted} tokens where we count {made.tokens}; corrected"
-            )
+        ours = request.prompt_tokens
+        if counted > ours and self.budget.learn(request, counted):
+            self._warn(f"the server counts {counted} tokens where we count {ours}; corrected")
 
     def _warn(self, message: str) -> None:
         if self._listener is not None:
