@@ -109,7 +109,7 @@ class StubEmbedder:
 
     def windows(self, text: str) -> Sequence[str]:
         """Cut a text as the embedder would."""
-        return RemoteEmbedder.pieces(text)
+        return RemoteEmbedder.windows(text)
 
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"

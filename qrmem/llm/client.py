@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic_core import from_json
@@ -36,7 +36,7 @@ _GZIP = 31
 
 
 class Client:
-    """Posts to one address of a server, for one model; an async context manager.
+    """Posts to one address of a server, for one model; `aclose` ends it.
 
     The connection is opened, and the `openai` package imported, with the first request, which
     raises `MissingError` where proxies or certificates named by the environment do not work.
@@ -65,7 +65,6 @@ class Client:
         self._seconds = seconds
         self._opening = asyncio.Lock()
         self._client: AsyncOpenAI | None = None
-        self._answer: Any = None
 
     async def post(
         self,
@@ -85,7 +84,8 @@ class Client:
         try:
             async with asyncio.timeout(self._seconds):
                 if take is None:
-                    answer = await client.post(self._url, cast_to=self._answer, body=body)
+                    whole = _library(client).Response
+                    answer: Any = await client.post(self._url, cast_to=whole, body=body)
                     hear(answer.headers)
                     return str(answer.text)
                 from openai import AsyncStream
@@ -112,7 +112,7 @@ class Client:
     async def _opened(self) -> "AsyncOpenAI":
         async with self._opening:
             if self._client is None:
-                self._client, self._answer = await _open(self._endpoint, self._seconds)
+                self._client = await _open(self._endpoint, self._seconds)
             return self._client
 
     async def aclose(self) -> None:
@@ -121,21 +121,15 @@ class Client:
         if client is not None:
             await client.close()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
-
-
-async def _open(endpoint: Endpoint, seconds: float) -> "tuple[AsyncOpenAI, Any]":
-    """Return a client that never retries by itself, and the type of its HTTP library's answers."""
+async def _open(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
+    """Return a client that never retries by itself."""
     # The first import takes more than a second, during which no other call may time out.
     await asyncio.to_thread(import_module, "openai")
     import openai
 
     try:
-        client = openai.AsyncOpenAI(
+        return openai.AsyncOpenAI(
             api_key=endpoint.key.reveal() or "none",
             base_url=endpoint.url,
             default_headers=_login(endpoint),
@@ -147,8 +141,6 @@ async def _open(endpoint: Endpoint, seconds: float) -> "tuple[AsyncOpenAI, Any]"
     except (ImportError, OSError, ValueError) as exc:
         # The environment names proxies or certificates that do not work here.
         reason, cause = endpoint.clean(str(exc)), in_words(exc, endpoint)
-    else:
-        return client, _library(client).Response
     raise MissingError(f"{endpoint.host} cannot be asked from here: {reason}") from cause
 
 

@@ -169,12 +169,8 @@ class RemoteEmbedder:
         """Length of a vector; 0 until a text was embedded."""
         return self._dimension
 
-    def windows(self, text: str) -> Sequence[str]:
-        """Cut a text into pieces that the encoder reads whole."""
-        return self.pieces(text)
-
     @staticmethod
-    def pieces(text: str) -> Sequence[str]:
+    def windows(text: str) -> Sequence[str]:
         """Cut a text into pieces that the encoders behind such servers read whole."""
         tokenizer = BuiltinTokenizer()
         pieces: list[str] = []

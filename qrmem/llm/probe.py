@@ -75,7 +75,7 @@ async def probe(chat: Chat) -> Probe:
         form=chat.form,
         is_structured=asked is not None,
         repaired=bool(asked and asked.repaired),
-        attempts=asked.attempts if asked else 3,
+        attempts=len(asked.replies) if asked else 3,
         found=sum(any(name in said for said in named) for name in _NAMES) / len(_NAMES),
         invented=invented,
         counts_tokens=all(reply.tokens_in for reply in replies),

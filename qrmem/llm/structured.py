@@ -29,15 +29,13 @@ class Structured(Generic[M]):
 
     Attributes:
         raw: the reply as it was sent.
-        attempts: requests made, at least 1.
         repaired: whether it took more than reading it.
         problems: what had to be left out of it; empty if nothing was.
-        replies: all replies, in the order in which they came.
+        replies: all replies, in the order in which they came; one for each request.
     """
 
     value: M
     raw: str
-    attempts: int
     repaired: bool
     problems: tuple[str, ...]
     replies: tuple[ChatReply, ...]
@@ -75,7 +73,7 @@ async def ask(
     )
     replies: list[ChatReply] = []
     error = ModelOutputError("nothing was asked", raw="")
-    best: tuple[Parsed[M], ChatReply] | None = None
+    best: tuple[Parsed[M], str] | None = None
     for n in range(retries + 1):
         turn = _turn(first, n, replies, error, fits)
         if turn is None:
@@ -91,27 +89,17 @@ async def ask(
             continue
         is_second = best is not None
         if best is None or len(parsed.problems) <= len(best[0].problems):
-            best = parsed, reply
+            best = parsed, reply.text
         # What was cut at the token limit would be cut there again.
         if is_second or not parsed.problems or reply.finish_reason == "length":
             break
         error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
-    if best is not None:
-        return _structured(*best, replies)
-    raise ModelOutputError(
-        f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
-    ) from error
-
-
-def _structured(parsed: Parsed[M], reply: ChatReply, replies: list[ChatReply]) -> Structured[M]:
-    return Structured(
-        value=parsed.value,
-        raw=reply.text,
-        attempts=len(replies),
-        repaired=parsed.repaired,
-        problems=parsed.problems,
-        replies=tuple(replies),
-    )
+    if best is None:
+        raise ModelOutputError(
+            f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
+        ) from error
+    parsed, text = best
+    return Structured(parsed.value, text, parsed.repaired, parsed.problems, tuple(replies))
 
 
 Outcome = Literal["ok", "repaired", "unparsable"]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
@@ -81,7 +82,8 @@ class ByPerplexity:
 async def _served(begin: str, texts: Sequence[str], harness: Harness, calls: CallCounter) -> Orders:
     before, *parts, after = texts
     settings, found = harness.settings, {}
-    async with Client(endpoint(settings), "/completions", settings.model, settings.timeout) as to:
+    client = Client(endpoint(settings), "/completions", settings.model, settings.timeout)
+    async with aclosing(client) as to:
         for order in permutations(range(1, len(parts) + 1)):
             text = _SEAM.join([before, *(parts[k - 1] for k in order), after])
             found[order] = await _surprise(to, begin, text, harness, calls)
