@@ -1,13 +1,13 @@
 """The reasoner that works by prompts to a chat model."""
 
+from functools import partial
+
 from qrmem.answering.with_model import Answerer
 from qrmem.config import Settings
-from qrmem.extraction.batched import TogetherReader
-from qrmem.extraction.compact import CompactReader
-from qrmem.extraction.facts import FactReader
-from qrmem.extraction.paper import PaperReader
+from qrmem.extraction import batched, compact, paper
+from qrmem.extraction.facts import facts
 from qrmem.extraction.prompt_context import PromptContext
-from qrmem.extraction.relation_folding import Folder
+from qrmem.extraction.relation_folding import fold
 from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.prompts import load_prompts
@@ -17,12 +17,12 @@ from qrmem.types import BuildMode, ChatModel, Listener, Tokenizer
 class PromptedReasoner(Answerer):
     """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window.
 
-    What reads segments are the methods of other parts, by the names that the ports give them.
+    What reads segments are functions of other parts, by the names that the ports give them.
 
     Attributes:
         name: kind, model, build mode and the set of prompts with its checksum.
         shared_tokens: of segments that may share a call; none do in mode `paper`.
-        facts: returns what is worth remembering of each turn; see `FactReader.facts`.
+        facts: returns what is worth remembering of each turn; see `qrmem.extraction.facts`.
     """
 
     is_local = False
@@ -55,14 +55,13 @@ class PromptedReasoner(Answerer):
         reserve = min(settings.reserve, window // 4)
         self.name = f"prompted:{chat.name}:{mode}:{prompts.label}"
         context = PromptContext(caller, window, reserve, settings.questions)
-        reader = PaperReader(context) if is_paper else CompactReader(context)
-        self.extract, self.supplement = reader.extract, reader.supplement
-        together = TogetherReader(context)
-        self.extract_together = together.extract
-        self.supplement_together = together.supplement
+        self.extract = partial(paper.extract if is_paper else compact.extract, context)
+        self.supplement = partial(paper.supplement if is_paper else compact.supplement, context)
+        self.extract_together = partial(batched.extract, context)
+        self.supplement_together = partial(batched.supplement, context)
         # Segments, prompt and a reply several times as long have to fit.
         self.shared_tokens = 0 if is_paper else min(settings.shared_tokens, window // 6)
         summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)
         self.summarise = summariser.summarise
-        self.facts = FactReader(caller, window, reserve).facts
-        self.fold = Folder(caller, window, reserve).fold
+        self.facts = partial(facts, context)
+        self.fold = partial(fold, context)

@@ -6,7 +6,6 @@ alone.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from qrmem.errors import ModelOutputError
@@ -48,77 +47,67 @@ class _Numbered(Protocol):
 Entry = TypeVar("Entry", bound=_Numbered)
 
 
-@dataclass(frozen=True, slots=True)
-class TogetherReader:
-    """One call for the first reading of several segments, one for their second."""
+async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
+    """Return what the first reading brings, `None` for what has to be read alone."""
 
-    context: PromptContext
+    def shown(job: Job) -> str:
+        return f"Questions wanted: {context.wanted(job.segment)}"
 
-    async def extract(self, jobs: Sequence[Job]) -> list[Contribution | None]:
-        """Return what the first reading brings, `None` for what has to be read alone."""
+    found = await _asked(context, "read-together", ReadTogetherReply, jobs, shown, LONG)
 
-        def shown(job: Job) -> str:
-            return f"Questions wanted: {self.context.wanted(job.segment)}"
+    def made(job: Job, entry: PassageRead) -> Contribution | None:
+        wanted = context.wanted(job.segment)
+        notes = noted(job.segment, entry.entities, entry.relations, entry.questions, wanted)
+        return notes if notes.mentions else None
 
-        found = await self._asked("read-together", ReadTogetherReply, jobs, shown, LONG)
+    return _each(jobs, found.passages, made)
 
-        def made(job: Job, entry: PassageRead) -> Contribution | None:
-            wanted = self.context.wanted(job.segment)
-            notes = noted(job.segment, entry.entities, entry.relations, entry.questions, wanted)
-            return notes if notes.mentions else None
 
-        return _each(jobs, found.passages, made)
+async def supplement(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
+    """Return what the accepted questions bring, `None` for what has to be read alone."""
+    found = await _asked(context, "supplement-together", SupplementTogetherReply, jobs, _known, 1)
 
-    async def supplement(self, jobs: Sequence[Job]) -> list[Contribution | None]:
-        """Return what the accepted questions bring, `None` for what has to be read alone."""
-        found = await self._asked("supplement-together", SupplementTogetherReply, jobs, _known, 1)
+    def made(job: Job, entry: PassageSupplement) -> Contribution:
+        assert job.known is not None
+        return supplemented(job.segment, job.known, job.questions, entry.entities, entry.relations)
 
-        def made(job: Job, entry: PassageSupplement) -> Contribution:
-            assert job.known is not None
-            return supplemented(
-                job.segment, job.known, job.questions, entry.entities, entry.relations
-            )
+    return _each(jobs, found.passages, made)
 
-        return _each(jobs, found.passages, made)
 
-    async def _asked(
-        self,
-        prompt: str,
-        model: type[Out],
-        jobs: Sequence[Job],
-        beside: Callable[[Job], str],
-        length: int,
-    ) -> Out:
-        """Return the reply; one of which anything was lost says nothing safe about any segment."""
-        reading = jobs[0].reading
-        is_one = len({job.segment.document_id for job in jobs}) == 1
-        shown = [
-            f"{_text(n, job, with_title=not is_one)}\n{beside(job)}"
-            for n, job in enumerate(jobs, 1)
-        ]
+async def _asked(
+    context: PromptContext,
+    prompt: str,
+    model: type[Out],
+    jobs: Sequence[Job],
+    beside: Callable[[Job], str],
+    length: int,
+) -> Out:
+    """Return the reply; one of which anything was lost says nothing safe about any segment."""
+    reading = jobs[0].reading
+    is_one = len({job.segment.document_id for job in jobs}) == 1
+    shown = "\n\n".join(
+        f"{_text(n, job, with_title=not is_one)}\n{beside(job)}" for n, job in enumerate(jobs, 1)
+    )
 
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(
-                background=background(reading, kept[0]) if is_one else "",
-                focus=reading.question,
-                passages="\n\n".join(shown),
-            )
+    def inputs(kept: Kept) -> dict[str, object]:
+        about = background(reading, kept[0]) if is_one else ""
+        return dict(background=about, focus=reading.question, passages=shown)
 
-        window = self.context.within(reading)
-        tokens = sum(job.segment.tokens for job in jobs)
-        called = await self.context.caller.call(
-            prompt,
-            model,
-            inputs,
-            [pieces(reading.summary) if is_one else []],
-            window=window,
-            reply=min(max(self.context.reserve, length * tokens + FRAME * len(jobs)), window // 2),
-            segments=[job.segment.id for job in jobs],
-            retries=1,
-        )
-        if called.losses:
-            raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)
-        return called.value
+    window = context.within(reading)
+    tokens = sum(job.segment.tokens for job in jobs)
+    called = await context.caller.call(
+        prompt,
+        model,
+        inputs,
+        [pieces(reading.summary) if is_one else []],
+        window=window,
+        reply=min(max(context.reserve, length * tokens + FRAME * len(jobs)), window // 2),
+        segments=[job.segment.id for job in jobs],
+        retries=1,
+    )
+    if called.losses:
+        raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)
+    return called.value
 
 
 def _each(

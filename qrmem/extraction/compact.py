@@ -1,15 +1,14 @@
 """Mode `compact`: a segment is read in one call, and once more with its accepted questions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.prompt_context import (
+    Arguments,
     PromptContext,
-    background,
     entity_lines,
     numbered,
-    pieces,
     relation_lines,
 )
 from qrmem.llm.prompting import Kept
@@ -18,53 +17,35 @@ from qrmem.prompts.replies import ReadReply, SupplementReply
 from qrmem.types import Contribution, Mention, Reading, Segment
 
 
-@dataclass(frozen=True, slots=True)
-class CompactReader:
-    """At most two calls per segment."""
+async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
+    """Return entities, statements and proposed questions of one reply."""
+    wanted = context.wanted(segment)
+    called = await context.caller.call(
+        "read",
+        ReadReply,
+        **context.about(segment, reading, more=lambda kept: dict(count=wanted), is_long=True),
+    )
+    reply = called.value
+    made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
+    return replace(made, losses=called.losses)
 
-    context: PromptContext
 
-    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """Return entities, statements and proposed questions of one reply."""
-        wanted = self.context.wanted(segment)
-
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(
-                background=background(reading, kept[0]),
-                focus=reading.question,
-                segment=fenced(segment.text),
-                count=wanted,
-            )
-
-        called = await self.context.caller.call(
-            "read",
-            ReadReply,
-            inputs,
-            [pieces(reading.summary)],
-            **self.context.limits(segment, reading, is_long=True),
-        )
-        reply = called.value
-        made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
-        return replace(made, losses=called.losses)
-
-    async def supplement(
-        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
-    ) -> Contribution:
-        """Return what the accepted questions bring, asked all at once."""
-
-        def inputs(kept: Kept) -> dict[str, object]:
-            return asked_inputs(segment, reading, kept, questions)
-
-        called = await self.context.caller.call(
-            "supplement",
-            SupplementReply,
-            inputs,
-            [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            **self.context.limits(segment, reading),
-        )
-        reply = called.value
-        made = supplemented(segment, known, questions, reply.entities, reply.relations)
-        return replace(made, losses=called.losses)
+async def supplement(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    known: Contribution,
+    questions: Sequence[str],
+) -> Contribution:
+    """Return what the accepted questions bring, asked all at once."""
+    called = await context.caller.call(
+        "supplement",
+        SupplementReply,
+        **asked(context, segment, reading, known, entity_lines(known), questions),
+    )
+    reply = called.value
+    made = supplemented(segment, known, questions, reply.entities, reply.relations)
+    return replace(made, losses=called.losses)
 
 
 def noted(
@@ -86,18 +67,25 @@ def noted(
     )
 
 
-def asked_inputs(
-    segment: Segment, reading: Reading, kept: Kept, questions: Sequence[str]
-) -> dict[str, object]:
-    """Return a second reading's inputs out of what was kept of summary, relations and entities."""
-    summary, relations, entities = kept
-    return dict(
-        background=background(reading, summary),
-        focus=reading.question,
-        segment=fenced(segment.text),
-        known=fenced_if("\n".join((*entities, *relations))),
-        questions=fenced(numbered(questions)),
-    )
+def asked(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    known: Contribution,
+    entities: Sequence[str],
+    questions: Sequence[str],
+) -> Arguments:
+    """Return how a segment is read again with questions.
+
+    Args:
+        entities: how those that are known are shown.
+    """
+
+    def more(kept: Kept) -> dict[str, object]:
+        lines = "\n".join((*kept[1], *kept[0]))
+        return dict(known=fenced_if(lines), questions=fenced(numbered(questions)))
+
+    return context.about(segment, reading, relation_lines(known), entities, more=more)
 
 
 def supplemented(

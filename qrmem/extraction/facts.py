@@ -1,11 +1,11 @@
 """What is worth remembering of turns, as sentences that a chat model writes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.reply_items import split
 from qrmem.graph import dialog
-from qrmem.llm.prompting import Caller, Kept
+from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FactsReply
 from qrmem.types import Turn
@@ -14,49 +14,41 @@ _LONGEST = 300
 """Characters; what is longer is no short sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactReader:
-    """One call for several turns."""
+async def facts(
+    context: PromptContext, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
+) -> list[list[str]]:
+    """Return the facts of each turn, in order; one call for all of them.
 
-    caller: Caller
-    window: int
-    reserve: int
+    Args:
+        earlier: what was said before; the oldest is left out first where not all fits.
+        segments: ids of the segments that the reply goes with.
 
-    async def facts(
-        self, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
-    ) -> list[list[str]]:
-        """Return the facts of each turn, in order.
+    Raises:
+        ModelOutputError: no reply could be read.
+    """
+    newest = [_said(turn) for turn in reversed(earlier)]
+    shown = "\n".join(fenced(_said(turn), str(n)) for n, turn in enumerate(turns, 1))
 
-        Args:
-            earlier: what was said before; the oldest is left out first where not all fits.
-            segments: ids of the segments that the reply goes with.
+    def inputs(kept: Kept) -> dict[str, object]:
+        return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns=shown)
 
-        Raises:
-            ModelOutputError: no reply could be read.
-        """
-        newest = [_said(turn) for turn in reversed(earlier)]
-        shown = "\n".join(fenced(_said(turn), str(n)) for n, turn in enumerate(turns, 1))
-
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns=shown)
-
-        called = await self.caller.call(
-            "facts",
-            FactsReply,
-            inputs,
-            [newest],
-            window=self.window,
-            reply=self.reserve,
-            segments=segments,
-        )
-        numbers = [str(n) for n in range(1, len(turns) + 1)]
-        found: list[list[str]] = [[] for _ in turns]
-        for item in split(called.value.facts, numbers):
-            fact = ", ".join(part for part in item.parts if part)
-            own = found[int(item.question) - 1]
-            if fact and len(fact) <= _LONGEST and fact not in own and len(own) < dialog.MOST_FACTS:
-                own.append(fact)
-        return found
+    called = await context.caller.call(
+        "facts",
+        FactsReply,
+        inputs,
+        [newest],
+        window=context.window,
+        reply=context.reserve,
+        segments=segments,
+    )
+    numbers = [str(n) for n in range(1, len(turns) + 1)]
+    found: list[list[str]] = [[] for _ in turns]
+    for item in split(called.value.facts, numbers):
+        fact = ", ".join(part for part in item.parts if part)
+        own = found[int(item.question) - 1]
+        if fact and len(fact) <= _LONGEST and fact not in own and len(own) < dialog.MOST_FACTS:
+            own.append(fact)
+    return found
 
 
 def _said(turn: Turn) -> str:

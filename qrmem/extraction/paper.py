@@ -2,142 +2,116 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qrmem.extraction import reply_items as items
-from qrmem.extraction.compact import asked_inputs, fresh, supplemented
-from qrmem.extraction.prompt_context import (
-    PromptContext,
-    background,
-    entity_lines,
-    pieces,
-    relation_lines,
-)
+from qrmem.extraction.compact import asked, fresh, supplemented
+from qrmem.extraction.prompt_context import PromptContext, entity_lines, relation_lines
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import EntitiesReply, QuestionsReply, RelationsReply
 from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class PaperReader:
-    """Three calls for the first reading, two for the second."""
+async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
+    """Return entities, relations between them and the tagger's, and proposed questions."""
+    losses: list[Loss] = []
+    found = await _entities(context, segment, reading, losses) if reading.open_entity else []
+    everything = [*found, *fresh(found, reading.tagged)]
+    stated, new = await _relations(context, segment, reading, everything, losses)
+    known = Contribution(
+        segment_id=segment.id,
+        kind="extraction",
+        mentions=(*found, *new),
+        statements=tuple(stated),
+    )
+    questions = await _questions(context, segment, reading, known, losses)
+    return replace(known, questions=questions, losses=tuple(losses))
 
-    context: PromptContext
 
-    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """Return entities, relations between them and the tagger's, and proposed questions."""
-        losses: list[Loss] = []
-        found = await self._entities(segment, reading, losses) if reading.open_entity else []
-        everything = [*found, *fresh(found, reading.tagged)]
-        stated, new = await self._relations(segment, reading, everything, losses)
-        known = Contribution(
-            segment_id=segment.id,
-            kind="extraction",
-            mentions=(*found, *new),
-            statements=tuple(stated),
-        )
-        questions = await self._questions(segment, reading, known, losses)
-        return replace(known, questions=questions, losses=tuple(losses))
-
-    async def supplement(
-        self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
-    ) -> Contribution:
-        """Return what the entity and the relation prompt add with the questions in them."""
-        groups = [pieces(reading.summary), relation_lines(known), entity_lines(known)]
-        named, losses = [], list[Loss]()
-        if reading.open_entity:
-            entities = await self.context.caller.call(
-                "entities-asked",
-                EntitiesReply,
-                lambda kept: asked_inputs(segment, reading, kept, questions),
-                groups,
-                **self.context.limits(segment, reading),
-            )
-            named = entities.value.entities
-            losses += entities.losses
-        found = items.mentions(items.split(named, questions), segment.text)
-        new = [f"{mention.name} (new)" for mention in fresh(known.mentions, found)]
-        groups[2] = [*new, *groups[2]]
-        relations = await self.context.caller.call(
-            "relations-asked",
-            RelationsReply,
-            lambda kept: asked_inputs(segment, reading, kept, questions),
-            groups,
-            **self.context.limits(segment, reading),
-        )
-        made = supplemented(segment, known, questions, named, relations.value.relations)
-        return replace(made, losses=(*losses, *relations.losses))
-
-    # --- one prompt each --------------------------------------------------------------------------
-
-    async def _entities(
-        self, segment: Segment, reading: Reading, losses: list[Loss]
-    ) -> list[Mention]:
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(
-                background=background(reading, kept[0]),
-                focus=reading.question,
-                segment=fenced(segment.text),
-            )
-
-        called = await self.context.caller.call(
-            "entities",
+async def supplement(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    known: Contribution,
+    questions: Sequence[str],
+) -> Contribution:
+    """Return what the entity and the relation prompt add with the questions in them."""
+    named, losses = [], list[Loss]()
+    lines = entity_lines(known)
+    if reading.open_entity:
+        entities = await context.caller.call(
+            "entities-asked",
             EntitiesReply,
-            inputs,
-            [pieces(reading.summary)],
-            **self.context.limits(segment, reading, is_long=True),
+            **asked(context, segment, reading, known, lines, questions),
         )
-        losses += called.losses
-        return items.mentions(items.split(called.value.entities), segment.text)
+        named = entities.value.entities
+        losses += entities.losses
+    found = items.mentions(items.split(named, questions), segment.text)
+    lines = [*(f"{mention.name} (new)" for mention in fresh(known.mentions, found)), *lines]
+    relations = await context.caller.call(
+        "relations-asked",
+        RelationsReply,
+        **asked(context, segment, reading, known, lines, questions),
+    )
+    made = supplemented(segment, known, questions, named, relations.value.relations)
+    return replace(made, losses=(*losses, *relations.losses))
 
-    async def _relations(
-        self, segment: Segment, reading: Reading, known: Sequence[Mention], losses: list[Loss]
-    ) -> tuple[list[Statement], list[Mention]]:
-        text = marked(segment.text, known)
 
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(
-                background=background(reading, kept[0]),
-                focus=reading.question,
-                segment=fenced(segment.text),
-                marked=fenced(text),
-                entities=fenced_if("\n".join(kept[1])),
-            )
+# --- one prompt each ------------------------------------------------------------------------------
 
-        called = await self.context.caller.call(
-            "relations",
-            RelationsReply,
-            inputs,
-            [pieces(reading.summary), [mention.name for mention in known]],
-            **self.context.limits(segment, reading, is_long=True),
-        )
-        losses += called.losses
-        return items.statements(items.split(called.value.relations), known, segment.text)
 
-    async def _questions(
-        self, segment: Segment, reading: Reading, known: Contribution, losses: list[Loss]
-    ) -> tuple[str, ...]:
-        wanted = self.context.wanted(segment)
+async def _entities(
+    context: PromptContext, segment: Segment, reading: Reading, losses: list[Loss]
+) -> list[Mention]:
+    called = await context.caller.call(
+        "entities", EntitiesReply, **context.about(segment, reading, is_long=True)
+    )
+    losses += called.losses
+    return items.mentions(items.split(called.value.entities), segment.text)
 
-        def inputs(kept: Kept) -> dict[str, object]:
-            return dict(
-                background=background(reading, kept[0]),
-                segment=fenced(segment.text),
-                entities=fenced_if("\n".join(kept[2])),
-                relations=fenced_if("\n".join(kept[1])),
-                count=wanted,
-            )
 
-        called = await self.context.caller.call(
-            "questions",
-            QuestionsReply,
-            inputs,
-            [pieces(reading.summary), relation_lines(known), entity_lines(known)],
-            **self.context.limits(segment, reading),
-        )
-        losses += called.losses
-        return items.questions(called.value.questions, wanted)
+async def _relations(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    known: Sequence[Mention],
+    losses: list[Loss],
+) -> tuple[list[Statement], list[Mention]]:
+    text, names = fenced(marked(segment.text, known)), [mention.name for mention in known]
+
+    def more(kept: Kept) -> dict[str, object]:
+        return dict(marked=text, entities=fenced_if("\n".join(kept[0])))
+
+    called = await context.caller.call(
+        "relations",
+        RelationsReply,
+        **context.about(segment, reading, names, more=more, is_long=True),
+    )
+    losses += called.losses
+    return items.statements(items.split(called.value.relations), known, segment.text)
+
+
+async def _questions(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    known: Contribution,
+    losses: list[Loss],
+) -> tuple[str, ...]:
+    wanted = context.wanted(segment)
+
+    def more(kept: Kept) -> dict[str, object]:
+        relations, entities = (fenced_if("\n".join(lines)) for lines in kept)
+        return dict(entities=entities, relations=relations, count=wanted)
+
+    called = await context.caller.call(
+        "questions",
+        QuestionsReply,
+        **context.about(segment, reading, relation_lines(known), entity_lines(known), more=more),
+    )
+    losses += called.losses
+    return items.questions(called.value.questions, wanted)
 
 
 def marked(text: str, known: Sequence[Mention]) -> str:

@@ -1,14 +1,14 @@
 """What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypedDict, TypeVar
 
 from pydantic import BaseModel
 
-from qrmem.llm.prompting import Caller
-from qrmem.prompts import fenced_if
+from qrmem.llm.prompting import Caller, Kept, Render
+from qrmem.prompts import fenced, fenced_if
 from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Reading, Segment
 
@@ -20,9 +20,11 @@ LONG = 4
 """Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
 
 
-class Limits(TypedDict):
-    """Arguments of `Caller.call` that are the same for all prompts about a segment."""
+class Arguments(TypedDict):
+    """Arguments of `Caller.call` for a prompt about a segment."""
 
+    render: Render
+    groups: Kept
     window: int
     reply: int
     segments: Sequence[str]
@@ -31,7 +33,7 @@ class Limits(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """What a reader works with.
+    """What reading with a chat model works with.
 
     Attributes:
         window: L, for building calls too.
@@ -53,17 +55,34 @@ class PromptContext:
         """Return the window of the run that a reading is part of."""
         return min(self.window, reading.window) if reading.window else self.window
 
-    def limits(self, segment: Segment, reading: Reading, *, is_long: bool = False) -> Limits:
-        """Return within what a prompt about a segment is sent, in the run that reads it.
+    def about(
+        self,
+        segment: Segment,
+        reading: Reading,
+        *groups: Sequence[str],
+        more: Callable[[Kept], Mapping[str, object]] = lambda kept: {},
+        is_long: bool = False,
+    ) -> Arguments:
+        """Return how a prompt shows a segment, and within what it is sent, in the run that reads.
 
         Args:
+            groups: lists of pieces that the prompt shows beside the document's summary.
+            more: makes its other slots of what is kept of them.
             is_long: whether the notes may be longer than what they are about.
         """
+
+        def render(kept: Kept) -> Mapping[str, object]:
+            shown = background(reading, kept[0])
+            text = fenced(segment.text)
+            return dict(background=shown, focus=reading.question, segment=text, **more(kept[1:]))
+
         window = self.within(reading)
         reply = min(self.reserve, window // 4)
         if is_long:
             reply = min(max(reply, LONG * segment.tokens), window // 3)
         return {
+            "render": render,
+            "groups": [pieces(reading.summary), *groups],
             "window": window,
             "reply": reply,
             "segments": (segment.id,),
