@@ -13,6 +13,7 @@ from qrmem.cli.cost_options import Common
 from qrmem.cli.options import agreed, opened
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.budget import ByteBudget, open_file
+from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ async def _add(arguments: argparse.Namespace) -> int:
     for reason in broken:
         output.note(f"left out: {reason}", quiet=arguments.quiet)
     told = {"added": added, "left_out": broken, **({"facts": noted.added} if noted else {})}
-    _print_done(arguments, told, [f"{_count(added)} kept{known}{_noted(noted)}"])
+    output.print_done(
+        arguments, told, [f"{counted(len(added), 'turns')} kept{known}{_noted(noted)}"]
+    )
     return 1 if broken or (noted and noted.problems) else 0
 
 
@@ -115,14 +118,14 @@ async def _say(arguments: argparse.Namespace) -> int:
         )
         noted = await memory.wait() if arguments.extract else None
     told = {"added": [id], **({"facts": noted.added} if noted else {})}
-    _print_done(arguments, told, [f"kept as {id}{_noted(noted)}"])
+    output.print_done(arguments, told, [f"kept as {id}{_noted(noted)}"])
     return 1 if noted and noted.problems else 0
 
 
 async def _extract(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
         done = await memory.extract_facts(session=arguments.session, user=arguments.user)
-    _print_done(arguments, done, [f"{_count(range(done.read))} read{_noted(done)}"])
+    output.print_done(arguments, done, [f"{counted(done.read, 'turns')} read{_noted(done)}"])
     return 1 if done.problems else 0
 
 
@@ -131,9 +134,10 @@ def _noted(report: AddReport | None) -> str:
     if report is None:
         return ""
     for reason in dict.fromkeys(reason for _, _, reason in report.problems):
-        count = [one for one in report.problems if one[2] == reason]
-        output.note(f"no facts of {_count(count)}: {reason}; `qrmem chat extract` tries again")
-    return f"; {_count(report.added, 'fact')} noted"
+        count = sum(one[2] == reason for one in report.problems)
+        told = f"no facts of {counted(count, 'turns')}: {reason}; `qrmem chat extract` tries again"
+        output.note(told)
+    return f"; {counted(len(report.added), 'facts')} noted"
 
 
 async def _recall(arguments: argparse.Namespace) -> int:
@@ -144,28 +148,27 @@ async def _recall(arguments: argparse.Namespace) -> int:
             tokens=arguments.tokens,
             user=arguments.user,
         )
-    return _print(arguments, found, recalled_lines(found))
+    return output.print_result(arguments, found, recalled_lines(found))
 
 
 async def _turns(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
         found = await memory.turns(arguments.session, user=arguments.user)
-    return _print(arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"])
+    return output.print_result(
+        arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"]
+    )
 
 
 async def _forget_user(arguments: argparse.Namespace) -> int:
     user = arguments.user
     async with opened(arguments) as memory:
-        if not arguments.yes and not _agreed_to_forget(user):
+        told = f"delete all that {user} said and added?"
+        if not arguments.yes and not agreed(told, "chat forget-user"):
             output.note("nothing was deleted")
             return 0
         count = await memory.forget_user(user)
-    said = f"{_count(range(count), 'document')} of {user} deleted"
-    return _print(arguments, {"user": user, "deleted": count}, [output.safe(said)])
-
-
-def _agreed_to_forget(user: str) -> bool:
-    return agreed(f"delete all that {user} said and added?", "chat forget-user")
+    said = f"{counted(count, 'documents')} of {user} deleted"
+    return output.print_result(arguments, {"user": user, "deleted": count}, [output.safe(said)])
 
 
 def messages(source: str) -> tuple[list["Message"], list[str]]:
@@ -232,7 +235,7 @@ def recalled_lines(found: Recalled) -> list[str]:
     by_id = {turn.id: turn for turn in (*found.related, *found.recent)}
     lines = []
     if found.related:
-        lines.append(f"from earlier ({_count(found.related)}):")
+        lines.append(f"from earlier ({counted(len(found.related), 'turns')}):")
     for turn in found.related:
         lines.append(_INDENT + _line(turn))
         lines += [
@@ -244,7 +247,7 @@ def recalled_lines(found: Recalled) -> list[str]:
             days = first if first == last else f"{first} to {last}"
             lines.append(f"{_INDENT * 2}{output.safe(words)}: {days}")
     if found.recent:
-        lines.append(f"just now ({_count(found.recent)}):")
+        lines.append(f"just now ({counted(len(found.recent), 'turns')}):")
         lines += [_INDENT + _line(turn) for turn in found.recent]
     return [*lines, f"{found.tokens} tokens"] if lines else ["nothing to recall"]
 
@@ -262,19 +265,6 @@ def _line(turn: Turn) -> str:
     return output.safe(
         f"[{where}{turn.at[:16].replace('T', ' ')}] {turn.speaker or turn.role}: {said}"
     )
-
-
-def _count(found: Sequence[object], what: str = "turn") -> str:
-    return f"1 {what}" if len(found) == 1 else f"{len(found)} {what}s"
-
-
-def _print_done(arguments: argparse.Namespace, value: Any, lines: list[str]) -> None:
-    output.print_result(value, lines, as_json=arguments.json, quiet=arguments.quiet)
-
-
-def _print(arguments: argparse.Namespace, value: Any, lines: list[str]) -> int:
-    output.print_result(value, lines, as_json=arguments.json)
-    return 0
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]] = {

@@ -58,7 +58,7 @@ async def add(arguments: Namespace) -> int:
         )
     quiet = arguments.quiet and report.is_complete
     shown = output.report_lines(report)
-    output.print_result(report, shown, as_json=arguments.json, quiet=quiet)
+    output.print_result(arguments, report, shown, quiet=quiet)
     if grown is not None:
         output.note(tree_report_lines(grown)[0], quiet=arguments.quiet)
     if report.stopped:
@@ -138,16 +138,18 @@ async def show(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         if arguments.merges:
             merges = await memory.merges()
-            return _print(arguments, merges, lines.merge_lines(merges))
+            return output.print_result(arguments, merges, lines.merge_lines(merges))
         if arguments.neo4j:
             queries = await memory.neo4j_queries(arguments.entity or "")
-            return _print(arguments, queries, lines.neo4j_lines(queries))
+            return output.print_result(arguments, queries, lines.neo4j_lines(queries))
         if arguments.entity:
             entity = await memory.entity(arguments.entity)
-            return _print(arguments, entity, lines.entity_lines(entity, arguments.limit))
+            return output.print_result(
+                arguments, entity, lines.entity_lines(entity, arguments.limit)
+            )
         status, entities = await memory.status(), await memory.entities(arguments.limit)
     found = {"status": status, "entities": entities}
-    return _print(arguments, found, lines.memory_lines(status, entities))
+    return output.print_result(arguments, found, lines.memory_lines(status, entities))
 
 
 async def trail(arguments: Namespace) -> int:
@@ -155,19 +157,19 @@ async def trail(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         if arguments.list:
             trails = await memory.trails()
-            return _print(arguments, trails, lines.trail_list(trails))
+            return output.print_result(arguments, trails, lines.trail_list(trails))
         found = await memory.trail(arguments.id)
         if arguments.html:
             return await serving.write_trail(memory, found, arguments.html)
         segments = {} if arguments.json else await serving.segments_of(memory, found)
-    return _print(arguments, found, output.trail_lines(found, segments))
+    return output.print_result(arguments, found, output.trail_lines(found, segments))
 
 
 async def status(arguments: Namespace) -> int:
     """Show how far reading has come; exit 1 if something is not complete."""
     async with opened(arguments) as memory:
         found = await memory.status()
-    _print(arguments, found, lines.status_lines(found))
+    output.print_result(arguments, found, lines.status_lines(found))
     return PARTLY if found.problems else DONE
 
 
@@ -176,7 +178,7 @@ async def list_(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         namespaces, documents = await memory.namespaces(), await memory.documents()
     found = {"namespaces": namespaces, "documents": documents}
-    return _print(arguments, found, lines.list_lines(namespaces, documents))
+    return output.print_result(arguments, found, lines.list_lines(namespaces, documents))
 
 
 async def delete(arguments: Namespace) -> int:
@@ -191,7 +193,9 @@ async def delete(arguments: Namespace) -> int:
             output.note("nothing was deleted", quiet=arguments.quiet)
             return DONE
         await (memory.delete_all() if arguments.all else memory.delete(*arguments.documents))
-    return _print_done(arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"])
+    return output.print_done(
+        arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"]
+    )
 
 
 async def merge(arguments: Namespace) -> int:
@@ -199,7 +203,7 @@ async def merge(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         await memory.merge(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
-    return _print_done(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
+    return output.print_done(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
 
 
 async def separate(arguments: Namespace) -> int:
@@ -207,7 +211,9 @@ async def separate(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         await memory.separate(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
-    return _print_done(arguments, {"separated": [arguments.first, arguments.second]}, ["done"])
+    return output.print_done(
+        arguments, {"separated": [arguments.first, arguments.second]}, ["done"]
+    )
 
 
 async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
@@ -230,7 +236,9 @@ async def reembed(arguments: Namespace) -> int:
     with Progress(quiet=arguments.quiet) as progress:
         async with opened(arguments, listener=progress) as memory:
             count = await memory.reembed(chosen)
-    return _print_done(arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"])
+    return output.print_done(
+        arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"]
+    )
 
 
 async def export(arguments: Namespace) -> int:
@@ -238,9 +246,11 @@ async def export(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         if not arguments.graphml:
             archived = await memory.export(arguments.path, runs=arguments.all)
-            return _print_done(arguments, archived, lines.archived_lines(archived, "written to"))
+            return output.print_done(
+                arguments, archived, lines.archived_lines(archived, "written to")
+            )
         count = await memory.graphml(arguments.path)
-    return _print_done(
+    return output.print_done(
         arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"]
     )
 
@@ -251,10 +261,10 @@ async def import_(arguments: Namespace) -> int:
         async with opened(arguments, create=True, listener=progress) as memory:
             if arguments.openie:
                 report = await memory.load_openie(arguments.path)
-                _print(arguments, report, lines.extraction_lines(report))
+                output.print_result(arguments, report, lines.extraction_lines(report))
                 return PARTLY if report.left_out else DONE
             archived = await memory.load(arguments.path)
-    return _print_done(arguments, archived, lines.archived_lines(archived, "read from"))
+    return output.print_done(arguments, archived, lines.archived_lines(archived, "read from"))
 
 
 async def completion(arguments: Namespace) -> int:
@@ -273,7 +283,7 @@ async def doctor(arguments: Namespace) -> int:
         return await _repair(arguments)
     settings = settings_of(arguments).with_(model=arguments.probe or None)
     findings = await examine(settings, with_probe=arguments.probe is not None)
-    _print(arguments, findings, finding_lines(findings))
+    output.print_result(arguments, findings, finding_lines(findings))
     return max(finding.exit_code for finding in findings)
 
 
@@ -282,19 +292,8 @@ async def _repair(arguments: Namespace) -> int:
 
     async with opened(arguments) as memory:
         done = await memory.repair()
-    _print(arguments, done, repair_lines(done))
+    output.print_result(arguments, done, repair_lines(done))
     return PARTLY if done.damaged else DONE
-
-
-def _print_done(arguments: Namespace, value: Any, shown: list[str]) -> int:
-    """Say that something was done; with `--quiet` the exit code says it."""
-    output.print_result(value, shown, as_json=arguments.json, quiet=arguments.quiet)
-    return DONE
-
-
-def _print(arguments: Namespace, value: Any, shown: list[str]) -> int:
-    output.print_result(value, shown, as_json=arguments.json)
-    return DONE
 
 
 COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {

@@ -151,6 +151,3 @@ def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-__all__ = ["AGAIN", "AGAIN_AFTER_REBUILD", "aligned", "go_on", "plan_lines", "usage_lines"]

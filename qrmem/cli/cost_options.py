@@ -107,6 +107,3 @@ def add_cost_commands(
     init = commands.add_parser("init", parents=common(), help="write a settings file to edit")
     init.add_argument("path", nargs="?", default="qrmem.toml", metavar="PATH")
     init.add_argument("--force", action="store_true", help="replace an existing file")
-
-
-__all__ = ["Common", "add_caps", "add_cost_commands", "add_models", "add_prompts", "add_tapes"]

@@ -29,7 +29,7 @@ async def plan(arguments: Namespace) -> int:
         chosen = {"ask": question_of(arguments), **ask_options(arguments)}
     async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
         found = await memory.plan(**chosen)
-    output.print_result(found, cost_lines.plan_lines(found), as_json=arguments.json)
+    output.print_result(arguments, found, cost_lines.plan_lines(found))
     return 1 if found.problems else 0
 
 
@@ -50,8 +50,7 @@ async def usage(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         rows = await memory.usage(arguments.by)
     lines = cost_lines.usage_lines(rows, arguments.by)
-    output.print_result(rows, lines, as_json=arguments.json)
-    return 0
+    return output.print_result(arguments, rows, lines)
 
 
 async def prune(arguments: Namespace) -> int:
@@ -59,8 +58,7 @@ async def prune(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         count = await memory.prune()
     lines = [f"{count:,} cached replies deleted; what was extracted from them is kept"]
-    _print_done(arguments, {"forgotten": count}, lines)
-    return 0
+    return output.print_done(arguments, {"forgotten": count}, lines)
 
 
 async def init(arguments: Namespace) -> int:
@@ -68,12 +66,7 @@ async def init(arguments: Namespace) -> int:
     path = Path(arguments.path)
     _write(path, replace=arguments.force)
     lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
-    _print_done(arguments, {"written": str(path)}, lines)
-    return 0
-
-
-def _print_done(arguments: Namespace, value: Any, lines: list[str]) -> None:
-    output.print_result(value, lines, as_json=arguments.json, quiet=arguments.quiet)
+    return output.print_done(arguments, {"written": str(path)}, lines)
 
 
 def _write(path: Path, *, replace: bool) -> None:
@@ -87,6 +80,3 @@ def _write(path: Path, *, replace: bool) -> None:
         raise UsageError(f"{path} exists; --force replaces it") from exc
     except OSError as exc:
         raise UsageError(f"{path} cannot be written: {exc.strerror}") from exc
-
-
-__all__ = ["init", "plan", "prune", "usage"]

@@ -106,8 +106,7 @@ async def evaluate(arguments: Namespace) -> int:
 async def _list(arguments: Namespace) -> int:
     from qrmem.eval.console import listing, listing_lines
 
-    output.print_result(listing(), listing_lines(), as_json=arguments.json)
-    return 0
+    return output.print_result(arguments, listing(), listing_lines())
 
 
 async def _run_named(arguments: Namespace) -> int:
@@ -122,7 +121,7 @@ async def _run_named(arguments: Namespace) -> int:
     tell = partial(output.note, quiet=arguments.quiet)
     left: list[Any] = []
     with Progress(quiet=arguments.quiet) as progress:
-        async with _chat(arguments, settings) as chat:
+        async with _chat(settings) as chat:
             if chat is not None:
                 # A cassette knows which model it was recorded with.
                 settings = settings.with_(model=settings.model or chat.name)
@@ -193,7 +192,7 @@ async def _plan(arguments: Namespace) -> int:
     plans = [(made, await forecasts(made)) for made in runs]
     value = [{"task": m.spec.task, "systems": [*map(asdict, f)]} for m, f in plans]
     lines = [line for made, found in plans for line in plan_lines(made, found)]
-    output.print_result(value, lines, as_json=arguments.json)
+    output.print_result(arguments, value, lines)
     for one in left:
         output.note(f"not planned: {one.what}: {one.why}", quiet=arguments.quiet)
     return 1 if left else 0
@@ -206,40 +205,32 @@ def _options(
     chat: "ChatModel | ChatModels | None",
 ) -> "RunOptions":
     from qrmem.eval.running import RunOptions
-    from qrmem.llm.budget import Caps
+    from qrmem.models import caps_of
 
     together = settings.concurrency if settings.model else 1
     return RunOptions(
         listener=progress,
         concurrency=together if arguments.concurrency is None else arguments.concurrency,
         workers=arguments.workers,
-        caps=Caps(
-            calls=settings.max_calls if arguments.max_calls is None else arguments.max_calls,
-            tokens=settings.max_tokens if arguments.max_tokens is None else arguments.max_tokens,
-            cost=settings.max_cost if arguments.max_cost is None else arguments.max_cost,
-            seconds=settings.max_seconds,
-        ),
+        caps=caps_of(settings),
         chat=chat,
     )
 
 
 @asynccontextmanager
-async def _chat(
-    arguments: Namespace, settings: "Settings"
-) -> "AsyncIterator[ChatModel | ChatModels | None]":
+async def _chat(settings: "Settings") -> "AsyncIterator[ChatModel | ChatModels | None]":
     """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
-    replay, record = arguments.replay or settings.replay, arguments.record or settings.record
-    if replay:
+    if settings.replay:
         from qrmem.llm.recorder import Replayer
 
-        yield Replayer(Path(replay))
-    elif record:
+        yield Replayer(Path(settings.replay))
+    elif settings.record:
         from qrmem.llm.chat import Chat
         from qrmem.llm.recorder import Recorder
         from qrmem.llm.routing import ChatModels
 
         async with Chat(settings) as chat:
-            with Recorder(Path(record), chat.name) as recorder:
+            with Recorder(Path(settings.record), chat.name) as recorder:
                 yield ChatModels(chat, recorder=recorder)
     else:
         yield None
@@ -253,7 +244,7 @@ async def _judge(arguments: Namespace) -> int:
 
     settings = settings_of(arguments)
     with Progress(quiet=arguments.quiet) as progress:
-        async with _chat(arguments, settings) as chat:
+        async with _chat(settings) as chat:
             if chat is not None:
                 settings = settings.with_(model=settings.model or chat.name)
             if not settings.model:
@@ -326,10 +317,10 @@ async def _shown(folder: Path, arguments: Namespace, *, in_short: bool = False) 
             path = write_report(results, getattr(arguments, "against", ""))
         if in_short:
             lines = [*_score_lines(results), f"all tables: qrmem eval report {folder}"]
-            output.print_result(summaries(folder), lines, as_json=arguments.json)
+            output.print_result(arguments, summaries(folder), lines)
             return
     text = path.read_text(encoding="utf-8")
-    output.print_result(summaries(folder), [text], as_json=arguments.json)
+    output.print_result(arguments, summaries(folder), [text])
 
 
 _ERRORS = 3

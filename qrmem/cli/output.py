@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import unicodedata
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -107,16 +108,24 @@ def _json(value: Any, indent: int | None = None) -> str:
     return "".join(c if c == "\n" or not _is_control(c) else json.dumps(c)[1:-1] for c in text)
 
 
-def print_result(value: Any, lines: Sequence[str], *, as_json: bool, quiet: bool = False) -> None:
-    """Print a result: as JSON, or in lines for people.
+def print_result(
+    arguments: Namespace, value: Any, lines: Sequence[str], *, quiet: bool = False
+) -> int:
+    """Print a result: as JSON, or in lines for people; returns the exit code 0.
 
     Args:
         quiet: the lines say no more than that something was done; the exit code says it, too.
     """
-    if as_json:
+    if arguments.json:
         print_json(value)
     elif not quiet:
         show("\n".join(lines))
+    return 0
+
+
+def print_done(arguments: Namespace, value: Any, lines: Sequence[str]) -> int:
+    """Say that something was done; with `--quiet` the exit code says it."""
+    return print_result(arguments, value, lines, quiet=arguments.quiet)
 
 
 def print_json_line(value: Any, stream: Any = None) -> None:

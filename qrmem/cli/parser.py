@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -20,6 +20,7 @@ from qrmem.types import Strategy
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
 NO_COMMAND = 'say what to do: qrmem add FILE reads a text, qrmem ask "…" asks about it'
 
+_Group = argparse._ArgumentGroup
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
 
@@ -148,9 +149,8 @@ def _common(default: str | None) -> Common:
     @cache
     def one(name: str) -> argparse.ArgumentParser:
         parser = _Parser(add_help=False, argument_default=default)
-        group = parser.add_argument_group(_TITLES[name])
-        for names, options in _SHARED[name]:
-            group.add_argument(*names, **options)
+        title, add_options = _SHARED[name]
+        add_options(parser.add_argument_group(title))
         return parser
 
     def parents(*names: str) -> Iterable[argparse.ArgumentParser]:
@@ -159,61 +159,60 @@ def _common(default: str | None) -> Common:
     return parents
 
 
-_TITLES = {
-    "memory": "memory",
-    "model": "chat model",
-    "embedder": "embeddings",
-    "output": "output",
+def _memory_options(group: _Group) -> None:
+    group.add_argument(
+        "-m", "--memory", metavar="PATH|URI", help="default: $QRMEM_MEMORY or qrmem.db"
+    )
+    group.add_argument(
+        "-n", "--namespace", metavar="N", help="default: $QRMEM_NAMESPACE or default"
+    )
+
+
+def _model_options(group: _Group) -> None:
+    group.add_argument(
+        "-M",
+        "--model",
+        metavar="M",
+        help="default: $QRMEM_MODEL; if none is set, built-in rules read",
+    )
+    group.add_argument(
+        "--base-url",
+        metavar="U",
+        help="address of an OpenAI-compatible server (default: $OPENAI_BASE_URL or OpenAI's own)",
+    )
+
+
+def _embedder_options(group: _Group) -> None:
+    group.add_argument(
+        "--embedder",
+        metavar="E",
+        help="none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME (default: the "
+        "memory's own; for a new one $QRMEM_EMBEDDER, else local where the extra `local` is "
+        "installed, else none)",
+    )
+
+
+def _output_options(group: _Group) -> None:
+    group.add_argument(
+        "--json", action="store_true", help="print one JSON document; errors are JSON, too"
+    )
+    group.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print results and errors only: no progress, no notes, and nothing where all went "
+        "well and there is no result",
+    )
+    group.add_argument("--debug", action="store_true", help="show tracebacks")
+
+
+_SHARED: dict[str, tuple[str, Callable[[_Group], None]]] = {
+    "memory": ("memory", _memory_options),
+    "model": ("chat model", _model_options),
+    "embedder": ("embeddings", _embedder_options),
+    "output": ("output", _output_options),
 }
-_SHARED: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {
-    "memory": [
-        (
-            ("-m", "--memory"),
-            {"metavar": "PATH|URI", "help": "default: $QRMEM_MEMORY or qrmem.db"},
-        ),
-        (("-n", "--namespace"), {"metavar": "N", "help": "default: $QRMEM_NAMESPACE or default"}),
-    ],
-    "model": [
-        (
-            ("-M", "--model"),
-            {"metavar": "M", "help": "default: $QRMEM_MODEL; if none is set, built-in rules read"},
-        ),
-        (
-            ("--base-url",),
-            {
-                "metavar": "U",
-                "help": "address of an OpenAI-compatible server "
-                "(default: $OPENAI_BASE_URL or OpenAI's own)",
-            },
-        ),
-    ],
-    "embedder": [
-        (
-            ("--embedder",),
-            {
-                "metavar": "E",
-                "help": "none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME "
-                "(default: the memory's own; for a new one $QRMEM_EMBEDDER, else local where the "
-                "extra `local` is installed, else none)",
-            },
-        ),
-    ],
-    "output": [
-        (
-            ("--json",),
-            {"action": "store_true", "help": "print one JSON document; errors are JSON, too"},
-        ),
-        (
-            ("-q", "--quiet"),
-            {
-                "action": "store_true",
-                "help": "print results and errors only: no progress, no "
-                "notes, and nothing where all went well and there is no result",
-            },
-        ),
-        (("--debug",), {"action": "store_true", "help": "show tracebacks"}),
-    ],
-}
+"""What commands share: its name to the title of the group, and what adds it."""
 
 
 def _narrowing(parser: argparse.ArgumentParser) -> None:

@@ -94,6 +94,3 @@ def _shown(value: object) -> str:
     if isinstance(value, int | float):
         return f"{value:g}"
     return '""' if isinstance(value, Secret) else f'"{value}"'
-
-
-__all__ = ["written"]

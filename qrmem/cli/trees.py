@@ -70,7 +70,7 @@ async def _build(arguments: Namespace) -> int:
         )
     quiet = arguments.quiet and not report.stopped
     shown = tree_report_lines(report)
-    output.print_result(report, shown, as_json=arguments.json, quiet=quiet)
+    output.print_result(arguments, report, shown, quiet=quiet)
     if report.stopped:
         output.note(f"stopped: {report.stopped}; {go_on(AGAIN)}")
     return 1 if report.stopped else 0
@@ -86,8 +86,7 @@ async def _show(arguments: Namespace) -> int:
     lines = [line for one in trees for line in outline(one, arguments.depth)]
     if any(node.surprises for one in trees for node in one.nodes):
         lines.append(LEGEND)
-    output.print_result(trees, lines, as_json=arguments.json)
-    return 0
+    return output.print_result(arguments, trees, lines)
 
 
 def tree_report_lines(report: TreeReport) -> list[str]:

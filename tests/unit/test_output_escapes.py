@@ -1,6 +1,7 @@
 """What a document or an archive says cannot steer a terminal, in text and in JSON."""
 
 import json
+from argparse import Namespace
 
 import pytest
 
@@ -10,7 +11,7 @@ FOREIGN = "a\x1b[2Jb\x9b31mc\u202ed\u2066e\ud800f"
 
 
 def test_lines_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_result(None, [FOREIGN], as_json=False)
+    output.print_result(Namespace(json=False), None, [FOREIGN])
     shown = capsys.readouterr().out
     assert all(char == "\n" or char.isprintable() for char in shown)
     assert shown.startswith("a\N{REPLACEMENT CHARACTER}[2Jb")
