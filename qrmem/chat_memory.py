@@ -169,7 +169,7 @@ async def recall(
 
     Args:
         prompt: what the user says now; it need not be a turn yet.
-        tokens: upper bound of everything that is returned.
+        tokens: upper bound of `text` and of the contents of `messages` together.
         how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
             FragRel finds them (its appendix B.3).
         fragments: settings of `fragrel` instead of the paper's for conversations.

@@ -1,7 +1,7 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.session import Session
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Listener, Recalled, Turn
+from qrmem.types.turns import as_message, related_lines
 
 if TYPE_CHECKING:
     from qrmem.facts import Facts
@@ -158,6 +159,7 @@ async def recall(
         await memory.fragment_scorer(),
         (await memory.models()).counter.count,
         user,
+        is_printed=True,
     )
     return await recalled(chat, prompt, session=session, tokens=tokens, how=how, given=fragments)
 
@@ -169,6 +171,7 @@ class Chat:
     Attributes:
         count: tokens of a text.
         user: whose turns are looked at; `None`: all users'.
+        is_printed: whether a budget counts what `Recalled.text` prints; else what turns say.
     """
 
     store: GraphStore
@@ -177,6 +180,7 @@ class Chat:
     scorer: FragmentScorer
     count: Callable[[str], int]
     user: str | None = None
+    is_printed: bool = False
 
 
 async def recalled(
@@ -195,9 +199,13 @@ async def recalled(
     is_paper = how == "fragrel" or given is not None
     share = tokens if is_paper else tokens // _RECENT_SHARE
     count = chat.count
-    recent = await _recent(chat, last, session, min(share, dialog.RECENT_TOKENS), count)
-    shown, latest = recent
-    left = tokens - sum(count(turn.text) for turn in shown)
+
+    def said(turn: Turn) -> int:
+        return count(as_message(turn)["content"] if chat.is_printed else turn.text)
+
+    shown, latest = await _recent(chat, last, session, min(share, dialog.RECENT_TOKENS), said)
+    used = sum(map(said, shown))
+    left = tokens - used
     known = {turn.id for turn in shown}
     if is_paper:
         # The query is the last turn of the dialog and the prompt.
@@ -209,22 +217,35 @@ async def recalled(
     facts = await _facts(chat, found)
 
     def size(turn: Turn) -> int:
-        return sum(map(count, (turn.text, *facts.get(turn.id, ()))))
+        own = facts.get(turn.id, ())
+        if not chat.is_printed:
+            return sum(map(count, (turn.text, *own)))
+        if turn.id in known:  # it is a message, and no line
+            return 0
+        at = [by_id[id].at for id in checked.get(turn.id, ())]
+        return count("\n".join(related_lines(turn, _times(turn), own, at))) + 1
 
-    kept = dialog.fitting(found, checked, by_id, left, size)
-    told = {turn.id for turn in kept} | known
-    corrections = {
-        turn.id: tuple(id for id in checked.get(turn.id, ()) if id in told) for turn in kept
-    }
-    related = sorted((turn for turn in kept if turn.id not in known), key=lambda t: t.number)
-    return Recalled(
-        recent=tuple(shown),
-        related=tuple(related),
-        corrections={id: ids for id, ids in corrections.items() if ids},
-        tokens=sum(count(turn.text) for turn in shown) + sum(map(size, kept)),
-        times={turn.id: times for turn in related if (times := _times(turn))},
-        facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
-    )
+    room = left
+    while True:
+        kept = {turn.id: turn for turn in dialog.fitting(found, checked, by_id, room, size)}
+        related = sorted((t for t in kept.values() if t.id not in known), key=lambda t: t.number)
+        corrections = {
+            id: ids
+            for id in kept
+            if (ids := tuple(one for one in checked.get(id, ()) if one in kept or one in known))
+        }
+        made = Recalled(
+            recent=tuple(shown),
+            related=tuple(related),
+            corrections=corrections,
+            tokens=used,
+            times={turn.id: times for turn in related if (times := _times(turn))},
+            facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
+        )
+        needed = count(made.text) if chat.is_printed else sum(map(size, kept.values()))
+        if needed <= left:
+            return replace(made, tokens=used + needed)
+        room -= needed - left  # lines may take more together than one by one
 
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
@@ -365,14 +386,14 @@ async def _by_fragments(
 
 
 async def _recent(
-    chat: Chat, last: int, session: str, tokens: int, count: Callable[[str], int]
+    chat: Chat, last: int, session: str, tokens: int, size: Callable[[Turn], int]
 ) -> tuple[list[Turn], str]:
     """Return the last turns that go to the model as they are, and the text of the very last."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
         infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
         tail = [*await _read(chat, [i for i in infos if _is_of(i, session)]), *tail]
-        fit = dialog.recent(tail, tokens, count)
+        fit = dialog.recent(tail, tokens, size)
         if fit < len(tail):
             return tail[len(tail) - fit :], tail[-1].text
     return tail, tail[-1].text if tail else ""

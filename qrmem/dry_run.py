@@ -38,6 +38,7 @@ class DryModels(Models):
         embedder: Embedder | None = None,
         question: str = "",
         course: Course = "likely",
+        choices: Sequence[str] = (),
     ) -> None:
         """Take the parts; `embedder` is one that works here, or none."""
         self._longest: dict[str, int] = {}
@@ -56,7 +57,7 @@ class DryModels(Models):
         )
 
         def stub(model: str) -> StubChat:
-            return StubChat(model, self._longest, question, course)
+            return StubChat(model, self._longest, question, course, choices)
 
         chosen = chosen_stages(settings, stage_names())
         others = {stage: stub(model) for stage, model in chosen.items()}

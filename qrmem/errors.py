@@ -25,6 +25,10 @@ QrmemError                    catch this to catch everything of ours
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_SHOULD = re.compile(r"\w+ (should .+)", re.DOTALL)
 
 
 def install(extra: str) -> str:
@@ -42,6 +46,25 @@ def install(extra: str) -> str:
     packages = [line.partition(";")[0].strip() for line in lines if wanted.search(line)]
     words = [sys.executable, "-m", "pip", "install", *(packages or [f".[{extra}]"])]
     return " ".join(map(shlex.quote, words))
+
+
+def refused(errors: Iterable[Mapping[str, Any]]) -> str:
+    """Say in plain words what Pydantic refuses: `query is missing; k should be a valid integer`.
+
+    Args:
+        errors: its `errors()`, whose `loc` begins with the name of the value.
+    """
+    return "; ".join(dict.fromkeys(map(_refused, errors)))
+
+
+def _refused(error: Mapping[str, Any]) -> str:
+    name = ".".join(map(str, error["loc"])) or "the body"
+    if error["type"] == "missing":
+        return f"{name} is missing"
+    if error["type"] == "extra_forbidden":
+        return f"there is no argument {name}"
+    should = _SHOULD.fullmatch(error["msg"])
+    return f"{name} {should[1]}" if should else f"{name}: {error['msg']}"
 
 
 class QrmemError(Exception):

@@ -162,7 +162,8 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
     searcher = Searcher(store, info.name, embedder)
     courses, strategy = {}, ""
     for course in get_args(Course):
-        models = DryModels(store, info, settings, embedder, asking.question, course)
+        asked = (asking.question, course, asking.choices)
+        models = DryModels(store, info, settings, embedder, *asked)
         scorer = FragmentScorer(searcher)
         asker = Asker(store, info.name, models, searcher, silent, scorer)
         strategy = (await asker.ask(asking)).trail.strategy

@@ -25,7 +25,7 @@ from qrmem.types import (
     Verdict,
 )
 
-VERSION = "local.v2"
+VERSION = "local.v3"
 """Recorded with every segment; changes when the rules read a segment differently."""
 
 PROMPT = 105

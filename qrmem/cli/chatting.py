@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from qrmem.graph.dialog import Message
 
 _INDENT = " " * 4
+_ZONE = re.compile(r"[+-]\d\d:\d\d(?::\d\d)?\Z")
+"""Of a time in ISO form; none matches in a date."""
 
 
 def add_chat(commands: Any, common: Common) -> None:
@@ -49,7 +52,7 @@ def add_chat(commands: Any, common: Common) -> None:
         type=int,
         default=2000,
         metavar="N",
-        help="token limit of what the recalled turns say; speakers and times come on top",
+        help="token limit of all that is recalled, speakers and times included",
     )
     turns = actions.add_parser(
         "turns", parents=common("memory"), help="list what was said, in order"
@@ -193,8 +196,9 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
             broken.append(f"{where} is not JSON: {exc}")
         except UsageError as exc:
             broken.append(f"{where}: {exc}")
-    if broken and not found:
-        raise BadDocument(broken[0])
+    if not any(message.text.strip() for message in found):
+        what = "no message in it has a text" if found else "it holds no message"
+        raise BadDocument(broken[0] if broken else f"{source} is empty: {what}")
     return found, broken
 
 
@@ -262,9 +266,13 @@ def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
 def _line(turn: Turn) -> str:
     where = f"{turn.session}, " if turn.session else ""
     said = output.shortened(turn.text)
-    return output.safe(
-        f"[{where}{turn.at[:16].replace('T', ' ')}] {turn.speaker or turn.role}: {said}"
-    )
+    return output.safe(f"[{where}{_when(turn.at)}] {turn.speaker or turn.role}: {said}")
+
+
+def _when(at: str) -> str:
+    """Return a time of ISO form to the minute, with its zone if it has one."""
+    zone = _ZONE.search(at)
+    return at[:16].replace("T", " ") + (zone[0].replace("+00:00", " UTC") if zone else "")
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]] = {

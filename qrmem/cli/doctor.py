@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ EXTRAS = {
     "tree": ("scikit-learn", "umap-learn"),
 }
 
+_WIDTH = 80
+"""Columns of a terminal."""
 ENOUGH = 0.5
 """Share of a passage's names below which a model is of little use for reading."""
 
@@ -66,8 +69,22 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line a finding."""
-    return [f"{'ok' if f.is_well else '--':3} {f.what:18} {f.text}" for f in findings]
+    """One line a finding; a long command goes on below, as a shell reads it."""
+    lines = (f"{'ok' if f.is_well else '--':3} {f.what:18} {f.text}" for f in findings)
+    return [part for line in lines for part in _folded(line)]
+
+
+def _folded(line: str) -> list[str]:
+    if " pip install " not in line or len(line) <= _WIDTH:
+        return [line]
+    *parts, last = textwrap.wrap(
+        line,
+        _WIDTH - 2,
+        subsequent_indent=" " * 23,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*(f"{part} \\" for part in parts), last]
 
 
 def repair_lines(done: Repair) -> list[str]:

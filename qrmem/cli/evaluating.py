@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,7 @@ async def _run_named(arguments: Namespace) -> int:
 def _spec(arguments: Namespace) -> "RunSpec":
     from qrmem.eval.running import RunSpec
 
+    _require_name(arguments.name)
     if not arguments.system:
         raise UsageError("name at least one system: --system reflection,bm25")
     return RunSpec(
@@ -159,6 +161,17 @@ def _spec(arguments: Namespace) -> "RunSpec":
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
     )
+
+
+def _require_name(name: str) -> None:
+    from qrmem.eval.preset import preset_names
+    from qrmem.eval.registry import DATASETS
+
+    known = [*(task for task, _ in DATASETS.items()), *preset_names()]
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else "`qrmem eval list` shows them"
+        raise UsageError(f"no task or preset is called {name!r}; {hint}")
 
 
 def _chosen(arguments: Namespace) -> "PresetOptions":

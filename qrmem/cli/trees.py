@@ -121,8 +121,29 @@ def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iter
         return
     space = "  " * at
     size = counted(len(node.segments), "segments")
-    yield f"{space}level {node.level}, {size}: {output.shortened(node.summary, _SHOWN)}"
+    yield f"{space}level {node.level}, {size}: {_shown(node.summary)}"
     for surprise in node.surprises:
-        yield f"{space}  ! {output.shortened(surprise, _SHOWN)}"
+        yield f"{space}  ! {_shown(surprise)}"
     for child in node.covers:
         yield from _below(nodes, child, at + 1, depth)
+
+
+def _shown(text: str) -> str:
+    """Return a text on one line, without quotation marks whose partner stands elsewhere.
+
+    A sentence out of a speech has but one of the two.
+    """
+    opened: list[int] = []
+    alone: set[int] = set()
+    for at, char in enumerate(text):
+        if char == "“":
+            opened.append(at)
+        elif char == "”" and opened:
+            opened.pop()
+        elif char == "”":
+            alone.add(at)
+    alone.update(opened)
+    kept = "".join(char for at, char in enumerate(text) if at not in alone).strip()
+    if kept.count('"') % 2:
+        kept = kept[1:] if kept.startswith('"') else kept.removesuffix('"')
+    return output.shortened(kept, _SHOWN)

@@ -136,10 +136,15 @@ class RunFolder:
         Raises:
             UsageError: there is no run in this folder.
         """
+        path = self.path / CONFIG
         try:
-            found: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            what = "holds no run" if self.path.is_dir() else "is no folder"
+            told = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
+            raise UsageError(told) from None
         except (OSError, ValueError) as exc:
-            raise UsageError(f"{self.path} holds no run ({CONFIG}: {exc})") from exc
+            raise UsageError(f"{path} cannot be read: {exc}") from exc
         return found
 
     def items(self) -> list[Item]:

@@ -112,9 +112,10 @@ def _are_figures(reading: SegmentReading, *places: Occurrence) -> bool:
 
 
 def around(text: str, start: int, end: int, limit: int = LONGEST) -> str:
-    """Return the part of a text around a span, cut at word borders, at most `limit` characters.
+    """Return the part of a text around a span, cut at word borders, where `…` stands then.
 
-    A span that is longer itself loses its middle: both its ends are what matters.
+    A span that is longer itself loses its middle: both its ends are what matters. At most `limit`
+    characters of the text are left.
     """
     if end - start > limit:
         half = limit // 2 - 2
@@ -127,4 +128,5 @@ def around(text: str, start: int, end: int, limit: int = LONGEST) -> str:
         first += 1
     while last < len(text) and not text[last].isspace() and last > end:
         last -= 1
-    return flat(text[first:last])
+    said = flat(text[first:last])
+    return f"{'… ' * bool(text[:first].strip())}{said}{' …' * bool(text[last:].strip())}"

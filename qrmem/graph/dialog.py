@@ -257,11 +257,11 @@ def _plain(content: Any) -> str:
     return "\n".join(part for part in parts if part and isinstance(part, str))
 
 
-def recent(turns: Sequence[Turn], tokens: int, count: Callable[[str], int]) -> int:
+def recent(turns: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> int:
     """Return how many of the last turns go to the model as they are."""
     total = rounds = found = 0
     for turn in reversed(turns):
-        total += count(turn.text)
+        total += size(turn)
         rounds += turn.role == "user"
         if total > tokens or rounds > RECENT_ROUNDS:
             break

@@ -48,7 +48,8 @@ def _description(facts: Sequence[Fact]) -> str:
             kept.append(text)
             alike.append(words)
             room -= len(text) + len(SEPARATOR)
-    return SEPARATOR.join(kept)[:LONGEST]
+    joined = SEPARATOR.join(kept)
+    return joined if len(joined) <= LONGEST else f"{joined[: LONGEST - 1]}…"
 
 
 def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:

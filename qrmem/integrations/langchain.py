@@ -66,14 +66,12 @@ def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
         description=Toolset.described(name),
         args_schema=Toolset.arguments(name),
     )
-    made.handle_validation_error = _invalid
+
+    def invalid(error: Any) -> str:
+        return f"error: {Toolset.wrong(name, error.errors())}"
+
+    made.handle_validation_error = invalid
     return made
-
-
-def _invalid(error: Any) -> str:
-    """Say which argument is wrong, as a model can mend it."""
-    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-    return f"error: {'; '.join(wrong)}"
 
 
 class MemoryRetriever(BaseRetriever):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import MissingError, NotFound, QrmemError, install
+from qrmem.errors import MissingError, NotFound, QrmemError, UsageError, install
 from qrmem.integrations.toolset import READING, Toolset, one_line, trail_text
 
 if TYPE_CHECKING:
@@ -47,13 +47,23 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
     """
     try:
         from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
     except ImportError as exc:
         raise MissingError(f"an MCP server needs: {install('mcp')}") from exc
     from importlib.metadata import version
 
-    made: MCPServer[Any] = MCPServer(
-        "qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR"
-    )
+    class Server(MCPServer[Any]):
+        """One that says in a sentence which argument of a call is wrong."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], *args: Any) -> Any:
+            own = next((own for own, public in NAMES.items() if public == name), "")
+            try:
+                given = Toolset.checked(own, arguments) if own else arguments
+            except UsageError as exc:
+                raise ToolError(f"{name}: {exc}") from None
+            return await super().call_tool(name, given, *args)
+
+    made = Server("qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR")
     for name in Toolset.functions(write=write, user=user):
         _offer(made, Toolset(memory, user), name)
     if not user:

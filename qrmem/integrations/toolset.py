@@ -4,12 +4,12 @@ LangChain tools, the MCP server and OpenAI's tool schema offer these functions, 
 reads the same whichever way it came. What a document says stands between marks, as data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import QrmemError, UsageError
+from qrmem.errors import QrmemError, UsageError, refused
 from qrmem.graph.dialog import USER_KEY
 from qrmem.prompts import fenced
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
@@ -78,14 +78,34 @@ class Toolset:
 
     @classmethod
     def arguments(cls, name: str) -> "type[BaseModel]":
-        """Return the arguments of a function as a Pydantic model."""
-        from pydantic import create_model
+        """Return the arguments of a function as a Pydantic model; it refuses any other."""
+        from pydantic import ConfigDict, create_model
 
         _, *taken = signature(getattr(cls, name)).parameters.values()
         fields: dict[str, Any] = {
             p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in taken
         }
-        return create_model(name, **fields)
+        return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+    @classmethod
+    def checked(cls, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call, each of the type that the function takes.
+
+        Raises:
+            UsageError: one is missing, unknown or of another type; the message names it.
+        """
+        from pydantic import ValidationError
+
+        model = cls.arguments(name)
+        try:
+            return model.model_validate(given).model_dump()
+        except ValidationError as exc:
+            raise UsageError(cls.wrong(name, exc.errors())) from None
+
+    @classmethod
+    def wrong(cls, name: str, errors: Iterable[Mapping[str, Any]]) -> str:
+        """Say what is wrong with the arguments of a call, and which the function takes."""
+        return f"{refused(errors)} (arguments: {', '.join(cls.arguments(name).model_fields)})"
 
     async def search_memory(self, query: str, k: int = 5) -> str:
         """Find passages of the documents that fit a query; returns them with their ids.
@@ -116,7 +136,7 @@ class Toolset:
         Args:
             prompt: what the user says now.
             session: the conversation that goes on; turns of all conversations are found.
-            tokens: upper bound of what is returned.
+            tokens: upper bound of what the turns take, with speakers and times.
         """
         found = await self._memory.recall(
             _said(prompt, "prompt"), session=session, tokens=tokens, user=self._user or None
@@ -204,7 +224,8 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
     if name not in tools.functions(write=True, user=tools.user):
         return f"error: there is no function {name!r}"
     try:
-        text: str = await getattr(tools, name)(*args, **options)
+        given = dict(zip(tools.arguments(name).model_fields, args, strict=False)) | options
+        text: str = await getattr(tools, name)(**tools.checked(name, given))
     except QrmemError as exc:
         return f"error: {exc}"
     return text

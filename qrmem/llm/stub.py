@@ -47,18 +47,25 @@ class StubChat:
     """
 
     def __init__(
-        self, name: str, longest: dict[str, int], question: str = "", course: Course = "likely"
+        self,
+        name: str,
+        longest: dict[str, int],
+        question: str = "",
+        course: Course = "likely",
+        choices: Sequence[str] = (),
     ) -> None:
         """Make one.
 
         Args:
             longest: shared by the stubs of a run.
             question: that is answered, if one is.
+            choices: its options; an answer is the first of them.
         """
         self._name = name
         self.longest = longest
         self._question = question
         self._course = course
+        self._choice = next(iter(choices), "")
         self._turns = 0
 
     @property
@@ -89,7 +96,8 @@ class StubChat:
         passage = max((text for _, text in texts), key=len, default=user)
         notes = _notes(passage, user, is_second=stage == "supplement")
         is_answer = self._is_answer(texts)
-        answer = _some(passage, ANSWER_WORDS) if is_answer else ""
+        quote = _some(passage, ANSWER_WORDS)
+        answer = self._choice or quote
         label = next((label for label, text in texts if text == passage), "")
         if not stage.startswith(("extract", "entities", "supplement")):
             notes = {**notes, "entities": self._names(user)}
@@ -100,8 +108,8 @@ class StubChat:
             "description": _always(_some(passage, DESCRIPTION_WORDS)),
             "reasoning": _always(_some(user, REASON_WORDS)),
             "action": _always(-2 if is_answer else -1),
-            "answer": _always(answer or _some(passage, ANSWER_WORDS)),
-            "quotes": _always([f"{label}|{answer}"] if is_answer else []),
+            "answer": _always(answer),
+            "quotes": _always([f"{label}|{quote}"] if is_answer else []),
             "query": _always(f"{self._question} {_some(user, REASON_WORDS)}"),
             "gist": _always(_some(passage, SUMMARY_WORDS)),
         }

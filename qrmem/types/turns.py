@@ -1,6 +1,6 @@
 """Turns of a conversation, and what is recalled of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from qrmem.types.shown import Short
@@ -39,7 +39,7 @@ class Recalled(Short):
         recent: the last turns of the session, in order; they go to the model as they are.
         related: earlier turns that belong to the prompt, in order of time.
         corrections: a related turn's id to those of later turns that seem to correct it.
-        tokens: of recent and related turns together.
+        tokens: of `text` and of the contents of `messages` together.
         times: a related turn's id to the time words in it that depend on when it was said, each
             with its first and last day in ISO form.
         facts: a related turn's id to what a chat model noted of it (`extract=True`).
@@ -55,17 +55,12 @@ class Recalled(Short):
     @property
     def text(self) -> str:
         """The related turns as a model reads them: who, when, what, and what corrects it."""
-        by_id = {turn.id: turn for turn in (*self.related, *self.recent)}
-        lines = []
+        times = {turn.id: turn.at for turn in (*self.related, *self.recent)}
+        lines: list[str] = []
         for turn in self.related:
-            times = "".join(
-                f" ({words}: {first})" if first == last else f" ({words}: {first} to {last})"
-                for words, first, last in self.times.get(turn.id, ())
-            )
-            lines.append(f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}{times}")
-            lines += [f"  (noted of this: {fact})" for fact in self.facts.get(turn.id, ())]
-            for later in (by_id[id] for id in self.corrections.get(turn.id, ()) if id in by_id):
-                lines.append(f"  (said at {turn.at}; corrected at {later.at}, see below)")
+            later = [times[id] for id in self.corrections.get(turn.id, ()) if id in times]
+            days, facts = self.times.get(turn.id, ()), self.facts.get(turn.id, ())
+            lines += related_lines(turn, days, facts, later)
         return "\n".join(lines)
 
     @property
@@ -75,10 +70,29 @@ class Recalled(Short):
         A role that a chat model takes only together with what is not kept (`tool`: its call), or
         not at all, is told in the text of a user's message.
         """
-        return [_message(turn) for turn in self.recent]
+        return [as_message(turn) for turn in self.recent]
 
 
-def _message(turn: Turn) -> dict[str, str]:
+def related_lines(
+    turn: Turn,
+    times: Iterable[tuple[str, str, str]],
+    facts: Iterable[str],
+    corrected_at: Iterable[str],
+) -> list[str]:
+    """Return what `Recalled.text` tells of a turn; a budget counts these lines."""
+    days = "".join(
+        f" ({words}: {first})" if first == last else f" ({words}: {first} to {last})"
+        for words, first, last in times
+    )
+    return [
+        f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}{days}",
+        *(f"  (noted of this: {fact})" for fact in facts),
+        *(f"  (said at {turn.at}; corrected at {at}, see below)" for at in corrected_at),
+    ]
+
+
+def as_message(turn: Turn) -> dict[str, str]:
+    """Return a turn as a chat message."""
     if turn.role in _ROLES:
         return {"role": turn.role, "content": turn.text}
     return {"role": "user", "content": f"[{turn.role}] {turn.text}"}

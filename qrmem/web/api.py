@@ -13,6 +13,7 @@ from qrmem.errors import (
     StoreConflict,
     UsageError,
     install,
+    refused,
 )
 from qrmem.llm.usage import By
 from qrmem.memory import Memory
@@ -67,8 +68,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
         # What was sent is not repeated: a request can hold numbers that no reply can.
-        said = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors())
-        error = _whole("; ".join(said))
+        error = _whole(_refused(exc.errors()))
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
             error = "send JSON, with the header content-type: application/json"
         return JSONResponse({"error": error, "kind": "UsageError"}, 422)
@@ -88,6 +88,15 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         _writing(app, memory)
         deciding(app, memory)
     return app
+
+
+def _refused(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Say what is wrong with a request; the first of `loc` is the part that it stands in."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        why, at = first["ctx"]["error"], first["loc"][-1]
+        return f"the body is not JSON, or is cut: {why}, at character {at}"
+    return refused({**one, "loc": one["loc"][1:]} for one in errors)
 
 
 def _whole(text: str) -> str:

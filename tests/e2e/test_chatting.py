@@ -92,6 +92,43 @@ def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> N
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty: it holds no message"),
+        (b" \n", "is empty: it holds no message"),
+        (b"[]", "is empty: it holds no message"),
+        (b'{"messages": []}', "is empty: it holds no message"),
+        (b'{"role": "user", "content": " "}', "is empty: no message in it has a text"),
+    ],
+)
+def test_a_log_of_no_turn_is_refused_and_leaves_no_memory(
+    qrmem: Shell, content: bytes, says: str
+) -> None:
+    qrmem.write("empty.txt", content)
+    ran = qrmem("chat", "add", "empty.txt")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"empty.txt {says}" in ran.err
+    assert [path.name for path in qrmem.folder.iterdir()] == ["empty.txt"]
+
+
+def test_a_log_that_is_kept_already_is_no_error(qrmem: Shell) -> None:
+    qrmem.write("log.jsonl", lines(LOG[:2]))
+    assert qrmem("chat", "add", "log.jsonl").code == 0
+    ran = qrmem("chat", "add", "log.jsonl")
+    assert (ran.code, ran.out) == (0, "0 turns kept; 2 already there, or empty\n")
+
+
+def test_a_time_is_shown_with_its_zone(qrmem: Shell) -> None:
+    for at in ("2026-04-01T09:00", "2026-04-01T09:00Z", "2026-04-01T09:00-05:30"):
+        qrmem("chat", "say", "user", "Hello.", "--at", at)
+    assert qrmem("chat", "turns").out.splitlines() == [
+        "[2026-04-01 09:00] user: Hello.",
+        "[2026-04-01 09:00 UTC] user: Hello.",
+        "[2026-04-01 09:00-05:30] user: Hello.",
+    ]
+
+
 def test_users_are_kept_recalled_listed_and_forgotten_apart(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "My boat is called Nell.", "--user", "ann")
     qrmem.write("ben.jsonl", lines([{"role": "user", "content": "My boat is called Brig."}]))

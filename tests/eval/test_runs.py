@@ -188,8 +188,11 @@ def test_wrong_words_are_refused(
     [
         ("hotpotqa", "nowhere", "hotpotqa.github.io"),
         ("hotpotqa", ".", "holds none of"),
-        ("narrativeqa", ".", "no folder with qaps.csv: get it from https://github.com/google-deep"),
-        ("plain", ".", "no folder with questions.jsonl"),
+        ("hotpotqa", "nowhere", "there is no file or folder nowhere: give --data the file"),
+        ("narrativeqa", ".", "no folder with qaps.csv; the data: https://github.com/google-deep"),
+        ("plain", ".", "no folder with questions.jsonl; docs/evaluation.md says how to write it"),
+        ("tabel-2", ".", "no task or preset is called 'tabel-2'; did you mean table-2?"),
+        ("xyz", ".", "no task or preset is called 'xyz'; `qrmem eval list` shows them"),
         ("hotpotq", HOTPOT, "did you mean hotpotqa"),
         ("musique", HOTPOT, "record 0 has no field 'paragraphs'"),
     ],

@@ -68,6 +68,30 @@ async def test_everything_recalled_is_within_the_cap() -> None:
             await memory.recall("harbour", tokens=-5)
 
 
+@pytest.mark.parametrize("how", ["turns", "fragrel"])
+async def test_what_is_printed_of_it_is_within_the_cap(how: Any) -> None:
+    said = [
+        {
+            "role": "tool" if n % 3 else "user",
+            "content": f"Yesterday boat {n} left from gate {n + 7}.",
+            "name": "Ann of Skarrow",
+            "at": f"2026-04-01T09:{n:02}+02:00",
+        }
+        for n in range(60)
+    ]
+    async with opened() as memory:
+        await memory.add_messages(said)
+        await memory.add_messages([("user", "Actually, boat 3 left from gate 99.")])
+        models = await memory._session.models()
+        count = models.counter.count
+        for cap in (20, 60, 250, 1000):
+            found = await memory.recall("Which gate did boat 3 leave from?", tokens=cap, how=how)
+            printed = count(found.text) + sum(count(one["content"]) for one in found.messages)
+            assert printed == found.tokens <= cap
+    assert "(Yesterday: 2026-03-31)" in found.text
+    assert "corrected at" in found.text
+
+
 async def test_a_correction_is_shown_with_both_times() -> None:
     async with opened() as memory:
         await memory.add_turn("user", "The flight to Oslo leaves on 3 May.", at="2026-04-01T09:00")

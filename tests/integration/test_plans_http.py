@@ -164,6 +164,23 @@ async def test_plans_of_questions_hold_the_truth(strategy: str) -> None:
     assert abs(likely - truth) <= 0.5 * truth
 
 
+async def test_plans_of_multiple_choice_hold_the_truth() -> None:
+    choices = ["Mussel Island", "Dunmarrow", "Vantry", "the Grey Sow"]
+    likely = truth = 0.0
+    async with serving() as server, opened(server, cache=False) as memory:
+        await memory.add(SAMPLE)
+        for question in QUESTIONS[::2]:
+            options: dict[str, Any] = {"strategy": "reflection", "choices": choices}
+            before, calls = spent(server.stats), server.stats.answered
+            plan = await memory.plan(ask=question, **options)
+            await memory.ask(question, **options)
+            used = spent(server.stats) - before
+            assert used in plan.tokens, question
+            assert server.stats.answered - calls in plan.calls, question
+            likely, truth = likely + plan.tokens.likely, truth + used
+    assert abs(likely - truth) <= 0.5 * truth
+
+
 async def test_a_plan_of_a_question_says_its_strategy_and_its_window() -> None:
     async with serving() as server, opened(server) as memory:
         await memory.add(SAMPLE)

@@ -79,9 +79,9 @@ class TestAskTool(ToolsIntegrationTests):
     ("name", "arguments", "said"),
     [
         ("search_memory", {"query": "London", "k": 0}, "k must be at least 1"),
-        ("search_memory", {"query": "London", "k": "many"}, "k: "),
+        ("search_memory", {"query": "London", "k": "many"}, "k should be a valid integer"),
         ("search_memory", {"query": "  "}, "query is empty"),
-        ("search_memory", {}, "query: "),
+        ("search_memory", {}, "query is missing"),
         ("look_up_entity", {"name": "Zeus"}, "no entity is called"),
         ("recall_conversation", {"prompt": "x", "tokens": -1}, "tokens must be"),
         ("show_trail", {"trail_id": "none"}, "no trail"),

@@ -10,7 +10,8 @@ from integrations.conftest import Served
 from mcp import Client, MCPError, StdioServerParameters
 
 import qrmem
-from qrmem.integrations.mcp import server
+from qrmem.integrations.mcp import NAMES, server
+from qrmem.integrations.toolset import Toolset, as_text
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -39,6 +40,41 @@ async def test_a_client_reads_and_cannot_write() -> None:
             assert "k must be at least 1" in await said(client, "search", query="x", k=0)
             assert "query" in await said(client, "search")
         assert (await memory.status()).counts["documents"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("search", {}, "search: query is missing (arguments: query, k)"),
+        (
+            "search",
+            {"q": "Ada"},
+            "search: query is missing; there is no argument q (arguments: query, k)",
+        ),
+        (
+            "search",
+            {"query": "Ada", "limit": 3},
+            "search: there is no argument limit (arguments: query, k)",
+        ),
+        (
+            "search",
+            {"query": "Ada", "k": "many"},
+            "search: k should be a valid integer, unable to parse string as an integer "
+            "(arguments: query, k)",
+        ),
+        ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),
+    ],
+)
+async def test_a_wrong_argument_is_named_in_one_sentence(
+    tool: str, arguments: dict[str, object], says: str
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        async with Client(server(memory)) as client:
+            assert await said(client, tool, **arguments) == f"refused: {says}"
+            assert TEXT in await said(client, "search", query="Who met Babbage?", k="2")
+    own = next(name for name, public in NAMES.items() if public == tool)
+    assert await as_text(Toolset(memory), own, **arguments) == says.replace(f"{tool}:", "error:")
 
 
 async def test_a_client_keeps_texts_and_turns_where_it_may() -> None:

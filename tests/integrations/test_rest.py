@@ -52,6 +52,19 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
         assert as_form.status_code == 422
         assert "content-type: application/json" in as_form.json()["error"]
         assert client.delete("/documents/note").status_code == 405
+        json = {"content-type": "application/json"}
+        cut = client.post("/search", content=b'{"query": "Ada", "k"', headers=json)
+        assert cut.status_code == 422
+        said = "the body is not JSON, or is cut: Expecting ':' delimiter, at character 20"
+        assert cut.json()["error"] == said
+        for sent, said in (
+            ({}, "query is missing"),
+            ({"query": "x", "k": 0}, "k should be greater than or equal to 1"),
+            ({"query": ""}, "query should have at least 1 character"),
+            ({"query": 3}, "query should be a valid string"),
+        ):
+            assert client.post("/search", json=sent).json()["error"] == said
+        assert client.get("/trails?limit=x").json()["error"].startswith("limit should be a valid")
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
 

@@ -2,8 +2,11 @@
 
 import pytest
 
+from qrmem.cli.doctor import Finding, finding_lines
 from qrmem.cli.progress import Warnings
+from qrmem.cli.trees import outline
 from qrmem.types import Event
+from qrmem.types.trees import Tree, TreeNode
 
 
 def retry(number: int) -> Event:
@@ -31,3 +34,35 @@ def test_every_other_warning_is_told_unless_it_has_no_words(
     told = capsys.readouterr()
     assert told.err == "qrmem: first line\nqrmem: second\n"
     assert not told.out
+
+
+def test_a_long_command_of_doctor_goes_on_below_as_a_shell_reads_it() -> None:
+    command = "python3 -m pip install " + " ".join(f"'tree-sitter-{n}<1,>=0.23'" for n in range(9))
+    lines = finding_lines([Finding("extra code", False, f"not installed: {command}")])
+    assert max(map(len, lines)) <= 80
+    shell = "\n".join(lines).partition("not installed: ")[2]
+    assert shell.replace("\\\n", " ").split() == command.split()
+    (short,) = finding_lines([Finding("extra mcp", True, "mcp 2.3.0")])
+    assert short == "ok  extra mcp          mcp 2.3.0"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("You tear them to pieces.”", "You tear them to pieces."),
+        ("“I certainly shall not.", "I certainly shall not."),
+        ("”", ""),
+        ('He left."', "He left."),
+        ('"He left.', "He left."),
+        ("“Well,” he said, “go.”", "“Well,” he said, “go.”"),
+        ('He said: "Go."', 'He said: "Go."'),
+    ],
+)
+def test_a_quotation_mark_whose_partner_stands_elsewhere_is_not_shown(
+    said: str, shown: str
+) -> None:
+    node = TreeNode("k", "book", 1, said, (said,), (), ("s",))
+    tree = Tree("book", "ilm", (node,), ("k",))
+    _, summary, surprise = outline(tree, 1)
+    assert summary == f"  level 1, 1 segment: {shown}"
+    assert surprise == f"    ! {shown}"

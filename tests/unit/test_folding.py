@@ -62,3 +62,9 @@ def test_folding_loses_no_fact_and_stays_within_its_length(facts: list[Fact]) ->
     assert sorted(map(repr, kept)) == sorted(repr(f) for f in facts if f.head != f.tail)
     assert all(0 < len(relation.description) <= LONGEST for relation in relations)
     assert len({relation.key for relation in relations}) == len(relations)
+
+
+def test_a_description_that_is_cut_says_so() -> None:
+    (relation,) = fold([fact("a", "b", "wrote " * 200)])
+    assert len(relation.description) == LONGEST
+    assert relation.description.endswith("…")

@@ -14,6 +14,7 @@ from qrmem.answering.query import query
 from qrmem.errors import WindowTooSmall
 from qrmem.extraction.extractive_summary import weight
 from qrmem.extraction.named_sentences import read
+from qrmem.extraction.rule_relations import around
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.text.words import terms
 from qrmem.types import AskContext, Mention, Passage, Reading, Reasoner, Segment, Verdict
@@ -469,3 +470,18 @@ def test_where_is_answered_by_a_name_that_something_is_in(text: str, *, is_there
     asked = query("Where did Nell Sayle learn the trade of a net maker?")
     [clue] = Evidence(asked, passages(text)).clues
     assert clue.has_kind == is_there
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "marks"),
+    [("", "", ""), ("", "and slept well " * 30, "end"), ("As was told of it " * 30, "", "start")],
+)
+def test_a_part_of_a_long_sentence_has_a_mark_where_it_is_cut(
+    before: str, after: str, marks: str
+) -> None:
+    sentence = f"{before}Ahab, who met Pip,{' ' * bool(after)}{after}"
+    start = len(before)
+    told = around(sentence, start, start + len("Ahab, who met Pip"))
+    assert "Ahab, who met Pip" in told
+    assert told.startswith("… ") == (marks == "start")
+    assert told.endswith(" …") == (marks == "end")

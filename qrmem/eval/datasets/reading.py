@@ -46,15 +46,20 @@ def load(name: str, data: Path, corpus: Corpus) -> Dataset:
 
 def data_file(name: str, task: Task, data: Path) -> Path:
     """Return the file that a task reads."""
-    advice = f"get it from {task.where}, licence {task.licence}"
+    advice = f"the data: {task.where}, licence {task.licence}"
+    if task.where.startswith("your own"):
+        advice = "docs/evaluation.md says how to write it"
     if task.inside:
         if (data / task.inside).is_file():
             return data
-        raise UsageError(f"{data} is no folder with {task.inside}: {advice}")
+        raise UsageError(f"{data} is no folder with {task.inside}; {advice}")
     if data.is_file():
         return data
     if not data.is_dir():
-        raise UsageError(f"there is no {data}; {name} needs {' or '.join(task.files)}: {advice}")
+        raise UsageError(
+            f"there is no file or folder {data}: give --data the file "
+            f"({' or '.join(task.files)}), or a folder that holds it; {advice}"
+        )
     for folder in (data, data / name):
         for wanted in task.files:
             if (folder / wanted).is_file():
@@ -62,7 +67,7 @@ def data_file(name: str, task: Task, data: Path) -> Path:
             if "*" in wanted and any(folder.glob(wanted)):
                 return folder
     raise UsageError(
-        f"{data} holds none of {', '.join(task.files)}; name the file with --data, or {advice}"
+        f"{data} holds none of {', '.join(task.files)}: give --data the file; {advice}"
     )
 
 

@@ -50,7 +50,7 @@ class Session:
             history: `once`: those since the history was over these limits and moved out.
         """
         turns = self._turns[self._moved :]
-        kept = dialog.recent(turns, dialog.RECENT_TOKENS, self._count)
+        kept = dialog.recent(turns, dialog.RECENT_TOKENS, lambda t: self._count(t.text))
         if history == "once" and kept < len(turns):
             self._moved, kept = len(self._turns), 0
         return self.rounds[len(self.rounds) - kept :]
