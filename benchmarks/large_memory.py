@@ -13,7 +13,6 @@ from qrmem.graphstore import (
     Change,
     EntityRow,
     GraphStore,
-    IndexRow,
     MentionRow,
     NamespaceInfo,
 )
@@ -99,7 +98,7 @@ def _note(n: int) -> Segment:
 
 
 async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: int) -> None:
-    mentions, facts, index, questions = [], [], [], []
+    mentions, facts, index, questions = [], [], {}, []
     entities: dict[str, str] = {key_of(hub): hub for hub in HUBS}
     for n, segment in enumerate(segments, first):
         _, names = passage(n)
@@ -112,8 +111,7 @@ async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: 
             told = segment.text.split(". ")[2 * at] + "."
             facts.append(FactRow(segment.id, at, keys[head], keys[tail], told))
         questions.append(Question(f"Whom did {names[0]} meet on the pier?", segment.id))
-        counts = Counter(terms(segment.text))
-        index.append(IndexRow(segment.id, counts.total(), counts))
+        index[segment.id] = Counter(terms(segment.text))
     info = await store.namespace(ns)
     assert info is not None
     change = Change(

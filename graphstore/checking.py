@@ -28,9 +28,8 @@ def check_change(
 def written_segments(change: Change) -> set[str]:
     """Return ids of the segments that rows are added for."""
     found = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
-    found.update(row.segment_id for row in change.index)
     found.update(question.segment_id for question in change.questions)
-    return found | change.merged.keys()
+    return found | change.index.keys() | change.merged.keys()
 
 
 def used_names(change: Change) -> set[str]:

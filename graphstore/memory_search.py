@@ -27,9 +27,9 @@ def entries(space: Space) -> Mapping[str, Entry]:
 def _entries(space: Space) -> dict[str, Entry]:
     found = {}
     for id_ in space.in_order(space.rows.index):
-        segment, row = space.segments[id_], space.rows.index[id_]
+        segment, own = space.segments[id_], Counter(space.rows.index[id_])
         document = space.documents[segment.document_id]
-        words = [*terms(document.title), *Counter(row.terms).elements()]
+        words = [*terms(document.title), *own.elements()]
         found[id_] = Entry(
             id_, segment.document_id, segment.index, document.title, document.metadata, words
         )

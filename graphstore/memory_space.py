@@ -14,7 +14,6 @@ from qrmem.graphstore.protocol import (
     EntityRow,
     Entry,
     FactRow,
-    IndexRow,
     MentionRow,
     NameRow,
     NamespaceInfo,
@@ -119,7 +118,7 @@ class Space:
         rows.mentions |= {(row.segment_id, row.name): row for row in change.mentions}
         rows.facts |= {(row.segment_id, row.n): row for row in change.facts}
         rows.questions |= {(q.segment_id, q.text): q for q in change.questions}
-        rows.index |= {row.segment_id: row for row in change.index}
+        rows.index |= change.index
         rows.names |= change.names
         rows.entities |= {row.key: row for row in change.entities}
         rows.merged |= change.merged
@@ -178,7 +177,7 @@ class Rows:
     mentions: dict[tuple[str, str], MentionRow] = field(default_factory=dict)
     facts: dict[tuple[str, int], FactRow] = field(default_factory=dict)
     questions: dict[tuple[str, str], Question] = field(default_factory=dict)
-    index: dict[str, IndexRow] = field(default_factory=dict)
+    index: dict[str, Mapping[str, int]] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     entities: dict[str, EntityRow] = field(default_factory=dict)
@@ -189,7 +188,7 @@ class Rows:
             mentions={k: row for k, row in self.mentions.items() if k[0] not in gone},
             facts={k: row for k, row in self.facts.items() if k[0] not in gone},
             questions={k: row for k, row in self.questions.items() if k[0] not in gone},
-            index={k: row for k, row in self.index.items() if k not in gone},
+            index={k: own for k, own in self.index.items() if k not in gone},
             merged={k: digest for k, digest in self.merged.items() if k not in gone},
             names=dict(self.names),
             entities=dict(self.entities),

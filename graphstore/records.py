@@ -108,15 +108,6 @@ class FactRow:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRow:
-    """One segment's words for BM25: term to frequency, and the length in terms."""
-
-    segment_id: str
-    length: int
-    terms: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class EntityRow:
     """An entity's own fields; its forms and segments follow from its names' mentions."""
 
@@ -140,6 +131,7 @@ class Change:
     Attributes:
         clear: segments whose mentions, facts, accepted questions, postings and digest are dropped
             first.
+        index: id of each segment to be searched to the terms of its text, each with its frequency.
         names: name key to entity key, for every name that is new or moved.
         entities: every entity that is new or whose name or type changed.
         merged: segment id to a digest of the contributions that its rows were made from.
@@ -150,7 +142,7 @@ class Change:
     mentions: Sequence[MentionRow] = ()
     facts: Sequence[FactRow] = ()
     questions: Sequence[Question] = ()
-    index: Sequence[IndexRow] = ()
+    index: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)

@@ -101,7 +101,7 @@ async def apply(work: Work, revision: int, change: Change) -> int:
         names[name].count(row.forms, 1)
     for key, entity in change.names.items():
         names[short(key)].now = short(entity)
-    indexed = {short(row.segment_id) for row in change.index}
+    indexed = set(map(short, change.index))
     facts = {(short(row.segment_id), row.n): row for row in change.facts}
     await work.together(
         [

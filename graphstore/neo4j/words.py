@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import in_order, short, shortened
-from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
+from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 from qrmem.types import Document
@@ -24,22 +24,25 @@ def _space(work: Work) -> str:
     return "ns" + hashlib.blake2b(work.ns.encode(), digest_size=12).hexdigest()
 
 
-def add_steps(work: Work, rows: Sequence[IndexRow], titles: Mapping[str, str]) -> list[Step]:
+def add_steps(
+    work: Work, given: Mapping[str, Mapping[str, int]], titles: Mapping[str, str]
+) -> list[Step]:
     """Return what indexes segments that are not in the index.
 
     Args:
+        given: id of each segment to its terms, each with its frequency.
         titles: short key of each segment to its document's title.
     """
     own = {title: terms(title) for title in set(titles.values())}
     ready: list[Properties] = []
-    for key, row in {short(row.segment_id): row for row in rows}.items():
-        title = own[titles[key]]
+    for id_, frequencies in given.items():
+        title = own[titles[short(id_)]]
         ready.append(
             {
-                "key": key,
-                "terms": " ".join(Counter(row.terms).elements()),
+                "key": short(id_),
+                "terms": " ".join(Counter(frequencies).elements()),
                 "title_terms": " ".join(title),
-                "length": sum(row.terms.values()) + len(title),
+                "length": sum(frequencies.values()) + len(title),
                 "space": _space(work),
             }
         )

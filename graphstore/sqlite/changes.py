@@ -155,7 +155,7 @@ def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched)
     _put_mentions(db, change.mentions, segments, numbers, touched)
     _put_facts(db, change.facts, segments, numbers)
     _put_questions(db, change.questions, segments)
-    words.add(db, ns, [(segments[row.segment_id], row) for row in change.index])
+    words.add(db, ns, {segments[id_]: own for id_, own in change.index.items()})
     db.executemany(
         "INSERT OR REPLACE INTO merged VALUES (?, ?)",
         ((segments[id_], digest) for id_, digest in change.merged.items()),

@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from qrmem.graphstore.protocol import MOST_TITLED, Entry, IndexRow, Titled, Vocabulary
+from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
@@ -44,30 +44,29 @@ def delete(db: sqlite3.Connection, ns: int) -> None:
     db.execute(f"DROP TABLE IF EXISTS words_{ns}")
 
 
-def add(db: sqlite3.Connection, ns: int, rows: Sequence[tuple[int, IndexRow]]) -> None:
-    """Index segments, given by number; one that was indexed already is indexed anew."""
-    latest = dict(rows)
-    if not latest:
+def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]]) -> None:
+    """Index segments by number with their terms; one that was indexed already is indexed anew."""
+    if not given:
         return
     if namespace_has_words(db, ns):
-        drop(db, ns, latest)
+        drop(db, ns, given)
     else:
         _create(db, ns)
     sql = (
         "SELECT s.num, d.title FROM segment s CROSS JOIN document d ON d.num = s.document"
         " WHERE s.num IN ({})"
     )
-    titles = dict(rows_in(db, sql, latest))
+    titles = dict(rows_in(db, sql, given))
     words = {title: terms(title) for title in set(titles.values())}
     db.executemany(
         f"INSERT INTO words_{ns} (rowid, title, text) VALUES (?, ?, ?)",
         (
-            (num, " ".join(words[titles[num]]), " ".join(Counter(row.terms).elements()))
-            for num, row in sorted(latest.items())
+            (num, " ".join(words[titles[num]]), " ".join(Counter(own).elements()))
+            for num, own in sorted(given.items())
         ),
     )
-    total = sum(sum(row.terms.values()) + len(words[titles[n]]) for n, row in latest.items())
-    _count(db, ns, len(latest), total)
+    total = sum(sum(own.values()) + len(words[titles[num]]) for num, own in given.items())
+    _count(db, ns, len(given), total)
 
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:

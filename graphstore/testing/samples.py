@@ -11,7 +11,6 @@ from qrmem.graphstore.protocol import (
     EntityRow,
     FactRow,
     GraphStore,
-    IndexRow,
     MentionRow,
     NamespaceInfo,
 )
@@ -63,9 +62,7 @@ def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
         mentions=[row for s in segments for row in _mentions(s)],
         facts=[row for s in segments for row in _facts(s)],
         questions=[Question(w, s.id) for s in segments for w in s.text.split() if "?" in w],
-        index=[
-            IndexRow(s.id, len(s.text.split()), _counts(s.text.lower().split())) for s in segments
-        ],
+        index={s.id: _counts(s.text.lower().split()) for s in segments},
         names={name: name for name in new},
         entities=[EntityRow(name, name, "") for name in new],
         merged={s.id: f"digest of {s.id}" for s in segments},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore, IndexRow
+from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, indexed, text
 
@@ -55,7 +55,7 @@ class SearchContract(Contract):
     ) -> None:
         _, (first, second) = given = text("d", "one two ", "two ")
         await add(store, "n", given)
-        await apply(store, "n", Change(index=[IndexRow(first.id, 1, {"new": 1})]))
+        await apply(store, "n", Change(index={first.id: {"new": 1}}))
         found = {t: list(await store.matching("n", [[t]], 9)) for t in ("one", "two", "new")}
         assert found == {"one": [], "two": [second.id], "new": [first.id]}
         assert (await store.vocabulary("n", ["one"])).terms == 2

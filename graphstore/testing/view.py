@@ -11,7 +11,6 @@ from qrmem.graphstore.protocol import (
     EntityRow,
     FactRow,
     GraphStore,
-    IndexRow,
     MentionRow,
     NameRow,
 )
@@ -241,7 +240,7 @@ class ViewContract(Contract):
             Change(clear=[id_], mentions=[MentionRow("nowhere", "Ann", ())]),
             Change(clear=[id_], facts=[FactRow(id_, 0, "Ann", "nobody", "x")]),
             Change(clear=[id_], names={"Ann": "no entity"}),
-            Change(clear=[id_], index=[IndexRow("nowhere", 1, {"x": 1})]),
+            Change(clear=[id_], index={"nowhere": {"x": 1}}),
             Change(clear=[id_], questions=[Question("q?", "nowhere")]),
             Change(clear=[id_], merged={"nowhere": "digest"}),
         ):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qrmem.errors import NotFound, StoreConflict
-from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, IndexRow, MentionRow
+from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, MentionRow
 from qrmem.graphstore.reads import entities_in, facts_of, kept_value
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.runs import TRAIL
@@ -79,9 +79,9 @@ class WallsContract(Contract):
             pair = document, [replace(s, id=f"{word}{s.id}") for s in segments]
             given.append(pair)
             await store.put_documents("n", [pair])
-        rows = [IndexRow(s.id, 1, {f"word{n}": 1}) for n, (_, ids) in enumerate(given) for s in ids]
-        await apply(store, "n", Change(index=rows))
-        assert sorted(await indexed(store, "n")) == sorted(r.segment_id for r in rows)
+        index = {s.id: {f"word{n}": 1} for n, (_, own) in enumerate(given) for s in own}
+        await apply(store, "n", Change(index=index))
+        assert sorted(await indexed(store, "n")) == sorted(index)
         assert {e.document_id for e in await store.entries("n", await indexed(store, "n"))} == set(
             ODD_NAMES
         )

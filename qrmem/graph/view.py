@@ -19,7 +19,6 @@ from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
     FactRow,
-    IndexRow,
     MentionRow,
 )
 from qrmem.text.names import best_form, is_alias, name_key, normalise_name, split_key
@@ -52,7 +51,7 @@ class Rows:
     mentions: list[MentionRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
-    index: list[IndexRow] = field(default_factory=list)
+    index: dict[str, Mapping[str, int]] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: "Rows") -> None:
@@ -60,7 +59,7 @@ class Rows:
         self.mentions.extend(other.mentions)
         self.facts.extend(other.facts)
         self.questions.extend(other.questions)
-        self.index.extend(other.index)
+        self.index.update(other.index)
         self.merged.update(other.merged)
 
 
@@ -128,7 +127,7 @@ def readings(
     return found
 
 
-def rows_of(read: Read, language: str = "english") -> Rows:
+def rows_of(read: Read) -> Rows:
     """Return one segment's rows.
 
     Entities that do not occur in the segment are dropped, facts with them; an end of a fact that
@@ -150,7 +149,6 @@ def rows_of(read: Read, language: str = "english") -> Rows:
         description = " ".join(statement.description.split())
         if ends[0] and ends[1] and ends[0] != ends[1] and description:
             facts.setdefault((ends[0], ends[1], description), statement)
-    counts = Counter(terms(segment.text, language))
     return Rows(
         mentions=names.rows(segment.id),
         facts=[
@@ -158,7 +156,7 @@ def rows_of(read: Read, language: str = "english") -> Rows:
             for n, ((head, tail, description), statement) in enumerate(facts.items())
         ],
         questions=[Question(question, segment.id) for question in read.accepted],
-        index=[IndexRow(segment.id, sum(counts.values()), dict(counts))],
+        index={segment.id: Counter(terms(segment.text))},
         merged={segment.id: read.digest},
     )
 

@@ -13,7 +13,6 @@ from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
     FactRow,
-    IndexRow,
     MentionRow,
     NamespaceInfo,
 )
@@ -53,7 +52,7 @@ async def memory(*parts: Part) -> MemoryStore:
 
 
 def _change(parts: Sequence[Part]) -> Change:
-    mentions, facts, index = [], [], []
+    mentions, facts, index = [], [], {}
     names: set[str] = set()
     for n, part in enumerate(parts):
         ends = [end for head, _, tail in part.facts for end in (head, tail)]
@@ -64,8 +63,7 @@ def _change(parts: Sequence[Part]) -> Change:
             FactRow(f"s{n}", at, name_key(head, ""), name_key(tail, ""), said)
             for at, (head, said, tail) in enumerate(part.facts)
         ]
-        words = Counter(terms(part.text))
-        index.append(IndexRow(f"s{n}", words.total(), words))
+        index[f"s{n}"] = Counter(terms(part.text))
     return Change(
         mentions=mentions,
         facts=facts,

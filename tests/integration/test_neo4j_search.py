@@ -15,7 +15,7 @@ from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.agents.embedding import embed_segments
-from qrmem.graphstore import Change, GraphStore, IndexRow, NamespaceInfo, open_store
+from qrmem.graphstore import Change, GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.testing.samples import indexed
 from qrmem.retrieval import Searcher, SearchSettings
@@ -70,7 +70,7 @@ async def _fill(store: GraphStore, ns: str, vectors: Matrix) -> list[str]:
     segments = [Segment(f"{ns}{n:05d}", "d", n, n, n + 1, ".", 1) for n in range(count)]
     await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600, "given", DIMENSION))
     await store.put_documents(ns, [(Document("." * len(segments), id="d"), segments)])
-    await store.apply(ns, 0, Change(index=[IndexRow(s.id, 1, {"word": 1}) for s in segments]))
+    await store.apply(ns, 0, Change(index={s.id: {"word": 1} for s in segments}))
     ids = [segment.id for segment in segments]
     await store.put_vectors(ns, "segment", [id_ for id_ in ids for _ in range(WINDOWS)], vectors)
     return ids

@@ -15,7 +15,6 @@ from qrmem.graphstore import (
     Change,
     EntityRow,
     GraphStore,
-    IndexRow,
     MentionRow,
     NamespaceInfo,
     open_store,
@@ -74,15 +73,14 @@ async def fill(
     if embedder is not None:
         info = NamespaceInfo(ns, "builtin-v1", 600, embedder.name, embedder.dimension)
     revision = (await store.create_namespace(ns, info)).revision
-    segments, mentions, index = [], [], []
+    segments, mentions, index = [], [], {}
     for name, (title, text, names) in pages.items():
         document = Document(text, title, id=name, metadata=metadata.get(name, {}))
         segment = Segment(f"{name}#0", name, 0, 0, len(text), text, len(text.split()))
         await store.put_documents(ns, [(document, [segment])])
         segments.append(segment)
         mentions += [MentionRow(segment.id, f"{one.lower()}|", ((one, 1),)) for one in names]
-        counts = Counter(terms(text))
-        index.append(IndexRow(segment.id, counts.total(), counts))
+        index[segment.id] = Counter(terms(text))
     known = {row.name: row.forms[0][0] for row in mentions}
     change = Change(
         mentions=mentions,
@@ -225,7 +223,7 @@ async def test_ten_thousand_identical_segments_come_in_order(tmp_path: Path) -> 
     store = await open_store(str(tmp_path / "a.db"), Settings())
     await store.create_namespace("test", NamespaceInfo("test", "builtin-v1", 600))
     await store.put_documents("test", [(Document(text * count, id="d"), segments)])
-    index = [IndexRow(segment.id, counts.total(), counts) for segment in reversed(segments)]
+    index = {segment.id: counts for segment in reversed(segments)}
     await store.apply("test", 0, Change(index=index))
     for searcher in (Searcher(store, "test"), Searcher(store, "test")):
         for _ in range(2):
