@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from qrmem.errors import StoreConflict, UsageError
+from qrmem.errors import EmbedderMismatch, StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change
 from qrmem.types import Document, Segment
 
@@ -91,6 +91,19 @@ def check_removable(ns: str, importing: str, token: str, has_documents: bool) ->
 def lost_import(ns: str) -> StoreConflict:
     """Return the error for an import whose namespace is no longer its own."""
     return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")
+
+
+def check_dimension(ns: str, embedder: str, dimension: int, given: int) -> None:
+    """See that vectors are as long as those of the namespace's embedder.
+
+    Raises:
+        EmbedderMismatch: they are not.
+    """
+    if given != dimension:
+        raise EmbedderMismatch(
+            f"namespace {ns!r} keeps vectors of {embedder!r} with {dimension} numbers, these have"
+            f" {given}; `qrmem reembed` changes the embedder"
+        )
 
 
 def check_known(what: str, wanted: Iterable[str], known: Collection[str]) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import EmbedderMismatch, NotFound, StoreConflict, StoreUnavailable, UsageError
+from qrmem.errors import NotFound, StoreConflict, StoreUnavailable, UsageError
 from qrmem.graphstore import memory_search
 from qrmem.graphstore.checking import (
     check_change,
+    check_dimension,
     check_removable,
     check_segment_ids,
     checked_documents,
@@ -224,7 +225,7 @@ class MemoryStore:
         calls: Sequence[CallRecord] = (),
     ) -> None:
         space = self._existing(ns)
-        ids = {row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c}
+        ids = {row.segment_id for row, _ in rows}
         if missing := sorted(ids - space.segments.keys()):
             raise NotFound(f"segment {missing[0]!r} is not in the memory")
         for row, contribution in rows:
@@ -398,8 +399,7 @@ class MemoryStore:
         if not len(owners):
             return
         rows = np.array(matrix, dtype=np.float32).reshape(len(owners), -1)
-        if rows.shape[1] != space.info.dimension:
-            raise EmbedderMismatch(f"namespace {ns!r} keeps {space.info.dimension} numbers")
+        check_dimension(ns, space.info.embedder, space.info.dimension, rows.shape[1])
         given: dict[str, list[NDArray[np.float32]]] = {}
         for owner, row in zip(owners, rows, strict=True):
             given.setdefault(owner, []).append(row)

@@ -17,6 +17,7 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NameRow,
     NamespaceInfo,
+    by_frequency,
     relation_key,
 )
 from qrmem.graphstore.redaction import Removal, blanked
@@ -205,11 +206,6 @@ class Rows:
             facts={k: f for k, f in self.facts.items() if {f.head, f.tail} <= names.keys()},
             entities={key: row for key, row in self.entities.items() if key in living},
         )
-
-
-def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return surface forms, most frequent first, then longer, then smaller."""
-    return tuple(sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
 
 
 class View:

@@ -33,6 +33,7 @@ from qrmem.graphstore.records import (
     VectorKind,
     Vectors,
     Vocabulary,
+    by_frequency,
     relation_key,
 )
 from qrmem.types import (
@@ -77,6 +78,7 @@ __all__ = [
     "VectorKind",
     "Vectors",
     "Vocabulary",
+    "by_frequency",
     "relation_key",
 ]
 
@@ -209,8 +211,8 @@ class FactStore(Protocol):
     ) -> None:
         """Commit segments' phases in one transaction: ledger rows, what was read, and its cost.
 
-        A contribution replaces that of the same segment, kind and `asked`. Without rows it appends
-        to the ledger of calls alone.
+        A contribution is of its row's segment, and replaces that of the same kind and `asked`.
+        Without rows it appends to the ledger of calls alone.
 
         Raises:
             NotFound: a segment is not there (any more).

@@ -283,6 +283,11 @@ class EntityCount:
     segments: int
 
 
+def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return surface forms, most frequent first, then longer, then smaller."""
+    return tuple(sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
+
+
 def relation_key(first: str, second: str) -> str:
     """Return the key of the relation between two entities, given by key in any order."""
     return "|".join(sorted((first, second)))

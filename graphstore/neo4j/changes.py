@@ -14,7 +14,7 @@ from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
@@ -49,7 +49,7 @@ class Name:
 
     def properties(self) -> Properties:
         """Return what is kept of it beside its keys."""
-        ranked = by_frequency(self.forms)
+        ranked = by_frequency({form: number for form, number in self.forms.items() if number > 0})
         return {
             "forms": [form for form, _ in ranked],
             "counts": [number for _, number in ranked],
@@ -57,12 +57,6 @@ class Name:
             "surface": ranked[0][0] if ranked else "",
             "count": sum(number for _, number in ranked),
         }
-
-
-def by_frequency(forms: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return surface forms that occur, most frequent first, then longer, then smaller."""
-    pairs = [(form, number) for form, number in forms.items() if number > 0]
-    return sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ async def record(
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Write ledger rows, what the segments added and what it cost."""
-    ids = shortened({row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c})
+    ids = shortened({row.segment_id for row, _ in rows})
     locked = await work.row("facts.lock", keys=sorted(ids))
     if locked is None:
         raise NotFound(f"there is no namespace {work.ns!r} in this memory")

@@ -8,7 +8,7 @@ own come back.
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import EmbedderMismatch
+from qrmem.graphstore.checking import check_dimension
 from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.keys import joined, short
 from qrmem.graphstore.protocol import VectorKind, Vectors
@@ -45,17 +45,17 @@ def _property(dimension: int) -> str:
     return f"vector_{int(dimension)}"
 
 
+async def _embedder(work: Work) -> tuple[str, int]:
+    row = await work.row("namespaces.get")
+    return (row[3], row[4]) if row else ("", 0)
+
+
 async def set_embedder(work: Work, embedder: str, dimension: int) -> None:
     """Record another embedder and drop all vectors."""
     await work.lock()
     await work.run("namespaces.set_embedder", embedder=embedder, dimension=dimension)
     await work.run("vectors.drop_all")
     await drop_relations(work)
-
-
-async def _dimension(work: Work) -> int:
-    row = await work.row("namespaces.get")
-    return int(row[4]) if row else 0
 
 
 async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Matrix") -> None:
@@ -66,7 +66,7 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
     if not len(owners):
         return
     rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
-    await _check_dimension(work, rows.shape[1])
+    check_dimension(work.ns, *await _embedder(work), rows.shape[1])
     ready: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     for owner, row in zip(owners, rows.tolist(), strict=True):
@@ -80,15 +80,6 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
     if kind == "segment":
         await drop(work, seen)
     await work.each("vectors.put_relations" if kind == "relation" else "vectors.put", ready)
-
-
-async def _check_dimension(work: Work, dimension: int) -> None:
-    (_, _, _, embedder, expected, *_), *_ = await work.rows("namespaces.get")
-    if dimension != expected:
-        raise EmbedderMismatch(
-            f"namespace {work.ns!r} keeps vectors of {embedder!r} with {expected} numbers, these"
-            f" have {dimension}; `qrmem reembed` changes the embedder"
-        )
 
 
 async def drop(work: Work, segments: Collection[str]) -> None:
@@ -105,7 +96,7 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None = None
     """Return the rows of the given owners, or all, in the owners' order."""
     import numpy as np
 
-    dimension = await _dimension(work)
+    _, dimension = await _embedder(work)
     if kind == "relation":
         if owners is None:
             rows = await work.rows("vectors.all_relations")

@@ -4,10 +4,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from qrmem.graphstore.neo4j.changes import by_frequency
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, short
-from qrmem.graphstore.protocol import Around, EntityCount, Mentions, NameFilter, NameRow
+from qrmem.graphstore.protocol import (
+    Around,
+    EntityCount,
+    Mentions,
+    NameFilter,
+    NameRow,
+    by_frequency,
+)
 from qrmem.types import Entity, Fact, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
@@ -57,7 +63,7 @@ def _entity(
         key=key,
         name=name,
         type=type_,
-        forms=tuple(by_frequency(counts)),
+        forms=by_frequency(counts),
         segments=tuple(dict.fromkeys(segment for *_, segment, _ in ordered)),
         questions=tuple(dict.fromkeys(question for *_, question in ordered if question)),
     )

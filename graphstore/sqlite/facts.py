@@ -37,7 +37,7 @@ def record(
 ) -> None:
     """Write ledger rows, what the segments added and what it cost."""
     number = required_namespace(db, ns)
-    ids = {row.segment_id for row, _ in rows} | {c.segment_id for _, c in rows if c}
+    ids = {row.segment_id for row, _ in rows}
     numbers = segment_numbers(db, number, ids)
     if missing := sorted(ids - numbers.keys()):
         raise NotFound(f"segment {missing[0]!r} is not in the memory; was its document deleted?")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import EmbedderMismatch
+from qrmem.graphstore.checking import check_dimension
 from qrmem.graphstore.protocol import VectorKind, Vectors
 from qrmem.graphstore.sqlite.lookup import (
     execute_in,
@@ -78,7 +78,9 @@ def put(
     if not len(owners):
         return
     rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
-    _check_dimension(db, ns, rows.shape[1])
+    sql = "SELECT embedder, dimension FROM namespace WHERE num = ?"
+    embedder, dimension = db.execute(sql, (number,)).fetchone()
+    check_dimension(ns, embedder, dimension, rows.shape[1])
     if kind == "relation":
         sql = "DELETE FROM relation_vector WHERE ns = ? AND key IN ({})"
         execute_in(db, sql, set(owners), number)
@@ -98,17 +100,6 @@ def put(
             if owner in known
         ),
     )
-
-
-def _check_dimension(db: sqlite3.Connection, ns: str, dimension: int) -> None:
-    embedder, expected = db.execute(
-        "SELECT embedder, dimension FROM namespace WHERE name = ?", (ns,)
-    ).fetchone()
-    if dimension != expected:
-        raise EmbedderMismatch(
-            f"namespace {ns!r} keeps vectors of {embedder!r} with {expected} numbers, these have"
-            f" {dimension}; `qrmem reembed` changes the embedder"
-        )
 
 
 def owners(db: sqlite3.Connection, ns: str, kind: VectorKind) -> list[str]:

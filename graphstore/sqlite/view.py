@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from qrmem.graphstore.protocol import Around, EntityCount, Mentions, NameFilter, NameRow
+from qrmem.graphstore.protocol import (
+    Around,
+    EntityCount,
+    Mentions,
+    NameFilter,
+    NameRow,
+    by_frequency,
+)
 from qrmem.graphstore.sqlite import documents, passages
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -59,16 +66,19 @@ def _wanted(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
 
 def _name(row: Sequence[Any]) -> NameRow:
     key, surface, count, entity, name, type_, forms = row
-    pairs = [(form, n) for form, n in json.loads(forms)]
-    pairs.sort(key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
-    return NameRow(key, surface, count, entity, tuple(pairs), name, type_)
+    return NameRow(key, surface, count, entity, by_frequency(dict(json.loads(forms))), name, type_)
 
 
 def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:
     """Return entities in the order of the keys."""
     numbers = entity_numbers(db, namespace_number(db, ns), keys)
     pick(db, numbers.values())
-    forms = _forms(db)
+    forms: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for num, form, count in db.execute(
+        "SELECT picked.num, f.form, sum(f.count) FROM picked CROSS JOIN name n"
+        " ON n.entity = picked.num CROSS JOIN form f ON f.name = n.num GROUP BY 1, 2"
+    ):
+        forms[num][form] = count
     segments: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     questions: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     rows = db.execute(
@@ -79,29 +89,19 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
         if question:
             questions[num][question] = None
     found = {
-        key: Entity(key, name, type_, forms[num], tuple(segments[num]), tuple(questions[num]))
+        key: Entity(
+            key,
+            name,
+            type_,
+            by_frequency(forms[num]),
+            tuple(segments[num]),
+            tuple(questions[num]),
+        )
         for num, key, name, type_ in db.execute(
             "SELECT num, key, name, type FROM picked CROSS JOIN entity USING (num)"
         )
     }
     return in_order(keys, found)
-
-
-def _forms(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, int], ...]]:
-    """Return the surface forms of the picked entities, most frequent first."""
-    found: dict[int, list[tuple[str, int]]] = {
-        num: [] for (num,) in db.execute("SELECT num FROM picked")
-    }
-    rows = db.execute(
-        "SELECT picked.num, f.form, sum(f.count) FROM picked CROSS JOIN name n"
-        " ON n.entity = picked.num CROSS JOIN form f ON f.name = n.num GROUP BY 1, 2"
-    )
-    for num, form, count in rows:
-        found[num].append((form, count))
-    return {
-        num: tuple(sorted(pairs, key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
-        for num, pairs in found.items()
-    }
 
 
 def list_entities(db: sqlite3.Connection, ns: str, limit: int = 100) -> list[EntityCount]:

@@ -25,6 +25,7 @@ from qrmem.graphstore.protocol import (
     NameFilter,
     NameRow,
     Unmerged,
+    by_frequency,
 )
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
@@ -368,9 +369,9 @@ def _grown(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
     """Return a name with more occurrences; a new one stands for itself until it is resolved."""
     forms = Counter(dict(row.forms) if row else {})
     forms.update(added)
-    ranked = sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0]))
+    ranked = by_frequency(forms)
     row = row or NameRow(key, "", 0, key)
-    return replace(row, surface=ranked[0][0], count=forms.total(), forms=tuple(ranked))
+    return replace(row, surface=ranked[0][0], count=forms.total(), forms=ranked)
 
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:

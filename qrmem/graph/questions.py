@@ -7,9 +7,8 @@ must occur in the other, and the lengths bound each other. Candidates are read f
 length and word, and only these are compared.
 """
 
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 
 from rapidfuzz import process
@@ -63,29 +62,16 @@ def least_overlap(first: int, second: int) -> int:
 class QuestionPool:
     """The accepted questions of one document."""
 
-    def __init__(
-        self,
-        seeds: Iterable[str] = (),
-        *,
-        tokenize: Callable[[str], Sequence[str]] = tokens,
-        codes: int = sys.maxunicode,
-    ) -> None:
+    def __init__(self, seeds: Iterable[str] = ()) -> None:
         """Make a pool.
 
         Args:
             seeds: in the pool from the start, whatever they are like (the user's question).
-            tokenize: words for ROUGE-L.
-            codes: how many distinct words are written as one character each, which is faster to
-                compare; questions with later words are compared as numbers.
         """
-        self._tokenize = tokenize
-        self._limit = codes
         self._codes: dict[str, int] = {}
         self._used: Counter[int] = Counter()
-        self._exact: set[str | tuple[int, ...]] = set()
-        self._lists: dict[int, dict[int, list[str | tuple[int, ...]]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self._exact: set[str] = set()
+        self._lists: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         for seed in seeds:
             coded = self._coded(seed)
             if coded:
@@ -108,16 +94,10 @@ class QuestionPool:
 
     def _coded(self, text: str) -> list[int]:
         codes = self._codes
-        return [codes.setdefault(word, len(codes) + 1) for word in self._tokenize(text)]
-
-    def _comparable(self, coded: list[int]) -> str | tuple[int, ...]:
-        # rapidfuzz takes a number and the character of that number for equal.
-        if max(coded) <= self._limit:
-            return "".join(map(chr, coded))
-        return tuple(coded)
+        return [codes.setdefault(word, len(codes) + 1) for word in tokens(text)]
 
     def _add(self, coded: list[int]) -> None:
-        question = self._comparable(coded)
+        question = _comparable(coded)
         if question in self._exact:
             return
         self._exact.add(question)
@@ -127,7 +107,7 @@ class QuestionPool:
             lists[word].append(question)
 
     def _has_alike(self, coded: list[int]) -> bool:
-        question = self._comparable(coded)
+        question = _comparable(coded)
         if question in self._exact:
             return True
         rarest = sorted(_one_to_one(coded), key=self._used.__getitem__)
@@ -136,14 +116,12 @@ class QuestionPool:
             for length in sorted(self._lists, key=lambda other: (abs(other - len(coded)), other))
         )
 
-    def _has_alike_of(
-        self, length: int, question: str | tuple[int, ...], rarest: list[int]
-    ) -> bool:
+    def _has_alike_of(self, length: int, question: str, rarest: list[int]) -> bool:
         least = least_overlap(len(rarest), length)
         if least > min(len(rarest), length):
             return False
         lists = self._lists[length]
-        found: set[str | tuple[int, ...]] = set()
+        found: set[str] = set()
         for word in rarest[: len(rarest) - least + 1]:
             if word in lists:
                 found.update(lists[word])
@@ -151,6 +129,11 @@ class QuestionPool:
             return False
         best = process.extractOne(question, found, scorer=LCSseq.similarity, score_cutoff=least)
         return best is not None
+
+
+def _comparable(coded: list[int]) -> str:
+    """Return a question with a character for each word, as strings are compared fastest."""
+    return "".join(map(chr, coded))
 
 
 def _one_to_one(coded: list[int]) -> list[int]:
