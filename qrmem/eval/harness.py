@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install
-from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory
+from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory, new_space
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, open_store
@@ -19,7 +19,7 @@ from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
-from qrmem.models import Models, Run, new_namespace
+from qrmem.models import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,
@@ -29,7 +29,7 @@ from qrmem.types import (
     Event,
     Listener,
     Passage,
-    Segment,
+    Reasoner,
     StageUsage,
     Usage,
 )
@@ -66,6 +66,34 @@ class CallCounter:
         return Usage(online=dict(self.stages))
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What all systems read with: the reasoner, and the chat model behind it, for one item.
+
+    Attributes:
+        calls: sums up what is asked by it.
+    """
+
+    run: Run
+    calls: CallCounter
+
+    @property
+    def reasoner(self) -> Reasoner:
+        """Answers from passages."""
+        return self.run.reasoner
+
+    @property
+    def caller(self) -> Caller:
+        """What sends a system's own prompts; there is a chat model."""
+        assert self.run.caller is not None
+        return self.run.caller
+
+    @property
+    def usage(self) -> Usage:
+        """What the item used so far."""
+        return self.calls.usage
+
+
 @dataclass(slots=True, kw_only=True)
 class Harness:
     """Everything that a system works with, the same for all.
@@ -89,17 +117,19 @@ class Harness:
         default_factory=OrderedDict
     )
 
-    def reader(self, calls: CallCounter) -> Run:
-        """Return the reader that all baselines share; its calls are counted by the calls."""
-        return self.tools.run("online", calls)
+    def reader(self, calls: CallCounter | None = None) -> Reader:
+        """Return the reader that all systems share.
 
-    def caller(self, run: Run) -> Caller:
-        """Return what sends a baseline's own prompts; its calls count with the run's."""
-        assert run.caller is not None
-        return run.caller
+        Args:
+            calls: of the item before; none: a count of its own.
+        """
+        calls = calls or CallCounter(self.listener)
+        return Reader(self.tools.run("online", calls), calls)
 
-    def memory(self, context: Context, build: Build | None = None) -> Any:
-        """Return the memory of a context as an async context manager (see `Memories.use`)."""
+    def memory(
+        self, context: Context, build: Build | None = None
+    ) -> AbstractAsyncContextManager[OpenMemory]:
+        """Return the memory of a context (see `Memories.use`)."""
         return self.memories.use(context, build or Build())
 
     def texts(self, context: Context, tokens: int = 0) -> Sequence[Passage]:
@@ -147,14 +177,6 @@ class Harness:
         return self.force or bool(item.choices)
 
 
-def passages(memory: OpenMemory, segments: Sequence[Segment]) -> list[Passage]:
-    """Label segments in their order."""
-    return [
-        Passage(f"S{n}", segment, memory.titles.get(segment.document_id, ""))
-        for n, segment in enumerate(segments, 1)
-    ]
-
-
 def price_of(settings: Settings) -> Price | None:
     """Return what the model costs, `None` where that is not known."""
     if not settings.model:
@@ -200,7 +222,7 @@ async def open_harness(
         info = await store.namespace(REPLIES)
         if info is None:
             named = settings.with_(namespace=REPLIES, embedder="none")
-            info = await store.create_namespace(REPLIES, new_namespace(named))
+            info = await new_space(store, named, None)
         memories = Memories(
             folder / "memories", settings, model, embedder, record=record, listener=listener
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
-from qrmem.eval.harness import CallCounter, Harness, open_harness, resolved
+from qrmem.eval.harness import Harness, open_harness, resolved
 from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RunFolder, runs_in, written
@@ -149,8 +149,7 @@ async def _rated(
 
 
 async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
-    run = harness.reader(CallCounter(harness.listener))
-    caller = harness.caller(run)
+    caller = harness.reader().caller
     model = harness.settings.model
     most = MOST_CHAT if row.prediction.rounds else MOST
     try:

@@ -4,9 +4,9 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,12 @@ from qrmem.config import Settings
 from qrmem.eval.records import Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
-from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.usage import usage
-from qrmem.models import Models, measured
+from qrmem.models import Models, measured, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
-from qrmem.types import AddReport, Embedder, Event, Listener
+from qrmem.types import Embedder, Event, Listener, Passage, Segment
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels
@@ -67,6 +66,17 @@ class OpenMemory:
     users: int = 0
     titles: Mapping[str, str] = field(default_factory=dict)
     growing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def segments(self, ids: Iterable[str]) -> list[Segment]:
+        """Return segments in the order of their ids."""
+        return list(await self.store.segments(self.ns, list(ids)))
+
+    def passages(self, segments: Iterable[Segment]) -> list[Passage]:
+        """Label segments in their order."""
+        return [
+            Passage(f"S{n}", segment, self.titles.get(segment.document_id, ""))
+            for n, segment in enumerate(segments, 1)
+        ]
 
     async def grow(self, listener: Listener) -> None:
         """Build the trees of its documents, unless they are there."""
@@ -131,10 +141,6 @@ class Memories:
             await self._open.pop(key).store.close()
 
     async def _opened(self, key: str, context: Context, build: Build) -> OpenMemory:
-        async with _alone(self._folder / f"{key}.lock"):
-            return await self._opened_alone(key, context, build)
-
-    async def _opened_alone(self, key: str, context: Context, build: Build) -> OpenMemory:
         is_local = build.reader == "local"
         settings = self._settings.with_(
             namespace=NAMESPACE,
@@ -143,28 +149,21 @@ class Memories:
             model="" if is_local else self._settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
         )
-        store = await open_store(str(self._folder / f"{key}.db"), settings)
-        try:
-            info = await store.namespace(NAMESPACE)
-            if info is None:
-                info = await store.create_namespace(NAMESPACE, await self._info(settings))
-            tools = Models(store, info, settings, None if is_local else self._chat, self._embedder)
-            await self._build(key, context, build, store, tools)
-        except BaseException:
-            await store.close()
-            raise
+        async with _alone(self._folder / f"{key}.lock"):
+            store = await open_store(str(self._folder / f"{key}.db"), settings)
+            try:
+                info = await store.namespace(NAMESPACE)
+                if info is None:
+                    info = await new_space(store, settings, self._embedder)
+                chat = None if is_local else self._chat
+                tools = Models(store, info, settings, chat, self._embedder)
+                await self._build(key, context, build, store, tools)
+            except BaseException:
+                await store.close()
+                raise
         searcher = Searcher(store, NAMESPACE, self._embedder)
         titles = {document.id or "": document.title for document in context.documents}
         return OpenMemory(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
-
-    async def _info(self, settings: Settings) -> NamespaceInfo:
-        return NamespaceInfo(
-            name=NAMESPACE,
-            tokenizer=open_tokenizer(settings.tokenizer).name,
-            segment_tokens=settings.segment_tokens,
-            embedder=settings.embedder,
-            dimension=await measured(self._embedder),
-        )
 
     async def _build(
         self, key: str, context: Context, build: Build, store: GraphStore, tools: Models
@@ -183,10 +182,29 @@ class Memories:
         if not report.added and not report.resumed:
             return
         calls = [c for c in await store.calls(NAMESPACE) if c.phase == "construction"]
-        spent = usage(calls, with_cached=True)
+        stages = usage(calls, with_cached=True).construction
         seconds = time.monotonic() - began
-        self._record(_built(key, context, build, report, spent.construction, seconds))
+        self._record(
+            {
+                "memory": key,
+                "context": context.id,
+                "build": asdict(build),
+                "documents": len(context.documents),
+                "states": dict(report.states),
+                "problems": [list(problem) for problem in report.problems],
+                "stages": {name: asdict(stage) for name, stage in stages.items()},
+                "seconds": round(seconds, 3),
+            }
+        )
         self._listener(Event("memory", {"context": context.id, "seconds": seconds}))
+
+
+async def new_space(
+    store: GraphStore, settings: Settings, embedder: Embedder | None
+) -> NamespaceInfo:
+    """Make the namespace that settings name, for the vectors of an embedder."""
+    info = replace(new_namespace(settings), dimension=await measured(embedder))
+    return await store.create_namespace(info.name, info)
 
 
 @asynccontextmanager
@@ -216,23 +234,3 @@ def memory_key(context: Context, build: Build, settings: Settings) -> str:
     for document in context.documents:
         digest.update(f"{document.id}\0{document.title}\0{document.text}\0".encode())
     return digest.hexdigest()[:16]
-
-
-def _built(
-    key: str,
-    context: Context,
-    build: Build,
-    report: AddReport,
-    stages: Mapping[str, Any],
-    seconds: float,
-) -> dict[str, Any]:
-    return {
-        "memory": key,
-        "context": context.id,
-        "build": asdict(build),
-        "documents": len(context.documents),
-        "states": dict(report.states),
-        "problems": [list(problem) for problem in report.problems],
-        "stages": {name: asdict(stage) for name, stage in stages.items()},
-        "seconds": round(seconds, 3),
-    }

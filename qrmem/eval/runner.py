@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelOutputError, OutOfReach
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness, Reader
 from qrmem.eval.records import WHOLE, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import System
 from qrmem.eval.run_folder import RunFolder
@@ -32,24 +32,21 @@ async def shortened(harness: Harness, item: Item, found: Prediction) -> tuple[Pr
         return found, text
     if harness.model is None:
         return found, text
-    calls = CallCounter(harness.listener)
-    short = await _by_model(harness, item, text, calls)
-    online = {**found.usage.online, **calls.stages}
+    reader = harness.reader()
+    short = await _by_model(harness, item, text, reader)
+    online = {**found.usage.online, **reader.calls.stages}
     return replace(found, usage=Usage(found.usage.construction, online)), short
 
 
-async def _by_model(harness: Harness, item: Item, text: str, calls: CallCounter) -> str:
-    run = harness.reader(calls)
-    caller = harness.caller(run)
-    words = text.split()
+async def _by_model(harness: Harness, item: Item, text: str, reader: Reader) -> str:
     try:
-        called = await caller.call(
+        called = await reader.caller.call(
             "short-answer",
             ShortReply,
             lambda kept: dict(
                 question=f"Question: {item.question}", given=fenced(" ".join(kept[0]))
             ),
-            [words],
+            [text.split()],
             window=harness.settings.window,
             reply=REPLY,
         )

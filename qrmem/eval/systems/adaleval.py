@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
 from qrmem.eval import designations
 from qrmem.eval.datasets.adaleval import asked
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.choosing_answers import best_answer
@@ -40,8 +40,7 @@ class Prompted:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         require_case(item)
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
+        reader = harness.reader()
         texts = [document.text for document in context.documents]
         is_order = item.labels["task"] == "tsort"
         shown = context.documents[1:-1] if is_order else context.documents
@@ -55,7 +54,7 @@ class Prompted:
         else:
             slots = dict(question=asked(item), answers=body)
         try:
-            called = await harness.caller(run).say(
+            called = await reader.caller.say(
                 "tsort" if is_order else "best-answer",
                 lambda kept: slots,
                 window=self.window,
@@ -63,8 +62,8 @@ class Prompted:
             )
         except (WindowTooSmall, ContextExceeded) as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
-            return Prediction(steps=(step,), reason=str(exc), usage=calls.usage)
-        return prediction(item, called.value, calls, called.tokens)
+            return Prediction(steps=(step,), reason=str(exc), usage=reader.usage)
+        return prediction(item, called.value, reader.usage, called.tokens)
 
 
 @system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
@@ -81,9 +80,7 @@ class ByRules:
         return prediction(item, f"Answer: A{best_answer(asked(item), texts) + 1}")
 
 
-def prediction(
-    item: Item, output: str, calls: CallCounter | None = None, tokens: int = 0
-) -> Prediction:
+def prediction(item: Item, output: str, usage: Usage | None = None, tokens: int = 0) -> Prediction:
     """Return what an output says, with the answer that it designates."""
     chosen = designations.strict_answer(output, len(item.choices)) if item.choices else None
     return Prediction(
@@ -91,7 +88,7 @@ def prediction(
         choice=None if chosen is None else chosen - 1,
         status="answered",
         steps=(Step(n=1, action="read", tokens=tokens),),
-        usage=calls.usage if calls else Usage(),
+        usage=usage or Usage(),
     )
 
 

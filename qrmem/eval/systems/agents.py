@@ -8,13 +8,12 @@ from typing import Literal, TypeVar
 from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
-from qrmem.eval.harness import CallCounter, Harness, passages
+from qrmem.eval.harness import Harness, Reader
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, predicted
+from qrmem.eval.systems.reading import answer_from, predicted, ranking
 from qrmem.eval.systems.retrieval import in_document_order
 from qrmem.llm.prompting import Caller
-from qrmem.models import Run
 from qrmem.prompts.replies import QuestionsReply
 from qrmem.types import StageUsage, Step, Usage, Verdict
 
@@ -40,8 +39,8 @@ class MemWalker:
             pieces = harness.texts(context, self.leaf_tokens)
             return await memwalker.build_tree(caller, pieces, harness.settings.window)
 
-        async def answered(caller: Caller, run: Run, tree: memwalker.Tree) -> Answered:
-            walk = memwalker.Walk(tree, caller, run.reasoner, harness.asked(item))
+        async def answered(reader: Reader, tree: memwalker.Tree) -> Answered:
+            walk = memwalker.Walk(tree, reader.caller, reader.reasoner, harness.asked(item))
             return await memwalker.walk(walk, is_forced=harness.is_forced(item))
 
         return await _found(harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered)
@@ -75,11 +74,11 @@ class ReadAgent:
                 pages += await read_agent.read_pages(caller, pieces, harness.settings.window)
             return pages
 
-        async def answered(caller: Caller, run: Run, pages: list[read_agent.Page]) -> Answered:
+        async def answered(reader: Reader, pages: list[read_agent.Page]) -> Answered:
             reading = read_agent.Reading(
                 pages,
-                caller,
-                run.reasoner,
+                reader.caller,
+                reader.reasoner,
                 harness.asked(item),
                 self.look_up == "sequential",
                 self.most,
@@ -108,11 +107,10 @@ class Decomposed:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
-        parts = await _parts(run, item, harness)
+        reader = harness.reader()
+        parts = await _parts(reader, item, harness)
         answers: list[str] = []
-        steps: list[Step] = []
+        steps: tuple[Step, ...] = ()
         async with harness.memory(context) as memory:
             read: dict[str, None] = {}
             scores: dict[str, float] = {}
@@ -120,44 +118,34 @@ class Decomposed:
                 asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
                 scored = await memory.searcher.ranking(asked, "bm25", self.k)
                 scores |= scored
-                ids = list(scored)
-                read.update(dict.fromkeys(ids))
-                segments = list(await memory.store.segments(memory.ns, ids))
-                sub = Item(item.id, asked, (), item.context)
+                read.update(dict.fromkeys(scored))
                 said = await answer_from(
                     harness,
-                    sub,
-                    passages(memory, segments),
-                    run=run,
-                    calls=calls,
-                    steps=steps,
+                    Item(item.id, asked, (), item.context),
+                    memory.passages(await memory.segments(scored)),
+                    reader=reader,
+                    found=Prediction(steps=steps),
                     scores=scored,
                 )
                 answers.append(said.text)
-                steps = [*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}")]
+                steps = (*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}"))
             own = await memory.searcher.ranking(item.question, "bm25", self.k)
             scores |= own
-            ids = list(dict.fromkeys([*own, *read]))
-            found = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
-            noted = replace(item, question=_noted(item.question, parts, answers))
-            chosen = in_document_order([found[id] for id in ids[: 2 * self.k]])
-            final = await answer_from(
+            ranked = await memory.segments(dict.fromkeys([*own, *read]))
+            return await answer_from(
                 harness,
-                noted,
-                passages(memory, chosen),
-                run=run,
-                calls=calls,
-                steps=steps,
+                replace(item, question=_noted(item.question, parts, answers)),
+                memory.passages(in_document_order(ranked[: 2 * self.k])),
+                reader=reader,
+                found=replace(ranking(memory, ranked), steps=steps),
                 scores=scores,
             )
-            ranked = tuple(dict.fromkeys(found[id].document_id for id in ids))
-            return replace(final, ranked=ranked, segments=tuple(ids), memory=memory.key)
 
 
-async def _parts(run: Run, item: Item, harness: Harness) -> list[str]:
+async def _parts(reader: Reader, item: Item, harness: Harness) -> list[str]:
     """Return the sub-questions; the last would repeat the question itself and is asked apart."""
     try:
-        called = await harness.caller(run).call(
+        called = await reader.caller.call(
             "decompose",
             QuestionsReply,
             lambda kept: dict(question=shown(item.question, item.choices)),
@@ -183,7 +171,7 @@ async def _found(
     harness: Harness,
     key: str,
     made: Callable[[Caller], Awaitable[Made]],
-    answered: Callable[[Caller, Run, Made], Awaitable[Answered]],
+    answered: Callable[[Reader, Made], Awaitable[Answered]],
 ) -> Prediction:
     """Return what an agent answers from what was made of the context, once in a run.
 
@@ -194,17 +182,12 @@ async def _found(
     """
 
     async def construct() -> tuple[Made, dict[str, StageUsage]]:
-        calls = CallCounter(harness.listener)
-        return await made(harness.caller(harness.reader(calls))), dict(calls.stages)
+        reader = harness.reader()
+        return await made(reader.caller), dict(reader.calls.stages)
 
     known, stages = await harness.prepared(key, construct)
-    calls = CallCounter(harness.listener)
-    run = harness.reader(calls)
-    verdict, steps = await answered(harness.caller(run), run, known)
+    reader = harness.reader()
+    verdict, steps = await answered(reader, known)
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
-    return predicted(
-        verdict,
-        read=tuple(read),
-        steps=tuple(steps),
-        usage=Usage(stages, calls.usage.online),
-    )
+    usage = Usage(stages, reader.usage.online)
+    return predicted(verdict, Prediction(), read=tuple(read), steps=tuple(steps), usage=usage)

@@ -11,6 +11,7 @@ from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.metrics import edit_similarity
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
+from qrmem.eval.systems.reading import ranking
 from qrmem.eval.systems.retrieval import DEPTH
 from qrmem.prompts.replies import CodeReply
 from qrmem.retrieval.fragments import FragmentSettings
@@ -68,16 +69,12 @@ class Completed:
             return await _completed(item, (), harness, calls, Prediction(), {})
         async with harness.memory(as_code(context), Build()) as memory:
             hidden = await _hidden(memory, item)
-            found = Prediction(memory=memory.key)
+            found = Prediction()
             tries: list[Prediction] = []
             for _ in range(self.rounds):
                 asked = self._query(item, context, found.text)
                 ranked, scores = await self._ranked(memory, asked, hidden)
-                found = replace(
-                    found,
-                    ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
-                    segments=tuple(segment.id for segment in ranked),
-                )
+                found = replace(ranking(memory, ranked), steps=found.steps)
                 if harness.retrieve:
                     return found
                 found = await _completed(item, ranked[: self.top], harness, calls, found, scores)
@@ -113,8 +110,7 @@ class Completed:
         )
         assessed = await memory.fragments.assess(asked, settings=settings, hidden=hidden)
         best = assessed.best(DEPTH) if assessed else {}
-        found = {s.id: s for s in await memory.store.segments(memory.ns, list(best))}
-        return [found[id] for id in best], best
+        return await memory.segments(best), best
 
 
 def as_code(context: Context) -> Context:
@@ -148,11 +144,9 @@ async def _completed(
     scores: Mapping[str, float],
 ) -> Prediction:
     """Ask the model to go on, the best fragment nearest to the code."""
-    run = harness.reader(calls)
-    count = harness.tools.counter.count
-    kept = _within(ranked, count)
+    kept = _within(ranked, harness.tools.counter.count)
     blocks = [_block(segment) for segment in kept]
-    called = await harness.caller(run).call(
+    called = await harness.reader(calls).caller.call(
         "complete",
         CodeReply,
         lambda groups: dict(

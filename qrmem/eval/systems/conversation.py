@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from qrmem.errors import UsageError
-from qrmem.eval.harness import CallCounter, Harness
-from qrmem.eval.memories import Build
+from qrmem.eval.harness import Harness
+from qrmem.eval.memories import new_space
 from qrmem.eval.records import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
+from qrmem.eval.systems.reading import ranking
 from qrmem.graph import dialog
-from qrmem.graph.dialog import as_document
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.prompting import Caller
-from qrmem.models import Models, measured
+from qrmem.models import Models
 from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
@@ -76,13 +76,7 @@ async def open_session(harness: Harness) -> AsyncIterator[Session]:
     settings = harness.settings.with_(namespace=NAMESPACE, model="")
     store = await open_store("memory://", settings)
     try:
-        info = replace(
-            harness.tools.info,
-            name=NAMESPACE,
-            embedder=settings.embedder,
-            dimension=await measured(embedder),
-        )
-        info = await store.create_namespace(NAMESPACE, info)
+        info = await new_space(store, settings, embedder)
         yield Session(store, Models(store, info, settings, None, embedder), harness.listener)
     finally:
         await store.close()
@@ -135,9 +129,8 @@ class Conversed:
         require_session(item)
         if harness.model is None or harness.retrieve:
             return await self._ranking(item, context, harness)
-        calls = CallCounter(harness.listener)
-        caller = harness.caller(harness.reader(calls))
-        said = Said(caller, harness.settings.window)
+        reader = harness.reader()
+        said = Said(reader.caller, harness.settings.window)
         async with open_session(harness) as session:
             for turn in context.documents:
                 replied, _ = await self._reply(session, said, turn.text)
@@ -149,7 +142,7 @@ class Conversed:
             read=said.read,
             ranked=tuple(made.id for made in ranked),
             steps=tuple(said.steps),
-            usage=calls.usage,
+            usage=reader.usage,
             memory=f"session {item.id}" if self.top else "",
             rounds=tuple(session.rounds),
         )
@@ -169,13 +162,11 @@ class Conversed:
         return replied, ranked
 
     async def _ranking(self, item: Item, context: Context, harness: Harness) -> Prediction:
-        async with harness.memory(conversation(context), Build()) as memory:
+        async with harness.memory(conversation(context)) as memory:
             query = "\n".join([*(d.text for d in context.documents[-1:]), item.question])
             assessed = await memory.fragments.assess(query, settings=self._settings())
-            best = list(assessed.best(assessed.fragments.size)) if assessed else []
-            found = {s.id: s.document_id for s in await memory.store.segments(memory.ns, best)}
-            ranked = tuple(dict.fromkeys(found[id] for id in best))
-            return Prediction(ranked=ranked, segments=tuple(best), memory=memory.key)
+            best = assessed.best(assessed.fragments.size) if assessed else {}
+            return ranking(memory, await memory.segments(best))
 
     def _settings(self) -> FragmentSettings:
         return FragmentSettings(w_rel=self.w_rel, alpha=self.alpha, score=self.score)
@@ -268,7 +259,7 @@ def conversation(context: Context) -> Context:
         Turn(document.id or str(n), n, "user", document.text, session=context.id)
         for n, document in enumerate(context.documents, 1)
     ]
-    return replace(context, documents=tuple(map(as_document, turns)))
+    return replace(context, documents=tuple(map(dialog.as_document, turns)))
 
 
 def _in_place(pieces: Sequence[Piece]) -> str:

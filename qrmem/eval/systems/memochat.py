@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from qrmem.errors import ModelOutputError
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
 from qrmem.eval.systems.conversation import Piece, Said, require_session
@@ -58,8 +58,8 @@ class MemoChat:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Reply to one session's last question."""
         require_session(item)
-        calls = CallCounter(harness.listener)
-        said = Said(harness.caller(harness.reader(calls)), harness.settings.window)
+        reader = harness.reader()
+        said = Said(reader.caller, harness.settings.window)
         notebook = Notebook(said, random.Random(item.id))
         rounds: list[Round] = []
         for turn in context.documents:
@@ -75,7 +75,7 @@ class MemoChat:
             status="answered" if last else "unanswerable",
             read=said.read,
             steps=tuple(said.steps),
-            usage=calls.usage,
+            usage=reader.usage,
             rounds=tuple(rounds),
         )
 

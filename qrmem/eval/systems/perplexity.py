@@ -73,7 +73,7 @@ class ByPerplexity:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
             return Prediction(steps=(step,), reason=str(exc), usage=calls.usage)
         _, order = min((surprise, order) for order, surprise in found.items())
-        return prediction(item, f"Answer: {list(order)}", calls)
+        return prediction(item, f"Answer: {list(order)}", calls.usage)
 
 
 # --- by a server ---------------------------------------------------------------------------------

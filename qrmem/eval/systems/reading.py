@@ -2,13 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from qrmem.answering.citations import locate
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness, Reader
+from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
-from qrmem.models import Run
 from qrmem.text.normalise import normalise
 from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 
@@ -44,47 +45,58 @@ async def answer_from(
     item: Item,
     passages: Sequence[Passage],
     *,
-    run: Run | None = None,
-    calls: CallCounter | None = None,
+    reader: Reader | None = None,
+    found: Prediction | None = None,
     context: Context | None = None,
     window: int = 0,
-    steps: Sequence[Step] = (),
     scores: Mapping[str, float] | None = None,
 ) -> Prediction:
     """Answer an item from passages, given best first; those that do not fit are left out.
 
     Args:
-        run: of the calls that were made for the item before, with the calls that counts them.
+        reader: that was asked for the item before.
+        found: what was found and done for it before; the rest is added.
         context: where sentences are given, so that it is known which ones the answer quotes.
         window: instead of the run's own.
-        steps: what happened before.
         scores: of segments by id, where something ranked them; they are kept in the trail.
     """
-    calls = calls or CallCounter(harness.listener)
-    run = run or harness.reader(calls)
+    reader = reader or harness.reader()
+    found = found or Prediction()
     asked = harness.asked(item, window)
-    kept = fitting(run.reasoner, passages, run.reasoner.room(asked))
-    verdict = await run.reasoner.judge(asked, kept, force=harness.is_forced(item))
+    kept = fitting(reader.reasoner, passages, reader.reasoner.room(asked))
+    verdict = await reader.reasoner.judge(asked, kept, force=harness.is_forced(item))
     dropped = [passage for passage in passages if passage not in kept]
-    step = read_step(kept, dropped, len(steps) + 1, verdict.tokens, scores or {})
+    step = read_step(kept, dropped, len(found.steps) + 1, verdict.tokens, scores)
     return predicted(
         verdict,
+        found,
         read=tuple(p.segment.id for p in kept),
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
-        steps=(*steps, step),
-        usage=calls.usage,
+        steps=(*found.steps, step),
+        usage=reader.usage,
         shown=shown_of(p.segment for p in kept),
         is_shown_known=True,
     )
 
 
-def predicted(verdict: Verdict, **how: Any) -> Prediction:
+def ranking(memory: OpenMemory, segments: Sequence[Segment]) -> Prediction:
+    """Return segments of a memory, best first, as what a system found before it reads them."""
+    return Prediction(
+        ranked=tuple(dict.fromkeys(segment.document_id for segment in segments)),
+        segments=tuple(segment.id for segment in segments),
+        memory=memory.key,
+    )
+
+
+def predicted(verdict: Verdict, found: Prediction, **how: Any) -> Prediction:
     """Return a verdict as a system's answer.
 
     Args:
+        found: what is known of the item already.
         how: it came about: other fields of `Prediction`.
     """
-    return Prediction(
+    return replace(
+        found,
         text=verdict.answer,
         choice=verdict.choice,
         status=verdict.status if verdict.is_answerable else "unanswerable",

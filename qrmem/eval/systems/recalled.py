@@ -1,12 +1,12 @@
 """What is recalled of a conversation within a token budget, and answers from it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from qrmem.conversation import Chat, recalled
 from qrmem.errors import UsageError
-from qrmem.eval.harness import Harness, passages
-from qrmem.eval.memories import Build, OpenMemory
+from qrmem.eval.harness import Harness
+from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
@@ -43,14 +43,14 @@ class FilledBudget:
         """Answer one item."""
         if not all(turn_number(document.id or "") for document in context.documents):
             raise UsageError("it recalls turns of a conversation: it runs on LoCoMo alone")
-        async with harness.memory(context, Build()) as memory:
+        async with harness.memory(context) as memory:
             ids = await self._turns(memory, item.question)
             found = Prediction(ranked=tuple(ids), memory=memory.key)
             if harness.retrieve:
                 return found
             segments = await memory.store.segments(memory.ns, documents=sorted(ids))
-            read = await answer_from(harness, item, passages(memory, segments), context=context)
-            return replace(read, ranked=found.ranked, memory=found.memory)
+            read = memory.passages(segments)
+            return await answer_from(harness, item, read, found=found, context=context)
 
     async def _turns(self, memory: OpenMemory, question: str) -> list[str]:
         """Return the ids of turns that fit the budget together."""
@@ -70,10 +70,9 @@ class FilledBudget:
             ids = [hit.segment_id for hit in hits]
         else:
             ids = list(await memory.searcher.ranking(question, self.how, _DEPTH))
-        read = {segment.id: segment for segment in await memory.store.segments(memory.ns, ids)}
         kept: dict[str, None] = {}
         left = self.tokens
-        for segment in (read[id] for id in ids):
+        for segment in await memory.segments(ids):
             size = memory.tools.counter.count(segment.text)
             if size <= left:
                 kept[segment.document_id] = None

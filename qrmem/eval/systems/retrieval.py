@@ -1,14 +1,14 @@
 """Search, and the retrieval baselines: BM25, dense, DOS-RAG, fragments."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from qrmem.eval.harness import CallCounter, Harness, passages
+from qrmem.eval.harness import Harness
 from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, fitting
+from qrmem.eval.systems.reading import answer_from, fitting, ranking
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.text.longbench import words
@@ -61,20 +61,16 @@ class Retrieved:
         reader = self.memory if harness.model else "local"
         async with harness.memory(context, Build(reader=reader)) as memory:
             ranked, scores = await self._ranked(memory, _query(item))
-            found = Prediction(
-                ranked=tuple(dict.fromkeys(segment.document_id for segment in ranked)),
-                segments=tuple(segment.id for segment in ranked),
-                memory=memory.key,
-            )
+            found = ranking(memory, ranked)
             if harness.retrieve:
                 return found
             chosen = ranked[: self.k] if self.k else ranked
             if self.order == "document":
                 chosen = in_document_order(within_window(chosen, item, harness, memory))
-            read = await answer_from(
-                harness, item, passages(memory, chosen), context=context, scores=scores
+            read = memory.passages(chosen)
+            return await answer_from(
+                harness, item, read, found=found, context=context, scores=scores
             )
-            return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
     async def _ranked(
         self, memory: OpenMemory, question: str
@@ -85,8 +81,7 @@ class Retrieved:
         else:
             by = "bm25" if self.ranker == "bm25" else "cosine"
             scores = await memory.searcher.ranking(question, by, DEPTH)
-        found = {s.id: s for s in await memory.store.segments(memory.ns, list(scores))}
-        return [found[id] for id in scores], scores
+        return await memory.segments(scores), scores
 
 
 def _query(item: Item) -> str:
@@ -97,8 +92,8 @@ def within_window(
     ranked: Sequence[Segment], item: Item, harness: Harness, memory: OpenMemory
 ) -> list[Segment]:
     """Return the best segments that fit the window together: what DOS-RAG puts in order."""
-    reasoner = harness.reader(CallCounter(harness.listener)).reasoner
-    kept = fitting(reasoner, passages(memory, list(ranked)), reasoner.room(harness.asked(item)))
+    reasoner = harness.reader().reasoner
+    kept = fitting(reasoner, memory.passages(ranked), reasoner.room(harness.asked(item)))
     return [passage.segment for passage in kept]
 
 
@@ -146,20 +141,16 @@ class Fragmented:
         async with harness.memory(context, Build(words=self.size)) as memory:
             question = "\n".join((item.question, *item.choices))
             ranked, scores = await self._ranked(memory, question)
-            found = Prediction(
-                ranked=tuple(dict.fromkeys(s.document_id for s in ranked[:DEPTH])),
-                segments=tuple(segment.id for segment in ranked[:DEPTH]),
-                memory=memory.key,
-            )
+            found = ranking(memory, ranked[:DEPTH])
             if harness.retrieve:
                 return found
             chosen = within_window(self._chosen(ranked), item, harness, memory)
             if self.order == "position":
                 chosen = in_document_order(chosen)
-            read = await answer_from(
-                harness, item, passages(memory, chosen), context=context, scores=scores
+            read = memory.passages(chosen)
+            return await answer_from(
+                harness, item, read, found=found, context=context, scores=scores
             )
-            return replace(read, ranked=found.ranked, segments=found.segments, memory=found.memory)
 
     async def _ranked(
         self, memory: OpenMemory, question: str
@@ -168,8 +159,7 @@ class Fragmented:
         if assessed is None:
             return [], {}
         best = assessed.best(assessed.fragments.size)
-        found = {s.id: s for s in await memory.store.segments(memory.ns, list(best))}
-        return [found[id] for id in best], best
+        return await memory.segments(best), best
 
     def _settings(self) -> FragmentSettings:
         return FragmentSettings(

@@ -8,7 +8,7 @@ from qrmem.eval.harness import CallCounter, Harness
 from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import cited_sentences, shown_of
+from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
 from qrmem.types import Answer, Orientation
 
 OVER_TREES = frozenset({"inner-loop", "raptor", "raptor-layered"})
@@ -75,7 +75,7 @@ class Strategy:
             answer = await asker.ask(self._asking(item, harness))
             found = await _found(answer, memory)
             cited = cited_sentences(answer.citations, context)
-        return replace(found, cited=cited, usage=calls.usage, memory=memory.key)
+        return replace(found, cited=cited, usage=calls.usage)
 
     def _is_exact(self, harness: Harness) -> bool:
         return self.paper_exact or harness.settings.paper_exact
@@ -106,17 +106,13 @@ async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
     """
     readings = [step.read for step in answer.trail.steps if step.read]
     ranked = [s for read in reversed(readings) for s in sorted(read, key=lambda s: -s.score)]
-    segments = list(dict.fromkeys(s.segment_id for s in ranked))
-    found = {s.id: s for s in await memory.store.segments(memory.ns, segments)}
-    of = {id: segment.document_id for id, segment in found.items()}
-    return Prediction(
+    return replace(
+        ranking(memory, await memory.segments(dict.fromkeys(s.segment_id for s in ranked))),
         text=answer.text,
         choice=answer.choice,
         status=answer.status,
         reason=answer.reason,
         read=tuple(s.segment_id for s in readings[-1]) if readings else (),
-        ranked=tuple(dict.fromkeys(of[id] for id in segments)),
-        segments=tuple(segments),
         steps=answer.trail.steps,
         shown=await _shown(answer, memory),
         is_shown_known=True,
@@ -130,8 +126,8 @@ async def _shown(answer: Answer, memory: OpenMemory) -> tuple[tuple[str, int, in
         return ()
     last = readings[-1]
     raw = [node for node in last.nodes if node.level == 0]
-    ids = list(dict.fromkeys([s.segment_id for s in last.read] + [node.key for node in raw]))
-    segments = {s.id: s for s in await memory.store.segments(memory.ns, ids)}
+    ids = dict.fromkeys([*(s.segment_id for s in last.read), *(node.key for node in raw)])
+    segments = {s.id: s for s in await memory.segments(ids)}
     cut = {node.key for node in raw if node.end}
     places = [(segments[n.key].document_id, n.start, n.end) for n in raw if n.end]
     return (*shown_of(s for id, s in segments.items() if id not in cut), *places)

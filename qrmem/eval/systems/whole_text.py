@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from qrmem.agents.baselines import told
 from qrmem.errors import MissingError
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -58,11 +58,10 @@ class Truncated:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
-        room = run.reasoner.room(harness.asked(item, self.window))
-        kept = truncated(run.reasoner, harness.texts(context), room, self.keep)
-        return await answer_from(harness, item, kept, run=run, calls=calls, window=self.window)
+        reader = harness.reader()
+        room = reader.reasoner.room(harness.asked(item, self.window))
+        kept = truncated(reader.reasoner, harness.texts(context), room, self.keep)
+        return await answer_from(harness, item, kept, reader=reader, window=self.window)
 
 
 def truncated(
@@ -70,36 +69,29 @@ def truncated(
 ) -> list[Passage]:
     """Return what fits of a text, in order, labelled; the passage at the cut is cut itself."""
     if keep == "right":
-        kept = _from_right(reasoner, passages, room)
+        kept = _fitted(reasoner, passages, room, from_end=True)
     elif keep == "left" or len(fitting(reasoner, passages, room)) == len(passages):
-        kept = _from_left(reasoner, passages, room)
+        kept = _fitted(reasoner, passages, room, from_end=False)
     else:
-        head = _from_left(reasoner, passages, room // 2)
-        kept = [*head, *_from_right(reasoner, passages[len(head) :], room - room // 2)]
+        head = _fitted(reasoner, passages, room // 2, from_end=False)
+        rest, left = passages[len(head) :], room - room // 2
+        kept = [*head, *_fitted(reasoner, rest, left, from_end=True)]
     return [replace(passage, label=f"S{n}") for n, passage in enumerate(kept, 1)]
 
 
-def _from_left(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
+def _fitted(
+    reasoner: Reasoner, passages: Sequence[Passage], room: int, *, from_end: bool
+) -> list[Passage]:
+    """Return what fits from the beginning on, or from the end back, in order."""
     kept: list[Passage] = []
-    for passage in passages:
+    for passage in reversed(passages) if from_end else passages:
         size = reasoner.size(passage)
         if size > room:
-            return [*kept, *_part(reasoner, passage, room, from_end=False)]
-        kept.append(passage)
-        room -= size
-    return kept
-
-
-def _from_right(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
-    kept: list[Passage] = []
-    for passage in reversed(passages):
-        size = reasoner.size(passage)
-        if size > room:
-            kept += _part(reasoner, passage, room, from_end=True)
+            kept += _part(reasoner, passage, room, from_end=from_end)
             break
         kept.append(passage)
         room -= size
-    return kept[::-1]
+    return kept[::-1] if from_end else kept
 
 
 def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) -> list[Passage]:
@@ -130,8 +122,8 @@ class SlidingWindow:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        calls = CallCounter(harness.listener)
-        reasoner = harness.reader(calls).reasoner
+        reader = harness.reader()
+        reasoner = reader.reasoner
         asked = harness.asked(item)
         windows = spread(reasoner, harness.texts(context), reasoner.room(asked), self.requests)
         steps: list[Step] = []
@@ -144,14 +136,14 @@ class SlidingWindow:
         if not answered and windows and harness.is_forced(item):
             final, is_forced = await reasoner.judge(asked, windows[-1], force=True), True
         if not final.is_answerable:
-            return Prediction(steps=tuple(steps), usage=calls.usage)
+            return Prediction(steps=tuple(steps), usage=reader.usage)
         return Prediction(
             text=final.answer,
             choice=final.choice,
             status="forced" if is_forced else "answered",
             reason=final.reason,
             steps=tuple(steps),
-            usage=calls.usage,
+            usage=reader.usage,
         )
 
 
@@ -208,21 +200,19 @@ class Summary:
 async def _summaries(
     context: Context, harness: Harness
 ) -> tuple[list[Passage], dict[str, StageUsage]]:
-    calls = CallCounter(harness.listener)
-    run = harness.reader(calls)
-    if run.meter is None:
-        texts = await _telling(context, harness, run.reasoner)
+    reader = harness.reader()
+    if harness.model is None:
+        texts = await _telling(context, harness, reader.reasoner)
     else:
-        caller = harness.caller(run)
-        room = run.reasoner.room(harness.asked(Item("", "", (), "")))
+        room = reader.reasoner.room(harness.asked(Item("", "", (), "")))
         whole_text = [piece.segment.text for piece in harness.texts(context)]
         pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
-        texts = await _reduced(pieces, caller, room)
+        texts = await _reduced(pieces, reader.caller, room)
     made = [
         Passage(f"S{n}", whole(f"{context.id} {n}", text, harness))
         for n, text in enumerate(texts, 1)
     ]
-    return made, dict(calls.stages)
+    return made, dict(reader.calls.stages)
 
 
 async def _telling(context: Context, harness: Harness, reasoner: Reasoner) -> list[str]:
@@ -299,14 +289,13 @@ class Compressed:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        calls = CallCounter(harness.listener)
-        run = harness.reader(calls)
-        room = run.reasoner.room(harness.asked(item))
+        reader = harness.reader()
+        room = reader.reasoner.room(harness.asked(item))
         texts = [f"{d.title}\n{d.text}" if d.title else d.text for d in context.documents]
         shorter = compressed(self.model, texts, room)
         passage = Passage("S1", whole(context.id, shorter, harness))
-        kept = truncated(run.reasoner, [passage], room, "left")
-        return await answer_from(harness, item, kept, run=run, calls=calls)
+        kept = truncated(reader.reasoner, [passage], room, "left")
+        return await answer_from(harness, item, kept, reader=reader)
 
 
 def compressed(model: str, texts: list[str], room: int) -> str:
