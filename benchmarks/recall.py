@@ -8,8 +8,8 @@ Questions that weights are fitted on are never measured. What is missed is count
 import argparse
 import asyncio
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from benchmarks import multihop
 from benchmarks.frame import Figure, note
 from benchmarks.search_memories import NAMESPACE, Built, built, findings, passage
 from qrmem.graphstore.reads import merged_segments
-from qrmem.retrieval import Searcher, SearchSettings
+from qrmem.retrieval import Searcher
+from qrmem.retrieval.candidates import Neighborhood
 from qrmem.retrieval.searcher import Findings
 
 AT = (1, 2, 5, 10)
@@ -51,19 +52,20 @@ class Tally:
         return 100 * float(np.std(fives)) / math.sqrt(len(fives))
 
 
-def systems(*, embedded: bool) -> Iterator[tuple[str, SearchSettings]]:
-    """Yield what is compared, with its name."""
-    yield "BM25", SearchSettings(graph=False, dense=0, names=0, lexical=1)
-    if embedded:
-        yield "embedder", SearchSettings(graph=False, lexical=0, names=0, dense=1)
-    yield "no link followed: words, meaning, titles", SearchSettings(graph=False)
-    yield "search", SearchSettings()
+async def ranked(searcher: Searcher, question: str, found: Findings) -> dict[str, list[int]]:
+    """Return the passages that each way of searching puts first, each once, by its name."""
+    near = await searcher.near(question, _DEEP)
+    rows = {"BM25": near.best(near.bm25, _DEEP)}
+    if searcher.embedder is not None:
+        rows["embedder"] = near.best(near.dense, _DEEP)
+    rows["no link followed: words, meaning, titles"] = near.best(near.direct, _DEEP)
+    ranked = {name: passages(near, some.tolist()) for name, some in rows.items()}
+    return ranked | {"search": passages(found.near, found.best(_DEEP))}
 
 
-def passages(found: Findings, k: int) -> list[int]:
-    """Return the passages of the k best segments, each once."""
-    rows = found.best(k)
-    return list(dict.fromkeys(passage(found.near.entries[row].document_id) for row in rows))
+def passages(near: Neighborhood, rows: Iterable[int]) -> list[int]:
+    """Return the passages of some segments, each once."""
+    return list(dict.fromkeys(passage(near.entries[row].document_id) for row in rows))
 
 
 def kind(found: Findings, missing: int) -> str:
@@ -83,14 +85,15 @@ def kind(found: Findings, missing: int) -> str:
 
 async def tallied(memory: Built) -> tuple[dict[str, Tally], Counter[str]]:
     """Measure a memory's questions: tallies by name, and misses among the first ten by kind."""
-    ways = {n: memory.searcher(one) for n, one in systems(embedded=memory.embedder is not None)}
-    tallies = {name: Tally() for name in ways}
+    searcher = memory.searcher()
+    tallies: defaultdict[str, Tally] = defaultdict(Tally)
     missed: Counter[str] = Counter()
     for question in memory.corpus.measured:
-        for name, searcher in ways.items():
-            found = await findings(searcher, question.text)
-            tallies[name].count(question.gold, passages(found, _DEEP))
-        missed.update(kind(found, one) for one in question.gold - set(passages(found, 10)))
+        found = await findings(searcher, question.text)
+        for name, places in (await ranked(searcher, question.text, found)).items():
+            tallies[name].count(question.gold, places)
+        first = passages(found.near, found.best(10))
+        missed.update(kind(found, one) for one in question.gold - set(first))
     return tallies, missed
 
 

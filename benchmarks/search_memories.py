@@ -17,7 +17,7 @@ from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import open_embedder
-from qrmem.retrieval import Searcher, SearchSettings, embed_segments
+from qrmem.retrieval import Searcher, embed_segments
 from qrmem.retrieval.searcher import Findings
 from qrmem.types import Embedder
 
@@ -88,15 +88,13 @@ class Built:
     store: GraphStore
     embedder: KeptEmbedder | None
 
-    def searcher(self, settings: SearchSettings | None = None) -> Searcher:
+    def searcher(self) -> Searcher:
         """Return a searcher over it."""
-        return Searcher(self.store, NAMESPACE, self.embedder, settings)
+        return Searcher(self.store, NAMESPACE, self.embedder)
 
-    async def recall(
-        self, asked: Sequence[Asked], at: Sequence[int], settings: SearchSettings | None = None
-    ) -> list[float]:
+    async def recall(self, asked: Sequence[Asked], at: Sequence[int]) -> list[float]:
         """Return the share of gold passages among the first k, in per cent, for each k of `at`."""
-        searcher = self.searcher(settings)
+        searcher = self.searcher()
         found = np.zeros((len(asked), len(at)))
         for number, question in enumerate(asked):
             hits = await searcher.search(question.text, k=2 * max(at))

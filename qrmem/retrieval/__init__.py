@@ -2,7 +2,6 @@
 
 from qrmem.retrieval.scoring import embed_segments
 from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.settings import SearchSettings
 from qrmem.retrieval.similarity import EdgeScorer
 
-__all__ = ["EdgeScorer", "SearchSettings", "Searcher", "embed_segments"]
+__all__ = ["EdgeScorer", "Searcher", "embed_segments"]

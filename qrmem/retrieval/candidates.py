@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import Entry, GraphStore, Titled, Vocabulary
-    from qrmem.retrieval.settings import SearchSettings
 
+_CANDIDATES = 100
+"""Segments that the index gives by words, and as many by meaning."""
+_LEXICAL, _DENSE, _NAMES = 0.4, 0.45, 0.3
+"""What BM25, the cosine and a title that the question names count for in the direct score."""
 _MARKS = ".,;:!?\"'()[]{}«»“”‘’"
 _APART = re.compile(r"(?:->|[\s()\[\]{}<>=;:\"])+")
 """What stands between words, in code too."""
@@ -65,10 +68,9 @@ async def understood(
     *,
     vector: "NDArray[np.float32] | None",
     documents: Collection[str] | None,
-    settings: "SearchSettings",
 ) -> Question:
     """Look up a question's terms and the names that it gives."""
-    wanted = scoring.query_terms(text, settings.max_terms)
+    wanted = scoring.query_terms(text)
     vocabulary = await store.vocabulary(ns, list(wanted))
     words = words_of(text)
     places = list(possible_names(words, needs_capital=False, skip=STOP_WORDS))
@@ -107,19 +109,11 @@ class Neighborhood:
         named: `(n,)` in [0, 1], how surely the question names the segment's document.
     """
 
-    def __init__(
-        self,
-        store: "GraphStore",
-        ns: str,
-        question: Question,
-        settings: "SearchSettings",
-        at_least: int = 0,
-    ) -> None:
-        self._limit = max(settings.candidates, at_least)
+    def __init__(self, store: "GraphStore", ns: str, question: Question, at_least: int = 0) -> None:
+        self._limit = max(_CANDIDATES, at_least)
         self.store = store
         self.ns = ns
         self.question = question
-        self.settings = settings
         self.entries: list[Entry] = []
         self.row_of: dict[str, int] = {}
         self.profiles = np.zeros((0, len(question.weights)))
@@ -159,11 +153,9 @@ class Neighborhood:
         await self._measure(fresh)
 
     def _profiles(self, entries: "Sequence[Entry]") -> "NDArray[np.float64]":
-        settings = self.settings
         length = self.question.vocabulary.mean_length
         bags = (entry.terms for entry in entries)
-        wanted = list(self.question.weights)
-        return scoring.saturated(bags, wanted, length, settings.k1, settings.b)
+        return scoring.saturated(bags, list(self.question.weights), length)
 
     async def _measure(self, entries: "Sequence[Entry]") -> None:
         vector, cosines = self.question.vector, np.zeros(len(entries))
@@ -198,9 +190,8 @@ class Neighborhood:
     @property
     def direct(self) -> "NDArray[np.float64]":
         """`(n,)` in [0, 1]: words, meaning and titles together."""
-        weigh = self.settings
         return scoring.normalised(
-            weigh.lexical * self.lexical + weigh.dense * self.dense + weigh.names * self.named
+            _LEXICAL * self.lexical + _DENSE * self.dense + _NAMES * self.named
         )
 
     def rows(self, ids: Iterable[str]) -> "NDArray[np.int64]":

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from qrmem.retrieval.candidates import Neighborhood
     from qrmem.retrieval.linking import Links, Names, Sentence, Texts
 
+_DIRECT, _SEEDS = 40, 12
+"""Candidates by their direct score; the first of them, whose names are followed."""
+_ONWARD = 10
+"""Segments that a second hop starts from."""
+_ASKED_AGAIN = 8
+"""Seeds from which what is lacking is asked for again."""
 _SHARED, _FAR, _FAR_SHARED = 60, 60, 30
 """Candidates by shared names, by a second hop, by shared names after it."""
 _ASKED = 15
@@ -54,16 +60,15 @@ class Evidence:
 
 async def explore(near: "Neighborhood", texts: "Texts") -> Evidence:
     """Follow what the best segments name, for two hops, and gather the candidates."""
-    settings = near.settings
-    ordered = near.best(near.direct, settings.direct)
-    seeds = ordered[: settings.seeds]
+    ordered = near.best(near.direct, _DIRECT)
+    seeds = ordered[:_SEEDS]
     names = await linking.names_in(near, texts, _ids(near, seeds))
     out = await linking.follow(near, names)
     weight = dict(zip(seeds.tolist(), near.direct[seeds].tolist(), strict=True))
     covered = dict(zip(seeds.tolist(), near.profiles[seeds], strict=True))
     first = linking.weigh(near, out, weight, covered)
 
-    onward = _onward(first, seeds, settings.onward)
+    onward = _onward(first, seeds)
     further = await linking.names_in(near, texts, _ids(near, onward.targets))
     out_2 = await linking.follow(near, further)
     top = float(first.scores.max(initial=0.0)) or 1.0
@@ -74,7 +79,7 @@ async def explore(near: "Neighborhood", texts: "Texts") -> Evidence:
     }
     second = linking.weigh(near, out_2, weight, covered)
 
-    uncovered, asked_by = await _ask_again(near, names, seeds[: settings.asked_again])
+    uncovered, asked_by = await _ask_again(near, names, seeds[:_ASKED_AGAIN])
     rows = _candidates(near, ordered, first, second, uncovered)
     links = _joined(out, out_2)
     walk = await pagerank.rank(near, rows, links)
@@ -90,12 +95,12 @@ def _joined(one: "Links", other: "Links") -> "Links":
     return type(one)(*(np.concatenate([getattr(one, f), getattr(other, f)]) for f in fields))
 
 
-def _onward(first: "Links", seeds: "NDArray[np.int64]", limit: int) -> "Links":
+def _onward(first: "Links", seeds: "NDArray[np.int64]") -> "Links":
     """Return the best links to new segments, one to each."""
     new = first.chosen(~np.isin(first.targets, seeds))
     ordered = new.best(len(new))
     _, places = np.unique(ordered.targets, return_index=True)
-    return ordered.chosen(np.sort(places)[:limit])
+    return ordered.chosen(np.sort(places)[:_ONWARD])
 
 
 async def _ask_again(
@@ -147,7 +152,7 @@ def _together(
     """Return the geometric mean of the terms that a seed lacks and of the names that it gives."""
     bags = (near.entries[row].terms for row in rows.tolist())
     length = near.question.vocabulary.mean_length
-    counts = scoring.saturated(bags, list(weights), length, near.settings.k1, near.settings.b)
+    counts = scoring.saturated(bags, list(weights), length)
     lacking = (1 - np.minimum(near.profiles[seed], 1)) * near.weights
     by_names = scoring.normalised(counts @ np.array(list(weights.values())))
     result: NDArray[np.float64] = np.sqrt(

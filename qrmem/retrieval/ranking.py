@@ -68,23 +68,17 @@ _TIE = 1e-4
 """Scores that are shown with four digits and differ by less are equal."""
 
 
-def combined(found: "Evidence", weights: Mapping[str, float]) -> "NDArray[np.float64]":
-    """Return the weighted sum of the features that have a weight."""
-    result = np.zeros(found.rows.size)
-    for name, weight in weights.items():
-        result += weight * FEATURES[name](found)
-    return result
-
-
-def ranked(found: "Evidence", weights: Mapping[str, float]) -> "NDArray[np.float64]":
+def ranked(found: "Evidence") -> "NDArray[np.float64]":
     """Return `(n,)`: a score in [0, 1] for every segment that was looked at.
 
     Candidates come before all others, which keep the order of their direct scores.
     """
     near = found.near
-    if not found.rows.size or not weights:
+    if not found.rows.size:
         return near.direct
-    sums = combined(found, weights)
+    sums = np.zeros(found.rows.size)
+    for name, weight in WEIGHTS.items():
+        sums += weight * FEATURES[name](found)
     # Half the slope of a logistic curve, so that far lower sums still differ after rounding.
     likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
     scores = near.direct * float(likely.min()) * 0.99

@@ -1,4 +1,4 @@
-"""BM25 and cosines: how near texts are to a query, computed exactly (BM25: k1 1.5, b 0.75)."""
+"""BM25 and cosines: how near texts are to a query, computed exactly."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from qrmem.types import Embedder, Segment
 
 
-def query_terms(text: str, limit: int) -> dict[str, float]:
-    """Return a query's terms and how often each occurs: at most `limit`, the first ones."""
-    return {term: float(count) for term, count in list(Counter(terms(text)).items())[:limit]}
+K1, B = 1.5, 0.75
+"""BM25: saturation of a term's count, and how much length is held against a text."""
+_MOST_TERMS = 256
+"""Distinct terms of a query that count; a longer one is cut there."""
+
+
+def query_terms(text: str) -> dict[str, float]:
+    """Return a query's terms and how often each occurs."""
+    return {term: float(count) for term, count in list(Counter(terms(text)).items())[:_MOST_TERMS]}
 
 
 def weighted(query: Mapping[str, float], vocabulary: "Vocabulary") -> dict[str, float]:
@@ -35,20 +41,14 @@ def weighted(query: Mapping[str, float], vocabulary: "Vocabulary") -> dict[str, 
 
 
 def saturated(
-    bags: Iterable[Sequence[str]],
-    wanted: Sequence[str],
-    mean_length: float,
-    k1: float = 1.5,
-    b: float = 0.75,
+    bags: Iterable[Sequence[str]], wanted: Sequence[str], mean_length: float
 ) -> "NDArray[np.float64]":
-    """Return `(n, t)`: BM25's saturated counts of terms in texts, each in [0, k1 + 1].
+    """Return `(n, t)`: BM25's saturated counts of terms in texts, each in [0, K1 + 1].
 
     Args:
         bags: each text's terms, repeats kept.
         wanted: `t` terms.
         mean_length: terms of a text in the collection.
-        k1: saturation of a term's count.
-        b: how much length is held against a text, 0 to 1.
     """
     known = frozenset(wanted)
     rows = []
@@ -56,9 +56,9 @@ def saturated(
         held = known.intersection(bag)  # most texts have few of the terms
         rows.append([len(bag), *(bag.count(term) if term in held else 0 for term in wanted)])
     table = np.array(rows, dtype=np.float64).reshape(-1, len(wanted) + 1)
-    norms = k1 * (1 - b + b * table[:, :1] / mean_length)
+    norms = K1 * (1 - B + B * table[:, :1] / mean_length)
     counts = table[:, 1:]
-    result: NDArray[np.float64] = (k1 + 1) * counts / (counts + norms)
+    result: NDArray[np.float64] = (K1 + 1) * counts / (counts + norms)
     return result
 
 

@@ -13,8 +13,7 @@ from qrmem.retrieval.candidates import Neighborhood, understood
 from qrmem.retrieval.explanation import reason
 from qrmem.retrieval.exploring import Evidence, explore
 from qrmem.retrieval.linking import Texts
-from qrmem.retrieval.ranking import WEIGHTS, ranked
-from qrmem.retrieval.settings import SearchSettings
+from qrmem.retrieval.ranking import ranked
 from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Hit
@@ -32,7 +31,7 @@ class Findings:
 
     Attributes:
         near: the segments that were looked at, `n` of them.
-        evidence: what following names added; `None` where that is switched off.
+        evidence: what following names added; `None` where there was no segment to start from.
         scores: `(n,)`, what the segments are ranked by.
         defined: ids of segments of source code that define what the question names, with the name.
     """
@@ -48,41 +47,20 @@ class Findings:
 
 
 class Searcher:
-    """Searches one namespace. Nothing but the sentences of segments is kept between searches."""
+    """Searches one namespace. Nothing but the sentences of segments is kept between searches.
 
-    def __init__(
-        self,
-        store: "GraphStore",
-        ns: str,
-        embedder: "Embedder | None" = None,
-        settings: SearchSettings | None = None,
-    ) -> None:
-        self._store = store
-        self._ns = ns
-        self._embedder = embedder
-        self._settings = settings or SearchSettings()
+    Attributes:
+        store: where the namespace is.
+        ns: the namespace.
+        embedder: what its vectors were made by, if it has any.
+    """
+
+    def __init__(self, store: "GraphStore", ns: str, embedder: "Embedder | None" = None) -> None:
+        self.store = store
+        self.ns = ns
+        self.embedder = embedder
         self._texts = Texts(store, ns)
         self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
-
-    @property
-    def store(self) -> "GraphStore":
-        """Where the namespace is."""
-        return self._store
-
-    @property
-    def ns(self) -> str:
-        """The namespace."""
-        return self._ns
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What the namespace's vectors were made by."""
-        return self._embedder
-
-    @property
-    def settings(self) -> SearchSettings:
-        """How it weighs its parts."""
-        return self._settings
 
     def on_account(self, embedder: "Embedder | None") -> "Searcher":
         """Return a searcher for one run.
@@ -91,17 +69,17 @@ class Searcher:
             embedder: the namespace's own, its use counted in the budget of the run.
         """
         other = copy(self)
-        other._embedder = embedder if self._embedder is not None else None
+        other.embedder = embedder if self.embedder is not None else None
         other._looked_up = {}
         return other
 
     async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
         """Return how many segments have each term; one run looks the same terms up once."""
         if self._looked_up is None:
-            return await self._store.vocabulary(self._ns, wanted)
+            return await self.store.vocabulary(self.ns, wanted)
         key = tuple(wanted)
         if key not in self._looked_up:
-            self._looked_up[key] = await self._store.vocabulary(self._ns, wanted)
+            self._looked_up[key] = await self.store.vocabulary(self.ns, wanted)
         return self._looked_up[key]
 
     async def search(
@@ -147,37 +125,33 @@ class Searcher:
             documents: search these documents only.
             at_least: hits that are wanted; as many candidates are taken.
         """
-        info = await self._store.namespace(self._ns)
+        info = await self.store.namespace(self.ns)
         if info is None:
             return None
         self._check(info)
-        settings = self._settings
         vector = await self.vector(question, info)
         near = await self._near(question, vector, documents, at_least)
         defined = await definitions.find(near, question, self._texts)
-        evidence = await explore(near, self._texts) if settings.graph and near.size else None
-        scores = near.direct
-        if evidence is not None:
-            chosen = settings.features
-            scores = ranked(evidence, WEIGHTS if chosen is None else chosen)
+        evidence = await explore(near, self._texts) if near.size else None
+        scores = near.direct if evidence is None else ranked(evidence)
         return Findings(near, evidence, _put_first(scores, near.rows(defined)), defined)
 
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None
     ) -> "NDArray[np.float32] | None":
         """Return a query's vector, `None` where the memory has none."""
-        if self._embedder is None:
+        if self.embedder is None:
             return None
-        info = info or await self._store.namespace(self._ns)
+        info = info or await self.store.namespace(self.ns)
         if info is None or not info.dimension:
             return None
-        return await scoring.embed_query(self._embedder, text, info.dimension)
+        return await scoring.embed_query(self.embedder, text, info.dimension)
 
     def _check(self, info: "NamespaceInfo") -> None:
         """Refuse another model; its dimension is checked when there is a vector of it."""
-        if self._embedder is not None and info.dimension and self._embedder.name != info.embedder:
+        if self.embedder is not None and info.dimension and self.embedder.name != info.embedder:
             raise EmbedderMismatch(
-                f"the memory was embedded by {info.embedder}, not by {self._embedder.name}; "
+                f"the memory was embedded by {info.embedder}, not by {self.embedder.name}; "
                 "`qrmem reembed` changes it"
             )
 
@@ -200,7 +174,7 @@ class Searcher:
             vector = await self.vector(question)
             if vector is None:
                 return {}
-            return dict(await self._store.nearest(self._ns, vector, k, documents=documents))
+            return dict(await self.store.nearest(self.ns, vector, k, documents=documents))
         near = await self._near(question, None, documents, k)
         scores = near.bm25
         return {near.entries[row].id: float(scores[row]) for row in near.best(scores, k).tolist()}
@@ -225,14 +199,13 @@ class Searcher:
         at_least: int,
     ) -> Neighborhood:
         asked = await understood(
-            self._store,
-            self._ns,
+            self.store,
+            self.ns,
             question,
             vector=vector,
             documents=None if documents is None else frozenset(documents),
-            settings=self._settings,
         )
-        near = Neighborhood(self._store, self._ns, asked, self._settings, at_least)
+        near = Neighborhood(self.store, self.ns, asked, at_least)
         await near.start()
         return near
 
@@ -244,27 +217,22 @@ class Searcher:
         ids = list(dict.fromkeys(segment_ids))
         vector = await self.vector(query)
         if vector is not None:
-            near = await self._store.nearest(self._ns, vector, len(ids), among=ids)
-            known = [entry.id for entry in await self._store.entries(self._ns, ids)]
+            near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
+            known = [entry.id for entry in await self.store.entries(self.ns, ids)]
             return {id_: near.get(id_, 0.0) for id_ in known}
-        wanted = scoring.query_terms(query, self._settings.max_terms)
+        wanted = scoring.query_terms(query)
         vocabulary = await self.vocabulary(list(wanted))
         weights = scoring.weighted(wanted, vocabulary)
-        entries = await self._store.entries(self._ns, ids)
-        counts = scoring.saturated(
-            (entry.terms for entry in entries),
-            list(weights),
-            vocabulary.mean_length,
-            self._settings.k1,
-            self._settings.b,
-        )
+        entries = await self.store.entries(self.ns, ids)
+        bags = (entry.terms for entry in entries)
+        counts = scoring.saturated(bags, list(weights), vocabulary.mean_length)
         scores = counts @ np.array(list(weights.values()))
         return {entry.id: float(one) for entry, one in zip(entries, scores, strict=True)}
 
     async def _hits(self, k: int, found: Findings) -> list[Hit]:
         near = found.near
         rows = {near.entries[row].id: row for row in found.best(2 * k)}
-        read = await self._store.segments(self._ns, list(rows))
+        read = await self.store.segments(self.ns, list(rows))
         segments = {segment.id: segment for segment in read}  # without those deleted since
         kinds = {id_: _kind(one, near.entries[rows[id_]]) for id_, one in segments.items()}
         ordered = sorted((id_ for id_ in rows if id_ in segments), key=lambda id_: kinds[id_] != "")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore
-    from qrmem.retrieval.settings import SearchSettings
     from qrmem.types import Embedder
 
 
@@ -35,7 +34,6 @@ class EdgeScorer:
         store: "GraphStore",
         ns: str,
         embedder: "Embedder | None" = None,
-        settings: "SearchSettings | None" = None,
         *,
         searcher: Searcher | None = None,
         aside: Aside | None = None,
@@ -46,14 +44,13 @@ class EdgeScorer:
             store: where it is.
             ns: its name.
             embedder: the namespace's, or `None`.
-            settings: what BM25 is computed with.
-            searcher: a searcher over the same namespace, to share its columns with.
+            searcher: over the same namespace, where there is one.
             aside: keeps the vectors that are made, as far as the store takes them.
         """
         self._store = store
         self._ns = ns
         self._embedder = embedder
-        self._searcher = searcher or Searcher(store, ns, embedder, settings)
+        self._searcher = searcher or Searcher(store, ns, embedder)
         self._aside = aside or Aside(store)
 
     @property
@@ -114,7 +111,7 @@ class EdgeScorer:
 
     async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
         """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
-        wanted = scoring.query_terms(query, self._searcher.settings.max_terms)
+        wanted = scoring.query_terms(query)
         weights = scoring.weighted(wanted, await self._searcher.vocabulary(list(wanted)))
         bags = [terms(text) for text in edges.values()]
         length = max(sum(map(len, bags)) / len(bags), 1.0)

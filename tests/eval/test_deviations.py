@@ -17,7 +17,7 @@ from qrmem.eval.systems import code_completion, conversation
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
 from qrmem.retrieval.fragments.relations import EXACT
-from qrmem.retrieval.settings import SearchSettings
+from qrmem.retrieval.scoring import K1, B
 
 Json = Any
 
@@ -38,8 +38,7 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert f"of up to {WHOLE_GRAPH:,} entities" in told
     assert f"up to {TIE} for its own" in told
     assert f"over {EXACT:,} fragments" in told
-    searching = SearchSettings()
-    assert f"k1 {searching.k1} and b {searching.b}" in told
+    assert f"k1 {K1} and b {B}" in told
     assert f"{conversation.REPLY} in a chat, {code_completion.REPLY} in code" in told
     told_of = {one.setting for one in DEVIATIONS}
     assert set(_SHAPING) - {"model", "base_url"} <= told_of

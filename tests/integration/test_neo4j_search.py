@@ -18,7 +18,7 @@ from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import Change, GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.testing.samples import indexed
-from qrmem.retrieval import Searcher, SearchSettings
+from qrmem.retrieval import Searcher
 from qrmem.types import Document, Segment, Strategy
 
 pytestmark = pytest.mark.neo4j
@@ -88,13 +88,13 @@ async def test_the_ten_nearest_are_the_exact_ones_whatever_else_lies_nearer(
     store = await open_store(neo4j.uri, neo4j.settings)
     await _fill(store, "other", _units(nearer))
     ids = await _fill(store, "n", vectors)
-    searcher = Searcher(store, "n", Given(queries), SearchSettings(graph=False))
+    searcher = Searcher(store, "n", Given(queries))
     likeness = queries.astype(float) @ vectors.T.astype(float)
     exact = np.argsort(-likeness.reshape(QUERIES, -1, WINDOWS).max(axis=2), axis=1)[:, :10]
     found = 0
     for query, expected in enumerate(exact):
-        hits = await searcher.search(str(query), k=10)
-        found += len({hit.segment_id for hit in hits} & {ids[at] for at in expected})
+        nearest = await searcher.ranking(str(query), "cosine", 10)
+        found += len(nearest.keys() & {ids[at] for at in expected})
     await store.close()
     assert found >= 0.995 * 10 * QUERIES
 

@@ -19,7 +19,7 @@ from qrmem.graphstore import (
     NamespaceInfo,
     open_store,
 )
-from qrmem.retrieval import EdgeScorer, Searcher, SearchSettings, embed_segments
+from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.words import terms
 from qrmem.types import Document, Hit, Segment
@@ -293,21 +293,6 @@ async def test_an_embedder_that_returns_no_numbers_is_reported() -> None:
     store = await store_of(PAGES, HashEmbedder())
     with pytest.raises(ModelUnavailable, match="no numbers"):
         await Searcher(store, "test", Broken()).search("bees")
-
-
-async def test_without_the_graph_the_direct_score_decides() -> None:
-    store = await store_of(PAGES)
-    question = "In which town was the author of The Grey Keel born?"
-    flat = await Searcher(store, "test", settings=SearchSettings(graph=False)).search(question)
-    assert ids(flat)[0] == "keel"
-    assert all("from" not in hit.via for hit in flat)
-
-
-def test_settings_refuse_what_makes_no_sense() -> None:
-    with pytest.raises(UsageError, match="seeds"):
-        SearchSettings(seeds=0)
-    with pytest.raises(UsageError, match="lexical"):
-        SearchSettings(lexical=-1)
 
 
 # --- similarities for the strategies ---
