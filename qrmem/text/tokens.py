@@ -9,15 +9,13 @@ needs no ranks; `tools/build_token_table.py` makes it.
 
 import json
 import re
-from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 _LONGEST = 48
 _BOUNDED = 24
 _REPEATED = 3
 _MEMO_SIZE = 200_000
-_UNSURE = 1 << 50
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,{_LONGEST}}}+(?![^\W\d_])"
     r"|'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"
@@ -41,23 +39,19 @@ class BuiltinTokenizer:
     name = "builtin-v1"
 
     def __init__(self) -> None:
-        self._costs = _Costs(*_table())
-        self._words = _Words(self._in_pieces)
+        self._tokens, self._encoded = _table()
+        self._cost = lru_cache(_MEMO_SIZE)(self._most)
+        self._of_char = lru_cache(_MEMO_SIZE)(self._most_of_char)
 
     def count(self, text: str) -> int:
         """Return an upper bound of cl100k's count; 0 for an empty text."""
-        first, *words = text.split(" ")
-        total = sum(map(self._words.__getitem__, words), self._in_pieces(first))
-        return total if total < _UNSURE else self._in_pieces(text)
-
-    def _in_pieces(self, text: str) -> int:
-        return sum(map(self._costs.__getitem__, _PIECE.findall(text)))
+        return sum(map(self._cost, _PIECE.findall(text)))
 
     def cut(self, text: str, limit: int) -> str:
         """Return a prefix of at most `limit` tokens: whole pieces, or a part of the first one."""
         total = end = 0
         for match in _PIECE.finditer(text):
-            total += self._costs[match[0]]
+            total += self._cost(match[0])
             if total > limit and end:
                 break
             end = match.end()
@@ -67,43 +61,9 @@ class BuiltinTokenizer:
             end -= 1
         return text[:end]
 
-
-class _Words(dict[str, int]):
-    """What stands between two spaces to the tokens that it and the first of the spaces have.
-
-    No piece begins in one word and ends in the next, unless the next begins with white space too.
-    """
-
-    def __init__(self, count: Callable[[str], int]) -> None:
-        self._count = count
-
-    def __missing__(self, word: str) -> int:
-        cost = _UNSURE if not word or word[0].isspace() else self._count(f" {word}")
-        if len(word) <= _LONGEST:
-            if len(self) >= _MEMO_SIZE:
-                self.clear()
-            self[word] = cost
-        return cost
-
-
-class _Costs(dict[str, int]):
-    """Piece to the most tokens that it can have; known tokens from the start, others when met."""
-
-    def __init__(self, tokens: frozenset[str], encoded: frozenset[str]) -> None:
-        super().__init__(dict.fromkeys(tokens, 1))
-        self._tokens = tokens
-        self._encoded = encoded
-        self._chars: dict[str, int] = {}
-
-    def __missing__(self, piece: str) -> int:
-        if len(self) > len(self._tokens) + _MEMO_SIZE:
-            self.clear()
-            self.update(dict.fromkeys(self._tokens, 1))
-        cost = self[piece] = self._cost(piece)
-        return cost
-
-    def _cost(self, piece: str) -> int:
-        if piece.isdecimal() and piece.isascii():
+    def _most(self, piece: str) -> int:
+        """Return the most tokens that a piece can have."""
+        if piece in self._tokens or (piece.isdecimal() and piece.isascii()):
             return 1
         if piece.isascii():
             is_short = len(piece) <= _BOUNDED or len(set(piece)) <= _REPEATED
@@ -117,10 +77,8 @@ class _Costs(dict[str, int]):
         parts = (longest_chain(raw[at : at + _BOUNDED], self._encoded) for at in starts)
         return sum(parts) + 2 * (len(starts) - 1)
 
-    def _of_char(self, char: str) -> int:
-        if char not in self._chars:
-            self._chars[char] = longest_chain(_bytes(char), self._encoded)
-        return self._chars[char]
+    def _most_of_char(self, char: str) -> int:
+        return longest_chain(_bytes(char), self._encoded)
 
 
 def _bytes(text: str) -> str:

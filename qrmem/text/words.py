@@ -82,37 +82,24 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.replace("_", " "))
 
 
-class _Terms(dict[str, str]):
-    """Word to term, "" for a stop word; worked out once per word."""
-
-    def __init__(self, stem: Callable[[str], str], stop: frozenset[str]) -> None:
-        super().__init__()
-        self._stem = stem
-        self._stop = stop
-
-    def __missing__(self, word: str) -> str:
-        term = "" if word in self._stop else self._stem(word)
-        if len(self) >= _MEMO_SIZE:
-            self.clear()
-        self[word] = term
-        return term
-
-
 @lru_cache(maxsize=32)
 def _term(language: str) -> Callable[[str], str]:
+    """Return what turns a word into its term, "" for a stop word."""
     import Stemmer  # type: ignore[import-not-found]
 
     stop = STOP_WORDS if language == "english" else frozenset()
-    if language not in Stemmer.algorithms():
-        return _Terms(_folded, stop).__getitem__
-    stem = Stemmer.Stemmer(language).stemWord
+    known = language in Stemmer.algorithms()
+    stem = Stemmer.Stemmer(language).stemWord if known else str
 
+    @lru_cache(maxsize=_MEMO_SIZE)
     def term(word: str) -> str:
-        if not word.isascii() and (script := _script(word[0])):
+        if word in stop:
+            return ""
+        if known and not word.isascii() and (script := _script(word[0])):
             return str(_stemmer(script)(word)) or word
         return str(stem(_folded(word)) if language == "english" else _folded(stem(word)))
 
-    return _Terms(term, stop).__getitem__
+    return term
 
 
 @lru_cache(maxsize=len(_SCRIPTS))
