@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from qrmem import observability
-from qrmem.chat_memory import add_as_turns
 from qrmem.errors import UsageError
 from qrmem.llm.budget import CapOptions
 from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
-from qrmem.session import with_facts
+from qrmem.session import Session
 from qrmem.sources import Source
 from qrmem.types import AddReport, Document, MergeDecision, Repair, Scalar
 from qrmem.types.trees import Tree, TreeKind, TreeReport
@@ -69,12 +68,19 @@ async def add(
     from qrmem.graph.dialog import are_messages
     from qrmem.ingest import Adder
 
+    own = memory._session
     if are_messages(source):
+        from qrmem import conversation
+
         messages = cast(Iterable[Any], source)
-        return await add_as_turns(memory, messages, session=session, user=user, extract=extract)
+        _, report = await conversation.add_messages(
+            own, messages, memory._emit, session=session, user=user, extract=extract
+        )
+        if report is None:
+            raise UsageError("none of the messages has a text")
+        return report
     if user or session or extract:
         raise UsageError("user, session and extract are for messages; a document takes metadata")
-    own = memory._session
     own.require_writable()
     with own.adding(), observability.run("add", namespace=own.ns):
         adder = Adder(
@@ -134,7 +140,7 @@ async def delete(
     session = memory._session
     session.require_writable()
     await session.require_documents(document_ids)
-    document_ids = await with_facts(session, document_ids)
+    document_ids = await _with_facts(session, document_ids)
     segments = [s.id for s in await session.store.segments(session.ns, documents=document_ids)]
     for document_id in document_ids:
         await session.store.delete_document(session.ns, document_id)
@@ -287,6 +293,15 @@ async def _decide(memory: "Memory", first: str, second: str, *, same: bool) -> N
     one, other = sorted((first, second))
     await memory._session.store.decide(memory._session.ns, MergeDecision(one, other, same=same))
     await _refresh_names(memory)
+
+
+async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return ids of documents, with those of the facts that were noted of the turns among them."""
+    from qrmem.graph import dialog
+
+    numbers = [dialog.turn_number(id) for id in document_ids if id.startswith(dialog.TURN)]
+    found = await dialog.facts_of(session.store, session.ns, [n for n in numbers if n])
+    return tuple(dict.fromkeys([*document_ids, *(info.id for info in found)]))
 
 
 async def _refresh_names(memory: "Memory") -> None:

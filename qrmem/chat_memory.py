@@ -117,31 +117,6 @@ async def extract_facts(
     return await conversation.extract_facts(memory._session, memory._emit, session, user)
 
 
-async def add_as_turns(
-    memory: "Memory", messages: Iterable[Any], *, session: str, user: str, extract: bool
-) -> AddReport:
-    """Keep what `add` was given as messages; return what was done.
-
-    Raises:
-        UsageError: none of them has a text, or one is no message.
-    """
-    from qrmem import conversation
-
-    _, report = await conversation.add_messages(
-        memory._session,
-        messages,
-        memory._emit,
-        at=None,
-        session=session,
-        only_new=False,
-        user=user,
-        extract=extract,
-    )
-    if report is None:
-        raise UsageError("none of the messages has a text")
-    return report
-
-
 async def turns(
     memory: "Memory", session: str | None = None, *, user: str | None = None
 ) -> list[Turn]:

@@ -46,11 +46,11 @@ async def add_messages(
     messages: Iterable[Any],
     listener: Listener,
     *,
-    at: datetime | str | None,
+    at: datetime | str | None = None,
     session: str,
-    only_new: bool,
-    user: str = "",
-    extract: bool = False,
+    only_new: bool = False,
+    user: str,
+    extract: bool,
 ) -> tuple[list[str], AddReport | None]:
     """Keep several turns; return their ids and what was done, if anything was.
 

@@ -75,11 +75,6 @@ async def measured(embedder: Embedder | None) -> int:
     return int((await embedder.embed(["dimension"])).shape[1])
 
 
-def recorded_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
-    """Return the embedder that the namespace was made with."""
-    return open_embedder(info.embedder, settings)
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """One `add`, `ask` or `reembed`: its reasoner and embedder, and what they use.

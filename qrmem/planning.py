@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from qrmem.agents.state import silent
 from qrmem.asking import Asker, Asking
@@ -19,11 +19,11 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.ingest import Adder
 from qrmem.ingest_state import IngestState
 from qrmem.llm.budget import Prices, prices_of
-from qrmem.llm.embedders import BATCH
+from qrmem.llm.embedders import BATCH, open_embedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.stub import Course
-from qrmem.models import new_namespace, recorded_embedder
+from qrmem.models import new_namespace
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
@@ -34,9 +34,6 @@ from qrmem.trees import TreePreset, require_known, run_build
 from qrmem.types import Document, Segment
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
-
-if TYPE_CHECKING:
-    pass
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""
@@ -158,7 +155,7 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
     info, settings = await session.info(), session.settings
     is_remote = info.embedder.startswith("openai:")
     store = dry_store(session.store)
-    embedder = None if is_remote else recorded_embedder(info, settings)
+    embedder = None if is_remote else open_embedder(info.embedder, settings)
     searcher = Searcher(store, info.name, embedder)
     courses, strategy = {}, ""
     for course in get_args(Course):

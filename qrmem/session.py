@@ -11,15 +11,14 @@ from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
-from qrmem.llm.embedders import close_embedder
-from qrmem.models import Models, new_namespace, recorded_embedder
+from qrmem.llm.embedders import close_embedder, open_embedder
+from qrmem.models import Models, new_namespace
 from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
     from qrmem.facts import Facts
     from qrmem.graph.merging import Similar
     from qrmem.retrieval.fragments import FragmentScorer
-    from qrmem.retrieval.fragments.code_index import CodeIndex
     from qrmem.retrieval.searcher import Searcher
 
 CLOSED = "the memory is closed; open it again"
@@ -53,7 +52,6 @@ class Session:
         self._embedder: Embedder | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
-        self._index: CodeIndex | None = None
         self.checkpointers: set[Any] = set()
         self.running: set[str] = set()
         self.facts: Facts | None = None
@@ -262,7 +260,7 @@ class Session:
     def _opened_embedder(self, info: NamespaceInfo) -> Embedder | None:
         """Return the embedder of the namespace; all parts share one, for it may be large."""
         if self._embedder is None:
-            self._embedder = recorded_embedder(info, self.settings)
+            self._embedder = open_embedder(info.embedder, self.settings)
         return self._embedder
 
     async def fragment_scorer(self) -> "FragmentScorer":
@@ -271,23 +269,15 @@ class Session:
         if self._fragments is None:
             from qrmem.retrieval.fragments import FragmentScorer
 
-            self._fragments = FragmentScorer(searcher, self.code_index())
+            self._fragments = FragmentScorer(searcher)
         return self._fragments
-
-    def code_index(self) -> "CodeIndex":
-        """Return what is known of the namespace's source files, for adding and for asking."""
-        if self._index is None:
-            from qrmem.retrieval.fragments.code_index import CodeIndex
-
-            self._index = CodeIndex(self.store, self.ns)
-        return self._index
 
     async def renew(self) -> None:
         """Make all parts anew when they are needed: the namespace is another now, or closed."""
         async with self._making:
             models, self._models, self._searcher = self._models, None, None
             embedder, self._embedder = self._embedder, None
-            self._fragments = self._index = None
+            self._fragments = None
             await close_embedder(embedder)
             if models is not None:
                 await models.close()
@@ -319,12 +309,3 @@ class Session:
 def _written(value: Scalar) -> str:
     """Return a value as it is written on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-async def with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return ids of documents, with those of the facts that were noted of the turns among them."""
-    from qrmem.graph import dialog
-
-    numbers = [dialog.turn_number(id) for id in document_ids if id.startswith(dialog.TURN)]
-    found = await dialog.facts_of(session.store, session.ns, [n for n in numbers if n])
-    return tuple(dict.fromkeys([*document_ids, *(info.id for info in found)]))

@@ -1,6 +1,5 @@
 """How a hit was reached, in words."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +16,8 @@ _SENTENCE = 160
 _STRONG = 0.5
 """Direct score from which no link is needed to say why."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A part of a way in words, and the row of the segment that it quotes."""
-
-    source: int
-    told: str
+_Step = tuple[str, int]
+"""A part of a way in words, and the row of the segment that it quotes."""
 
 
 async def reason(
@@ -36,8 +30,8 @@ async def reason(
     steps: list[_Step] = []
     if found is not None and near.direct[row] < _STRONG:
         steps = await _way(found, texts, row)
-    told = "; ".join([*(step.told for step in steps), *_itself(near, row)])
-    return told or "near what the question names", [step.source for step in steps]
+    told = "; ".join([*(told for told, _ in steps), *_itself(near, row)])
+    return told or "near what the question names", [source for _, source in steps]
 
 
 def _itself(near: "Neighborhood", row: int) -> list[str]:
@@ -68,7 +62,7 @@ async def _way(found: "Evidence", texts: "Texts", row: int) -> list[_Step]:
     if row < found.uncovered.size and found.uncovered[row] > 0:
         source = int(found.asked_by[row])
         title = await _called(found.near, texts, source)
-        return [_Step(source, f"shares names with {title} and has what the question still needs")]
+        return [(f"shares names with {title} and has what the question still needs", source)]
     return []
 
 
@@ -90,7 +84,7 @@ async def _step(found: "Evidence", texts: "Texts", links: "Links", place: int) -
     told = _around(sentence, name)
     to = "its title" if links.entitled[place] else "named here too"
     title = await _called(found.near, texts, source)
-    return _Step(source, f'from {title}, "{told}", over "{name}" ({to})')
+    return f'from {title}, "{told}", over "{name}" ({to})', source
 
 
 def _around(sentence: str, name: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -175,20 +175,7 @@ class Links:
 
     def chosen(self, places: "NDArray[np.int64] | NDArray[np.bool_]") -> "Links":
         """Return some of the links."""
-        return Links(
-            *(
-                getattr(self, name)[places]
-                for name in (
-                    "sources",
-                    "targets",
-                    "names",
-                    "sentences",
-                    "worth",
-                    "entitled",
-                    "scores",
-                )
-            )
-        )
+        return Links(*(getattr(self, column.name)[places] for column in fields(self)))
 
     def best(self, limit: int) -> "Links":
         """Return those with the highest scores, best first; ties by row."""

@@ -167,6 +167,3 @@ class CallRecord:
     attempts: int = 1
     outcome: str = "ok"
     created: str = ""
-
-
-# --- language work -------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from qrmem.errors import (
 )
 from qrmem.llm.usage import By
 from qrmem.memory import Memory
-from qrmem.types import Scalar, Strategy, Trail
-from qrmem.web.neighbourhood import neighbourhood
+from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -37,6 +36,8 @@ TOTAL = "x-total-count"
 """The header that says how many rows there are, where a reply holds a part of them."""
 _MOST = 2**31 - 1
 """Tokens that can be asked for."""
+_LONGEST = 600
+"""Characters of a relation's description; one of two common names may have thousands."""
 
 
 def api(memory: Memory, *, write: bool = False) -> "FastAPI":
@@ -159,7 +160,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @get("/around/{name:path}", summary="An entity and what is near it, a part at a time")
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
-        return neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
+        return _neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
 
     @get("/trees", summary="Trees of summaries, without their nodes")
     async def trees(
@@ -185,6 +186,41 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 def _brief(trail: Trail) -> dict[str, Any]:
     kept = ("id", "question", "strategy", "window", "status", "created")
     return {name: getattr(trail, name) for name in kept} | {"steps": len(trail.steps)}
+
+
+def _neighbourhood(view: EntityView, offset: int, limit: int) -> dict[str, Any]:
+    """Return a part of an entity's view in few bytes, and how much there is in all.
+
+    Args:
+        offset: how many names are passed over; relations and segments are a part already.
+    """
+    entity = view.entity
+    return {
+        "key": entity.key,
+        "name": entity.name,
+        "type": entity.type,
+        "forms": entity.forms[offset : offset + limit],
+        "relations": [_row(relation) for relation in view.relations],
+        "neighbours": view.neighbours,
+        "questions": view.questions,
+        "segments": view.segments,
+        "totals": {
+            "forms": len(entity.forms),
+            "relations": view.relation_count,
+            "segments": len(entity.segments),
+        },
+    }
+
+
+def _row(relation: Relation) -> dict[str, Any]:
+    told = relation.description
+    return {
+        "key": relation.key,
+        "head": relation.head,
+        "tail": relation.tail,
+        "description": told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…",
+        "statements": len(relation.facts),
+    }
 
 
 def _asking(app: "FastAPI", memory: Memory) -> None:

@@ -59,10 +59,10 @@ class Assessed:
 class FragmentScorer:
     """Assesses the fragments of one namespace; keeps their relations until the memory changes."""
 
-    def __init__(self, searcher: "Searcher", index: CodeIndex | None = None) -> None:
-        """Take a namespace's searcher, and what is known of its source files."""
+    def __init__(self, searcher: "Searcher") -> None:
+        """Take a namespace's searcher."""
         self._searcher = searcher
-        self._index = index or CodeIndex(searcher.store, searcher.ns)
+        self._index = CodeIndex(searcher.store, searcher.ns)
         self._gathered: tuple[tuple[object, ...], Fragments] | None = None
         self._related: tuple[Fragments, tuple[object, ...], Relation] | None = None
 

@@ -8,7 +8,7 @@ sentence that was found comes near, even where it shares no word with the questi
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rapidfuzz.distance import LCSseq
 
@@ -73,7 +73,7 @@ class Sentences:
             for one, own in near
         ]
         scored.sort(key=lambda pair: (-round(pair[0], 4), pair[1].document_id, pair[1].start))
-        return [_with(one, score) for score, one in scored if score > 0]
+        return [replace(one, score=score) for score, one in scored if score > 0]
 
     async def _near(self, wanted: Sequence[str]) -> list[tuple[Sentence, list[str]]]:
         ids = await self.store.matching(self.ns, [wanted], CANDIDATES, self.documents)
@@ -144,9 +144,3 @@ def _sum(one: Bag, other: Bag) -> dict[str, float]:
 
 def _dot(one: Bag, other: Bag) -> float:
     return sum(value * one.get(word, 0.0) for word, value in other.items())
-
-
-def _with(one: Sentence, score: float) -> Sentence:
-    return Sentence(
-        one.segment_id, one.document_id, one.start, one.end, one.text, one.is_surprise, score
-    )
