@@ -4,7 +4,8 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents import Asking, Outcome, Search, run_strategy
@@ -14,7 +15,7 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
-from qrmem.models import Models
+from qrmem.models import Models, Run
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.session import Session
@@ -101,45 +102,27 @@ async def streamed(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Asker:
-    """Answers questions over one namespace."""
+    """Answers questions over one namespace, with the parts of an open memory.
 
-    def __init__(
-        self,
-        store: GraphStore,
-        ns: str,
-        models: Models,
-        searcher: Searcher,
-        listener: Listener,
-        fragments: "FragmentScorer | None" = None,
-        caps: Caps | None = None,
-        *,
-        is_watched: bool = False,
-    ) -> None:
-        """Take the parts of an open memory.
+    Attributes:
+        caps: of each run; those of the settings where there are none.
+        is_watched: tell of answers as they are written.
+    """
 
-        Args:
-            caps: of each run; those of the settings where there are none.
-            is_watched: tell of answers as they are written.
-        """
-        self._caps = caps
-        self._is_watched = is_watched
-        self._fragments = fragments
-        self._aside = Aside(store, listener)
-        self._store = store
-        self._ns = ns
-        self._models = models
-        self._searcher = searcher
-        self._listener = listener
+    store: GraphStore
+    ns: str
+    models: Models
+    searcher: Searcher
+    listener: Listener
+    fragments: "FragmentScorer | None" = None
+    caps: Caps | None = None
+    is_watched: bool = False
 
     async def ask(self, asking: Asking) -> Answer:
         """Answer a question."""
-        answer: Answer | None = None
-        async with aclosing(self.stream(asking)) as items:
-            async for item in items:
-                answer = item if isinstance(item, Answer) else answer
-        assert answer is not None
-        return answer
+        return await answer_of(self.stream(asking))
 
     async def stream(
         self,
@@ -161,39 +144,17 @@ class Asker:
         """
         search: Search | None = None
         running = set() if running is None else running
+        aside = Aside(self.store, self.listener)
 
         def listen(event: Event) -> None:
-            self._listener(event)
+            self.listener(event)
             if event.kind == "words" and search is not None:
                 search.show(Words(event.data["field"], event.data["text"]))
 
-        run = self._models.run(
-            "online", listen, self._aside, self._caps, is_watched=self._is_watched
-        )
-        searcher = self._searcher.on_account(run.embedder)
-        scorer = EdgeScorer(
-            self._store, self._ns, run.embedder, searcher=searcher, aside=self._aside
-        )
+        run = self.models.run("online", listen, aside, self.caps, is_watched=self.is_watched)
         running.add(thread)
         try:
-            search = Search(
-                store=self._store,
-                ns=self._ns,
-                reasoner=run.reasoner,
-                searcher=searcher,
-                scorer=scorer,
-                asking=asking,
-                tagger=self._models.tagger(run.reasoner) if _reads(asking) else None,
-                listener=self._listener,
-                concurrency=self._models.settings.concurrency,
-                folded_by_reasoner=self._models.settings.mode == "paper",
-                fragments=self._fragments,
-                aside=self._aside,
-                usage=lambda: run.usage,
-                caller=run.caller,
-                embedder=run.embedder,
-                count=self._models.counter.count,
-            )
+            search = self._search(asking, run, aside)
             items = await run_strategy(search, checkpointer=checkpointer, config=config)
             async with aclosing(items) as found:
                 async for item in found:
@@ -202,30 +163,54 @@ class Asker:
                         continue
                     answer = _answer(asking, item, run.reasoner.name, thread)
                     if keep_trail:
-                        await self._keep(answer)
+                        if self.store.is_read_only:
+                            message = f"{self.store.location} is read-only: no trail is kept"
+                            self.listener(Event("warning", {"message": message}))
+                        await aside.write(partial(self._put, answer.trail))
                     yield answer
         finally:
             running.discard(thread)
             if run.calls:
-                await self._aside.write(lambda: self._store.record(self._ns, (), run.calls))
+                await aside.write(lambda: self.store.record(self.ns, (), run.calls))
 
-    async def _keep(self, answer: Answer) -> None:
-        """Write an answer's trail to the store."""
-        if self._store.is_read_only:
-            message = f"{self._store.location} is read-only: no trail is kept"
-            self._listener(Event("warning", {"message": message}))
-        await self._aside.write(lambda: self._put(answer.trail))
+    def _search(self, asking: Asking, run: Run, aside: Aside) -> Search:
+        """Return what all steps of the run are handed."""
+        searcher = self.searcher.on_account(run.embedder)
+        is_read_again = asking.orientation == "local"
+        return Search(
+            store=self.store,
+            ns=self.ns,
+            reasoner=run.reasoner,
+            searcher=searcher,
+            scorer=EdgeScorer(self.store, self.ns, run.embedder, searcher=searcher, aside=aside),
+            asking=asking,
+            tagger=self.models.tagger(run.reasoner) if is_read_again else None,
+            listener=self.listener,
+            concurrency=self.models.settings.concurrency,
+            folded_by_reasoner=self.models.settings.mode == "paper",
+            fragments=self.fragments,
+            aside=aside,
+            usage=lambda: run.usage,
+            caller=run.caller,
+            embedder=run.embedder,
+            count=self.models.counter.count,
+        )
 
     async def _put(self, trail: Trail) -> None:
         """Write a trail, dated no earlier than the last one: a clock may have been set back."""
-        last = await self._store.trails(self._ns, 1)
+        last = await self.store.trails(self.ns, 1)
         created = max([trail.created, *(kept.created for kept in last)])
-        await self._store.put_trail(self._ns, replace(trail, created=created))
+        await self.store.put_trail(self.ns, replace(trail, created=created))
 
 
-def _reads(asking: Asking) -> bool:
-    """Whether segments are read again with the question."""
-    return asking.orientation == "local"
+async def answer_of(items: AsyncGenerator[Step | Words | Answer, None]) -> Answer:
+    """Return the answer that a stream ends with."""
+    answer: Answer | None = None
+    async with aclosing(items) as told:
+        async for item in told:
+            answer = item if isinstance(item, Answer) else answer
+    assert answer is not None
+    return answer
 
 
 def _answer(asking: Asking, outcome: Outcome, reasoner: str, thread: str) -> Answer:
@@ -254,4 +239,4 @@ def _answer(asking: Asking, outcome: Outcome, reasoner: str, thread: str) -> Ans
     )
 
 
-__all__ = ["Asker", "Asking", "asked", "streamed"]
+__all__ = ["Asker", "Asking", "answer_of", "asked", "streamed"]

@@ -122,8 +122,7 @@ class Facts:
             segments = [held[turn.id] for turn in turns]
             found = await run.reasoner.facts(await self._earlier(turns[0]), turns, segments)
         finally:
-            calls, run.calls[:] = list(run.calls), []
-            await store.record(ns, (), calls)
+            await store.record(ns, (), run.take_all())
         documents = [
             fact_document(turn, n, text)
             for turn, facts in zip(turns, found, strict=True)

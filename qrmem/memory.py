@@ -312,7 +312,8 @@ class Memory:
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        answer: Answer | None = None
+        from qrmem.asking import answer_of
+
         items = self.stream(
             question,
             words=self._is_watched,
@@ -331,11 +332,7 @@ class Memory:
             checkpointer=checkpointer,
             **caps,
         )
-        async with aclosing(items) as told:
-            async for item in told:
-                answer = item if isinstance(item, Answer) else answer
-        assert answer is not None
-        return answer
+        return await answer_of(items)
 
     async def plan(
         self,

@@ -100,6 +100,11 @@ class Run:
         self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
         return taken
 
+    def take_all(self) -> list[CallRecord]:
+        """Return all calls that were not taken yet."""
+        taken, self.calls[:] = list(self.calls), []
+        return taken
+
     @property
     def usage(self) -> Usage:
         """What the run has used so far."""

@@ -6,8 +6,9 @@ the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no s
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal, cast, get_args
 
 from qrmem.agents.state import silent
@@ -43,7 +44,8 @@ QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
 """Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
 EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
-Cut = Callable[[str, Document], list[Segment]]
+Cut = Callable[[str], list[Segment]]
+"""From a document's id to its segments."""
 
 
 async def plan_add(
@@ -73,7 +75,9 @@ async def plan_add(
     given = [one for one in found if isinstance(one, Document)]
     problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
     adder = Adder(shadow, info.name, models, listener=silent, **options)
-    dry_run = await _chosen(stored, shadow, info, given, adder.cut, **options)
+    of_id = {document.id or "": document for document in given}
+    cut = cache(lambda name: adder.cut(name, of_id[name]))  # once, for the texts and for the trees
+    dry_run = await _chosen(stored, shadow, info, given, cut, **options)
     shown, weight = dry_run.shown, dry_run.weight
     # A refused document is an error where it is the only one, as in the run itself.
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
@@ -87,9 +91,7 @@ async def plan_add(
     dry = models.used(stands_for)
     if tree:
         is_rebuild = bool(options.get("rebuild"))  # which leaves no node
-        grown = await _trees(
-            MemoryStore() if is_rebuild else stored, info, settings, given, adder.cut
-        )
+        grown = await _trees(MemoryStore() if is_rebuild else stored, info, settings, of_id, cut)
         grown.used(lambda stage: 1.0, dry)
     return await _plan(
         session,
@@ -241,7 +243,9 @@ async def _chosen(
     unread, half = [], 0
     for document in waiting:
         if document.id not in refused:
-            left, begun = await _unread(stored, info.name, document, cut, is_rebuild=rebuild)
+            left, begun = await _unread(
+                stored, info.name, document.id or "", cut, is_rebuild=rebuild
+            )
             unread += [(document, left)] if left else []
             half += begun
     segments = [segment for _, left in unread for segment in left]
@@ -278,13 +282,12 @@ async def _waiting(
 
 
 async def _unread(
-    stored: GraphStore, ns: str, document: Document, cut: Cut, *, is_rebuild: bool
+    stored: GraphStore, ns: str, name: str, cut: Cut, *, is_rebuild: bool
 ) -> tuple[list[Segment], int]:
     """Return the segments of a document that are not read to the end; how many are half read."""
-    name = document.id or ""
     rows = () if is_rebuild else await stored.ledger(ns, name)
     states = {row.segment_id: row.state for row in rows}
-    left = [segment for segment in cut(name, document) if states.get(segment.id) != "ok"]
+    left = [segment for segment in cut(name) if states.get(segment.id) != "ok"]
     return left, sum(states.get(segment.id) == "extracted" for segment in left)
 
 
@@ -309,16 +312,13 @@ async def _trees(
     stored: GraphStore,
     info: NamespaceInfo,
     settings: Settings,
-    given: Sequence[Document],
+    given: Mapping[str, Document],
     cut: Cut,
 ) -> DryModels:
     """Build the trees of documents dry, as if all was read; a node that is there is not made."""
     ns, shadow = info.name, MemoryStore()
     await shadow.create_namespace(ns, info)
-    segments = {
-        document.id or "": (document, cut(document.id or "", document)) for document in given
-    }
-    whole = {id: pair for id, pair in segments.items() if pair[1]}
+    whole = {id: (document, cut(id)) for id, document in given.items() if cut(id)}
     await shadow.put_documents(ns, list(whole.values()))
     keys = await stored.kept_keys(ns)
     for id, (_, own) in whole.items():

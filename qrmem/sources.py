@@ -190,7 +190,7 @@ def _of_path(
         yield from _of_file(path, Path(path.name))
         return
     count = 0
-    discovered = files.discover([path], glob, follow_links=follow_links)
+    discovered = files.discover(path, glob, follow_links=follow_links)
     if discovered.passed_over:
         yield PassedOver(discovered.passed_over)
     for folder, reason in discovered.unreadable:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -9,7 +10,7 @@ from qrmem.errors import CapReached, UsageError
 from qrmem.llm.budget import Caps
 from qrmem.models import Models, Run
 from qrmem.session import Session
-from qrmem.types import CallRecord, Listener
+from qrmem.types import Listener
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
@@ -104,16 +105,10 @@ def _deps(
     kind: TreeKind,
     preset: TreePreset,
 ) -> "TreeDeps":
-    from dataclasses import replace
-
     from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings
 
     settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
     summarise, method = _summariser(models, run, listener, settings, is_paper=preset == "paper")
-
-    def take() -> Sequence[CallRecord]:
-        taken, run.calls[:] = list(run.calls), []
-        return taken
 
     return TreeDeps(
         store=store,
@@ -126,7 +121,7 @@ def _deps(
         embedder=run.embedder,
         concurrency=models.settings.concurrency if run.meter is not None else 1,
         listener=listener,
-        take_calls=take,
+        take_calls=run.take_all,
     )
 
 

@@ -8,19 +8,23 @@ from functools import lru_cache
 
 from qrmem.text.numbers import canonical_number, designate_apart, numbers, roman
 from qrmem.text.spelling import normalise_name
-from qrmem.text.titles import BASE_NAMES, BEFORE_GIVEN, MONSIEUR, sex, split_titles, titles_clash
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
+from qrmem.text.titles import (
+    BASE_NAMES,
+    BEFORE_GIVEN,
+    MONSIEUR,
+    sex,
+    split_titles,
+    titles_clash,
+    word_set,
+)
 
 _GENERATIONS = {"jr": "jr", "junior": "jr", "sr": "sr", "senior": "sr"}
-_COMPANY = _set("inc ltd llc plc corp corporation co company gmbh ag sa nv limited")
-_SMALL = _set("of the and for in on de la du des di da del von van der den el al")
-_JOINTS = _set("and or in for to on with at from by vs versus as into over under")
-_NOBLE = _set("duke duchess earl count countess marquess marquis viscount baron prince")
-_MODIFIERS = _set(
+_COMPANY = word_set("inc ltd llc plc corp corporation co company gmbh ag sa nv limited")
+SMALL = word_set("of the and for in on de la du des di da del von van der den el al")
+"""Words that an acronym may leave out."""
+_JOINTS = word_set("and or in for to on with at from by vs versus as into over under")
+_NOBLE = word_set("duke duchess earl count countess marquess marquis viscount baron prince")
+_MODIFIERS = word_set(
     """
     new old north south east west northern southern eastern western upper lower central great
     greater little big san santa los las fort mount lake saint st port cape anti non pre post half
@@ -41,7 +45,7 @@ president minister man woman boy girl airline airlines airways falls municipalit
 creek tavern inn restaurant center centre parish borough bureau line lines railway union
 federation alliance entertainment records studios pictures awards games
 """
-_GENERIC = _set(_HEADS)
+_GENERIC = word_set(_HEADS)
 _LONE_LETTERS = re.compile(r"\b([^\W\d_]) (?=[^\W\d_]\b)")
 _CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
 
@@ -203,7 +207,7 @@ def _is_acronym(letters: str, long: Sequence[str]) -> bool:
         return False
     number = "".join(c for c in letters if c.isdigit())
     heads = [word if word[0].isdigit() else word[0] for word in long]
-    plain = [word if word[0].isdigit() else word[0] for word in long if word not in _SMALL]
+    plain = [word if word[0].isdigit() else word[0] for word in long if word not in SMALL]
     if letters in ("".join(heads), "".join(plain)):
         return True
     return not number and _spelled_numeral(letters, plain)
@@ -245,7 +249,7 @@ def tells(words: Sequence[str]) -> bool:
     """Whether words can name something alone: not one letter, nor only kinds of things."""
     return any(
         word not in _GENERIC
-        and word not in _SMALL
+        and word not in SMALL
         and not word.isdigit()
         and (len(word) > 1 or ord(word) > 0x2E7F)
         for word in words

@@ -12,13 +12,9 @@ import hashlib
 from functools import lru_cache
 from itertools import combinations
 
-from qrmem.text.aliases import core_of, plain_spelling, tells, words_of
+from qrmem.text.aliases import SMALL, core_of, plain_spelling, tells, words_of
 from qrmem.text.names import split_key
 
-_SMALL = frozenset(
-    "of the and for in on de la du des di da del von van der den el al".split()  # noqa: SIM905
-)
-"""Words that an acronym may leave out."""
 _ROMAN = {
     str(n): numeral
     for n, numeral in enumerate("i ii iii iv v vi vii viii ix x xi xii".split(), 1)  # noqa: SIM905
@@ -83,7 +79,7 @@ def _acronyms(words: tuple[str, ...]) -> set[str]:
     """Return the acronyms of a name of several words, small words counted or not."""
     if len(words) < 2:
         return set()
-    main = tuple(word for word in words if word not in _SMALL)
+    main = tuple(word for word in words if word not in SMALL)
     heads = ["".join(word if word[0].isdigit() else word[0] for word in w) for w in (words, main)]
     if main and main[-1] in _ROMAN:  # World War II: WW2, WWII
         heads.append("".join(word[0] for word in main[:-1]) + _ROMAN[main[-1]])

@@ -143,7 +143,7 @@ class Found:
     """Files to read, in order, and how many were passed over.
 
     Attributes:
-        paths: sorted by their path below each argument.
+        paths: sorted by their path below the folder.
         passed_over: files that are not read, by reason; those that a glob leaves out are not
             counted, nor hidden ones.
         unreadable: folders that could not be looked through, and why.
@@ -157,46 +157,30 @@ class Found:
         return iter(self.paths)
 
 
-def discover(
-    paths: Iterable[str | Path], glob: str | None = None, *, follow_links: bool = False
-) -> Found:
-    """Return the files of files and folders; folders are searched to the bottom.
+def discover(folder: Path, glob: str | None = None, *, follow_links: bool = False) -> Found:
+    """Return the files of a folder, which is searched to the bottom.
 
     Hidden files and folders are passed over, links that lead out of the folder and links to folders
     too; of source code also what git ignores, what is vendored or generated, and what is very
-    large. A file given by itself is always kept.
+    large.
 
     Args:
-        paths: files and folders.
-        glob: pattern for what lies in a folder, by name (`*.txt`) or path (`letters/*.md`); without
-            it, every suffix that can be read.
+        folder: where to look.
+        glob: pattern for a file's name (`*.txt`) or path (`letters/*.md`); without it, every suffix
+            that can be read.
         follow_links: whether links are followed wherever they lead.
-
-    Raises:
-        BadDocument: no such file or folder.
     """
-    kept: list[Path] = []
-    passed_over: Counter[str] = Counter()
-    unreadable: list[tuple[Path, str]] = []
-    for path in map(Path, paths):
-        if not path.exists():
-            raise BadDocument(f"no such file or folder: {normalise(str(path))}")
-        if not path.is_dir():
-            kept.append(path)
-            continue
-        walk = _Walk(path.resolve(), follow_links)
-        below = sorted(walk.files(path), key=lambda file: file.relative_to(path).as_posix())
-        unreadable += walk.unreadable
-        passed_over.update({_OUTSIDE: walk.outside} if walk.outside else {})
-        wanted = [file for file in below if _is_wanted(file.relative_to(path), glob)]
-        rules = IgnoreRules(path)
-        kept += [file for file in wanted if not (language_of(file) and rules.reason(file))]
-        passed_over += rules.passed_over
-        if glob is None and len(wanted) < len(below):
-            known = set(wanted)
-            others = [file for file in below if file not in known]
-            passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
-    return Found(tuple(kept), passed_over, tuple(unreadable))
+    walk = _Walk(folder.resolve(), follow_links)
+    below = sorted(walk.files(folder), key=lambda file: file.relative_to(folder).as_posix())
+    wanted = [file for file in below if _is_wanted(file.relative_to(folder), glob)]
+    rules = IgnoreRules(folder)
+    kept = [file for file in wanted if not (language_of(file) and rules.reason(file))]
+    passed_over = Counter({_OUTSIDE: walk.outside} if walk.outside else {}) + rules.passed_over
+    if glob is None and len(wanted) < len(below):
+        known = set(wanted)
+        others = [file for file in below if file not in known]
+        passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
+    return Found(tuple(kept), passed_over, tuple(walk.unreadable))
 
 
 def _kinds(files: Iterable[Path]) -> str:

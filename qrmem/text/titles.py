@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 
-def _set(words: str) -> frozenset[str]:
+def word_set(words: str) -> frozenset[str]:
+    """Return words that white space divides."""
     return frozenset(words.split())
 
 
@@ -46,15 +47,15 @@ dr prof capt col gen lt sgt maj cpl pvt adm commander commodore cmdr inspector c
 officer judge justice rev pastor bishop archbishop cardinal pope rabbi imam sen gov president
 chancellor minister secretary mayor chief coach st hon
 """
-MEN = _set(_MEN)
-WOMEN = _set(_WOMEN)
-TITLES = MEN | WOMEN | _set(_EITHER)
+MEN = word_set(_MEN)
+WOMEN = word_set(_WOMEN)
+TITLES = MEN | WOMEN | word_set(_EITHER)
 """Honorifics, in the form by which they are compared."""
 
-COURTESY = _set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof madam")
+COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof madam")
 """Titles that one person may bear beside another of these; they say nothing of rank."""
 
-BEFORE_GIVEN = _set(
+BEFORE_GIVEN = word_set(
     """
     sir lady lord dame king queen prince princess emperor empress pope st brother sister father
     mother  uncle aunt miss master fr
@@ -115,8 +116,8 @@ rosina roxana sabina sabrina sally selina serena sheila sibyl sidonie silvia sim
 stella susanna susannah suzanne sybil sylvia tabitha tess thelma theodora therese tilda trudy
 ursula valerie vanessa vera vivian viola violet wilhelmina winifred yolanda yvonne zoe
 """
-_MALE = _set(_MENS_NAMES)
-_FEMALE = _set(_WOMENS_NAMES)
+_MALE = word_set(_MENS_NAMES)
+_FEMALE = word_set(_WOMENS_NAMES)
 
 
 MONSIEUR = "m"

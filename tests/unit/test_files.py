@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PageObject
 
+import qrmem
 from qrmem.errors import BadDocument, BadImport, MissingError, UsageError
 from qrmem.io.openie.reading import read_openie
 from qrmem.llm.recorder import Replayer
@@ -399,7 +400,7 @@ def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("text", encoding="utf-8")
     (tmp_path / "loop").symlink_to(tmp_path)
-    found = discover([tmp_path])
+    found = discover(tmp_path)
     assert [p.relative_to(tmp_path).as_posix() for p in found] == [
         "a.txt",
         "a/b/c.HTML",
@@ -414,7 +415,7 @@ def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
         ("n", ["n"]),
         ("*.pdf", []),
     ]:
-        assert [p.relative_to(tmp_path).as_posix() for p in discover([tmp_path], glob)] == names
+        assert [p.relative_to(tmp_path).as_posix() for p in discover(tmp_path, glob)] == names
 
 
 def test_links_that_leave_the_folder_are_passed_over_and_counted(tmp_path: Path) -> None:
@@ -429,11 +430,11 @@ def test_links_that_leave_the_folder_are_passed_over_and_counted(tmp_path: Path)
     (folder / "sub" / "up").symlink_to(folder)
 
     def names(*, follow_links: bool) -> list[str]:
-        found = discover([folder], follow_links=follow_links)
+        found = discover(folder, follow_links=follow_links)
         return [path.relative_to(folder).as_posix() for path in found]
 
     assert names(follow_links=False) == ["same.txt", "sub/a.txt"]
-    assert discover([folder]).passed_over == {"linked to from the folder but outside of it": 2}
+    assert discover(folder).passed_over == {"linked to from the folder but outside of it": 2}
     followed = ["same.txt", "secret.txt", "secrets/a.txt", "sub/a.txt"]
     assert names(follow_links=True) == followed
 
@@ -453,12 +454,13 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 def test_a_pipe_in_the_place_of_a_gitignore_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     os.mkfifo(tmp_path / ".gitignore")
-    assert [path.name for path in discover([tmp_path])] == ["a.py"]
+    assert [path.name for path in discover(tmp_path)] == ["a.py"]
 
 
 def test_a_file_given_by_itself_is_kept_whatever_its_name(tmp_path: Path) -> None:
     path = tmp_path / ".notes.log"
     path.write_text("text", encoding="utf-8")
-    assert list(discover([path], "*.txt")) == [path]
-    with pytest.raises(BadDocument, match="no such file or folder"):
-        discover([tmp_path / "none"])
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        assert memory.add(path, glob="*.txt").added == (".notes.log",)
+        with pytest.raises(BadDocument, match="no such file or folder"):
+            memory.add(tmp_path / "none")

@@ -2,7 +2,6 @@
 
 import ast
 import warnings
-from collections.abc import Iterator
 from itertools import accumulate
 
 from qrmem.text.code.outline import Call, Definition, Import, Outline
@@ -11,8 +10,6 @@ _DEEPEST = 200
 """Levels below which nothing is read: expressions of generated code nest deeper than a stack."""
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMING = (*_DEFINES, ast.Call, ast.Import, ast.ImportFrom)
-_SIGNS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
-"""Nodes without a place or parts, at every second step of a walk."""
 _PLAIN = (ast.Name, ast.Constant)
 """Nodes without parts."""
 
@@ -46,7 +43,7 @@ class _Reader:
         """
         if hops > _DEEPEST:
             return
-        for child in _children(tree):
+        for child in ast.iter_child_nodes(tree):
             self._child(child, node=node, hops=hops, owner=owner, spans=spans)
 
     def _child(self, tree: ast.AST, *, node: int, hops: int, owner: str, spans: bool) -> None:
@@ -108,18 +105,6 @@ class _Reader:
             module = (*dots, *(tree.module.split(".") if tree.module else ()))
             for name in tree.names:
                 found.imports.append(Import(name.asname or name.name, module, name.name))
-
-
-def _children(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield what `ast.iter_child_nodes` does, in half the time."""
-    for name in tree._fields:
-        value = getattr(tree, name, None)
-        if isinstance(value, list):
-            for part in value:
-                if isinstance(part, ast.AST) and not isinstance(part, _SIGNS):
-                    yield part
-        elif isinstance(value, ast.AST) and not isinstance(value, _SIGNS):
-            yield value
 
 
 def _spans_lines(tree: ast.AST) -> bool:
