@@ -21,12 +21,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.embedding import embed_segments
-from qrmem.agents.executor import each
+from qrmem.agents.executor import InProcess, each
 from qrmem.agents.folding import fold_documents
-from qrmem.agents.merging import deciding, merge_view
+from qrmem.agents.likeness import alike_by
 from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
+from qrmem.graph.merging import merge_documents
+from qrmem.graph.view import Decide, decided
 from qrmem.types import (
     Contribution,
     DocumentInfo,
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 
-class BuildState(TypedDict):
-    """What is built, by ids.
+class BuildState(TypedDict, total=False):
+    """What is built, by ids; a node returns what it changes.
 
     Attributes:
         documents: ids, in the order in which they were given.
@@ -64,26 +66,6 @@ class BuildState(TypedDict):
     lacking: list[str]
 
 
-class Planned(TypedDict):
-    """Update of `plan`."""
-
-    later: list[str]
-
-
-class Taken(TypedDict):
-    """Update of `take`."""
-
-    later: list[str]
-    portion: list[str]
-    unread: list[str]
-
-
-class Accepted(TypedDict):
-    """Update of `accept`."""
-
-    lacking: list[str]
-
-
 PORTION = 512
 """Segments that a process reads without a model and then, with their accepted questions, again."""
 MOST_STEPS = 100_000
@@ -100,7 +82,6 @@ class BuildRun:
         lossy: first readings of an earlier run of which something was lost; they are made again.
         again: what `accept` found for each lacking segment of the portion.
         questioned: all segments that have accepted questions.
-        fresh: segments of which the store had nothing when the run began.
     """
 
     deps: BuildDeps
@@ -111,7 +92,6 @@ class BuildRun:
     lossy: dict[str, Contribution] = field(default_factory=dict)
     again: dict[str, "Again"] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
-    fresh: set[str] = field(default_factory=set)
 
     def job(self, segment_id: str, question: str) -> Job:
         """Return a first reading to make."""
@@ -136,17 +116,6 @@ class BuildRun:
         """Whether a first reading is to be made."""
         state = self.state_of(segment_id)
         return state in ("pending", "failed") or (state == "partial" and segment_id in self.lossy)
-
-    async def contributions(self, document_ids: Sequence[str]) -> Sequence[Contribution]:
-        """Return what was read out of some documents, in segment order."""
-        ids = [id for document_id in document_ids for id in self.of_document[document_id]]
-        if self.fresh.issuperset(ids) and self.reader.firsts.keys() >= set(ids):
-            return [self.reader.firsts[id] for id in ids]
-        return await self.deps.store.contributions(self.deps.ns, *document_ids)
-
-    def decide(self, extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
-        """Return the accepted questions of each of a document's first readings."""
-        return deciding(self.deps)(extractions)
 
     async def share(self, source: Sequence[str]) -> None:
         """Find out which segments share a call."""
@@ -227,7 +196,10 @@ async def build_documents(
         CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
     """
-    run = BuildRun(deps, Reader(deps))
+    executor = deps.executor or InProcess(
+        deps.reasoner, deps.tagger, concurrency=deps.concurrency, open_entity=deps.open_entity
+    )
+    run = BuildRun(deps, Reader(deps, executor))
     start: BuildState = {
         "documents": list(document_ids),
         "source": list(source or document_ids),
@@ -268,7 +240,7 @@ def _goes_on(state: BuildState) -> str:
 # --- nodes ---------------------------------------------------------------------------------------
 
 
-async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
+async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Find out how far everything is."""
     run, deps = runtime.context, runtime.context.deps
     wanted = dict.fromkeys(state["documents"])
@@ -282,7 +254,6 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
     for segment in segments:
         run.of_document.setdefault(segment.document_id, []).append(segment.id)
     run.reader.rows.update({row.segment_id: row for row in rows})
-    run.fresh.update(row.segment_id for row in rows if row.state == "pending")
     if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:
         found = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
         run.lossy.update({made.segment_id: made for made in found if made.losses})
@@ -290,7 +261,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> Planned:
     return {"later": [id for id in wanted if id in run.of_document]}
 
 
-async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
+async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Take the documents that are read next: all of them, or as many as are remembered."""
     run, later = runtime.context, state["later"]
     count, taken = 0, 0
@@ -298,7 +269,6 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> Taken:
         count += len(run.of_document[later[taken]])
         taken += 1
     unread = [id for d in later[:taken] for id in run.of_document[d] if run.is_unread(id)]
-    run.reader.firsts.clear()
     # What failed before comes last: a run that stops at it has read all that can be read.
     unread.sort(key=lambda id: run.state_of(id) == "failed")
     return {"later": later[taken:], "portion": later[:taken], "unread": unread}
@@ -329,15 +299,16 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
         await run.reader.read("extract", [run.job(id, state["question"]) for id in unread])
 
 
-async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
+async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Decide on the proposed questions, one pool per document, in segment order."""
-    run = runtime.context
-    found = await run.contributions(state["portion"])
+    run, portion = runtime.context, state["portion"]
+    found = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
     extractions = [c for c in found if c.kind == "extraction"]
     asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
+    decide = deciding(run.deps)
     for _, own in groupby(extractions, key=lambda c: run.segments[c.segment_id].document_id):
         firsts = list(own)
-        for first, questions in zip(firsts, run.decide(firsts), strict=True):
+        for first, questions in zip(firsts, decide(firsts), strict=True):
             if questions:
                 run.questioned.add(first.segment_id)
             before = asked.get((first.segment_id, questions))
@@ -346,7 +317,7 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> Accepted:
                 run.again[first.segment_id] = Again(first, questions, attempt)
             elif run.state_of(first.segment_id) != "ok":
                 run.again[first.segment_id] = Again(first)
-    ids = (id for document in state["portion"] for id in run.of_document[document])
+    ids = (id for document in portion for id in run.of_document[document])
     return {"lacking": [id for id in ids if id in run.again]}
 
 
@@ -384,3 +355,22 @@ async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     if deps.embedder is not None:
         ids = list(run.segments)
         await embed_segments(deps.store, deps.ns, deps.embedder, ids, listener=deps.listener)
+
+
+# --- merging -------------------------------------------------------------------------------------
+
+
+async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
+    """Bring the view up to date with what some documents' segments brought."""
+    await merge_documents(
+        deps.store,
+        deps.ns,
+        document_ids,
+        decide=deciding(deps),
+        similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
+    )
+
+
+def deciding(deps: BuildDeps) -> Decide:
+    """Return how generated questions are decided on: not at all without the graph update."""
+    return decided if deps.graph_update else lambda extractions: [()] * len(extractions)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from qrmem.agents.executor import LOCAL_BATCH, InProcess
+from qrmem.agents.executor import LOCAL_BATCH
 from qrmem.agents.state import BuildDeps
 from qrmem.types import (
     CallRecord,
@@ -43,20 +43,19 @@ class Reader:
     """Has segments read by the executor and commits what they bring.
 
     Attributes:
+        executor: where they are read.
         rows: what the ledger says, by segment id.
         first_readings: how many were made.
         shared: for each segment that shares a call the ids of all that do.
         was_answered: whether a chat model has answered in this run.
-        firsts: what was read first since it was emptied last, without a model, by segment id.
     """
 
     deps: BuildDeps
+    executor: Executor
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     first_readings: int = 0
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
-    firsts: dict[str, Contribution] = field(default_factory=dict)
-    _executor: Executor | None = None
     _warned: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
 
@@ -76,19 +75,8 @@ class Reader:
         if jobs:
             done = partial(self._done, phase, {job.segment.id: job for job in jobs})
             grouped = calls(jobs, self.shared, among)
-            await self._where().map(phase, grouped, done, was_answered=self.was_answered)
+            await self.executor.map(phase, grouped, done, was_answered=self.was_answered)
             self.was_answered = True
-
-    def _where(self) -> Executor:
-        if self._executor is None:
-            deps = self.deps
-            self._executor = deps.executor or InProcess(
-                deps.reasoner,
-                deps.tagger,
-                concurrency=deps.concurrency,
-                open_entity=deps.open_entity,
-            )
-        return self._executor
 
     async def _done(
         self, phase: Phase, jobs: Mapping[str, Job], results: Sequence[JobResult]
@@ -110,8 +98,6 @@ class Reader:
         if job.reading.question:
             made = replace(made, asked=(job.reading.question,))
         self.first_readings += 1
-        if self.deps.reasoner.is_local:
-            self.firsts[job.segment.id] = made
         return job, self._row(job, "extracted", _reason(made)), made
 
     async def _commit(self, outcomes: Sequence[_Outcome]) -> None:

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import (
@@ -17,9 +16,6 @@ from qrmem.types import (
     Listener,
     Reasoner,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def silent(event: Event) -> None:
