@@ -5,10 +5,9 @@ what was read before, on concurrency, or on where an earlier run was stopped.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 from qrmem.agents.executor import LOCAL_BATCH
 from qrmem.agents.state import BuildDeps
@@ -25,8 +24,6 @@ from qrmem.types import (
     Segment,
     SegmentState,
 )
-
-T = TypeVar("T")
 
 REASON = 300
 """Characters of a model's error that the ledger keeps."""
@@ -61,7 +58,8 @@ class Reader:
 
     async def close(self, jobs: Sequence[Job]) -> None:
         """Close segments that nothing is asked of any more; each ends `ok` or `partial`."""
-        for batch in _batches(jobs, LOCAL_BATCH):
+        for at in range(0, len(jobs), LOCAL_BATCH):
+            batch = jobs[at : at + LOCAL_BATCH]
             await self._commit([(job, self._closed(job), None) for job in batch])
 
     async def read(
@@ -210,8 +208,3 @@ def _line(text: str) -> str:
     """Return a reason as a ledger keeps it: a model may have replied what no store takes."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:REASON]
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -39,7 +39,6 @@ class MemoryGraph:
     _places: dict[str, list[str]] = field(default_factory=dict)
     _found: dict[str, Around] = field(default_factory=dict)
     _segments: dict[str, Segment] = field(default_factory=dict)
-    _titles: dict[str, str] = field(default_factory=dict)
     _indexed: dict[str, Entry] = field(default_factory=dict)
 
     async def look(self, keys: Sequence[str], *, texts: bool = False) -> None:

@@ -62,10 +62,10 @@ class Strategy:
         begin: finds where to start.
         read: reads and judges in its own way, and sets the status in the end.
         widen: takes in neighbours before the first reading, again and again; needs `elaborate`.
-        elaborate: chooses what is read, after the last widening.
+        elaborate: chooses what is read, after the last widening; where an answer is to be forced,
+            the one reading is the forced answer itself.
         move: finds something new to read after a reading that answered nothing; without it there
             is one reading.
-        answers_once: whether the one reading is the forced answer itself, where one is wanted.
     """
 
     begin: Step = begin
@@ -73,7 +73,6 @@ class Strategy:
     widen: Step | None = None
     elaborate: Step | None = None
     move: Step | None = None
-    answers_once: bool = False
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
@@ -215,8 +214,7 @@ def search_graph(
     else:
         for name in ("begin", "widen"):
             graph.add_conditional_edges(name, _after_widening, ["widen", "elaborate", "read"])
-        after = _answering if strategy.answers_once else _reading
-        graph.add_conditional_edges("elaborate", after, ["read", "conclude"])
+        graph.add_conditional_edges("elaborate", _after_elaborating, ["read", "conclude"])
     ends: dict[Hashable, str] = {"done": END, "conclude": "conclude"}
     if strategy.move is None:
         graph.add_conditional_edges("read", _after_the_reading, ends)
@@ -252,11 +250,7 @@ def _after_widening(
     return "elaborate"
 
 
-def _reading(state: SearchState) -> Literal["read", "conclude"]:
-    return "read"
-
-
-def _answering(state: SearchState, runtime: Runtime[Search]) -> Literal["read", "conclude"]:
+def _after_elaborating(state: SearchState, runtime: Runtime[Search]) -> Literal["read", "conclude"]:
     """Answer at once where an answer is forced anyway."""
     run = runtime.context
     is_forced = run.asking.on_exhausted == "force" and not run.reasoner.is_local

@@ -88,4 +88,4 @@ async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, 
     return {id: score + TIE * max(near.get(id, 0.0), 0.0) for id, score in stating.items()}
 
 
-STRATEGY = Strategy(widen=expand, elaborate=elaborate, answers_once=True)
+STRATEGY = Strategy(widen=expand, elaborate=elaborate)

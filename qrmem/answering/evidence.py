@@ -94,7 +94,6 @@ class Clue:
         at: its number among the sentences of its passage.
         order: its place in the reading order, from 0.
         coverage: share of the question's weight that it and what stands near it cover, in [0, 1].
-        own: the same of the words that the sentence itself holds.
         has_kind: it holds the expected kind of answer.
         score: what sentences are ranked by.
     """
@@ -104,7 +103,6 @@ class Clue:
     order: int
     line: Line
     coverage: float
-    own: float
     has_kind: bool
     score: float
 
@@ -162,9 +160,7 @@ class Evidence:
             score *= (ASKS if line.is_question else 1) * (HEADING if line.is_heading else 1)
             if language and any(defines(line.text, name, language) for name in names):
                 coverage, score = 1.0, score + DEFINITION
-            held = sum(self._weights[term] for term in self.asked.words if term in line.terms)
-            clue = Clue(passage, at, len(self.clues), line, coverage, held, has_kind, score)
-            self.clues.append(clue)
+            self.clues.append(Clue(passage, at, len(self.clues), line, coverage, has_kind, score))
 
     def _covered(self, at: int, own: Sequence[Line], far: dict[str, float]) -> dict[str, float]:
         covered = {}

@@ -36,26 +36,17 @@ _NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
 
 @dataclass(slots=True)
 class Run:
-    """Neighbouring capitalised words that make one name.
+    """Neighbouring capitalised words that make one name, or a single one of them.
 
     Attributes:
         words: as they stand, endings ('s) cut off.
         weak: it stands where any word has a capital.
-        titled: it begins with a title (its words hold the title).
+        possessive: whether an ending was cut off the last word.
     """
 
     start: int
     end: int
     words: list[str]
-    weak: bool
-    possessive: bool = False
-
-
-@dataclass(slots=True)
-class _Token:
-    start: int
-    end: int
-    word: str
     weak: bool
     possessive: bool
 
@@ -72,7 +63,7 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
         taken: sorted spans that are something else already (dates, quoted works).
         words: the segment's words, from `vocabulary_of`.
     """
-    found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken), words)) if r.words]
+    found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken))) if r.words]
     alone = {tuple(run.words) for run in found}
     for run in found:
         _drop_adjective(run, words)
@@ -80,7 +71,7 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
     return _accepted(text, [r for r in found if r.words], words)
 
 
-def _tokens(text: str, taken: list[tuple[int, int]]) -> list[_Token]:
+def _tokens(text: str, taken: list[tuple[int, int]]) -> list[Run]:
     """Capitalised words, with where they stand; a heading's words are weak as a whole."""
     weak_lines = _weak_lines(text)
     tokens, line, spans = [], 0, iter([*taken, (len(text), len(text))])
@@ -96,9 +87,8 @@ def _tokens(text: str, taken: list[tuple[int, int]]) -> list[_Token]:
         in_heading = line < len(weak_lines) and weak_lines[line][0] <= start
         ending = _ENDING.search(word)
         base = word[: ending.start()] if ending else word
-        tokens.append(
-            _Token(start, start + len(base), base, in_heading or _opens(text, start), bool(ending))
-        )
+        weak = in_heading or _opens(text, start)
+        tokens.append(Run(start, start + len(base), [base], weak, bool(ending)))
     return tokens
 
 
@@ -145,7 +135,7 @@ def _is_heading(line: str, lines: list[str], number: int) -> bool:
     return bool(content) and len(words) <= 12 and not any(word.islower() for word in content)
 
 
-def _joined(text: str, tokens: list[_Token], words: Counter[str]) -> Iterator[Run]:
+def _joined(text: str, tokens: list[Run]) -> Iterator[Run]:
     """Put neighbouring tokens together."""
     run: Run | None = None
     for token in tokens:
@@ -155,19 +145,18 @@ def _joined(text: str, tokens: list[_Token], words: Counter[str]) -> Iterator[Ru
             run = None
             continue
         if run and _continues(text, run, token):
-            run.words.extend(_between(text, run, token))
-            run.words.append(token.word)
+            run.words += [*_between(text, run, token), *token.words]
             run.end, run.possessive = token.end, token.possessive
             continue
         if run:
             yield run
-        run = Run(token.start, token.end, [token.word], token.weak, token.possessive)
+        run = token
     if run:
         yield run
 
 
-def _is_name_word(token: _Token) -> bool:
-    word = token.word
+def _is_name_word(token: Run) -> bool:
+    word = token.words[0]
     if len(word) == 1 and (token.possessive or word in "IAO"):
         return False
     low = voc.bare(word)
@@ -176,25 +165,25 @@ def _is_name_word(token: _Token) -> bool:
     return low.partition("-")[0] not in voc.FUNCTION_WORDS or "-" not in low
 
 
-def _between(text: str, run: Run, token: _Token) -> list[str]:
+def _between(text: str, run: Run, token: Run) -> list[str]:
     gap = text[run.end : token.start]
     return gap.lstrip("’'sS").split() if run.possessive else gap.split()
 
 
-def _continues(text: str, run: Run, token: _Token) -> bool:
+def _continues(text: str, run: Run, token: Run) -> bool:
     gap = text[run.end : token.start]
-    head = voc.bare(token.word)
+    head = voc.bare(token.words[0])
     if run.possessive:
         rest = gap.lstrip("’'sS")
         return rest in _GAPS and (head in voc.BUILDING_HEADS or head in voc.PLACE_HEADS)
     if gap in _GAPS:
         return voc.bare(run.words[-1]) not in _DAYS_AND_MONTHS
-    if gap == ", " and token.word in {"Jr", "Jr.", "Sr", "Sr.", "Inc", "Ltd"}:
+    if gap == ", " and token.words[0] in {"Jr", "Jr.", "Sr", "Sr.", "Inc", "Ltd"}:
         return True
     return len(gap) < 12 and _connects(gap, run, token)
 
 
-def _connects(gap: str, run: Run, token: _Token) -> bool:
+def _connects(gap: str, run: Run, token: Run) -> bool:
     match = _CONNECTOR.match(gap)
     if not match:
         return False
@@ -202,7 +191,7 @@ def _connects(gap: str, run: Run, token: _Token) -> bool:
     if of:
         return voc.bare(run.words[-1]) in voc.OF_HEADS
     if conjunction:
-        return voc.bare(token.word) in voc.PARTNER_WORDS
+        return voc.bare(token.words[0]) in voc.PARTNER_WORDS
     return all(word in voc.PARTICLES for word in particle.split())
 
 
