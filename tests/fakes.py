@@ -214,7 +214,7 @@ class ScriptedReasoner:
         await self._call("query", context.question)
         return re.findall(r"\b[A-Z][a-z]+\b", context.question)[1:]
 
-    def room(self, context: AskContext, *, extra: str = "") -> int:
+    def room(self, context: AskContext) -> int:
         if self._room <= 0:
             raise WindowTooSmall("no room")
         return self._room

@@ -135,13 +135,13 @@ class LocalReasoner:
         """Return the names and quoted strings of the question, then of its options."""
         return names_in([context.question, *context.choices])
 
-    def room(self, context: AskContext, *, extra: str = "") -> int:
+    def room(self, context: AskContext) -> int:
         """Return the tokens left for passages.
 
         Raises:
             WindowTooSmall: nothing would be left.
         """
-        frame = self._frame(context, extra)
+        frame = self._frame(context)
         left = context.window - frame - self._reserve
         if left <= 0:
             raise WindowTooSmall(
@@ -211,8 +211,8 @@ class LocalReasoner:
         extra = [spelled[term] for term, _ in words.most_common(WORDS_ADDED)]
         return " ".join([*dict.fromkeys(entities), *extra]) or context.question
 
-    def _frame(self, context: AskContext, extra: str = "") -> int:
+    def _frame(self, context: AskContext) -> int:
         """Return the tokens of all but passages and reserve."""
         options = [f"({n}) {choice}\n" for n, choice in enumerate(context.choices, 1)]
-        parts = [context.question, *options, extra]
+        parts = [context.question, *options]
         return PROMPT + sum(self._tokenizer.count(part) + _SEAM for part in parts if part)

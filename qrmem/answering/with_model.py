@@ -32,11 +32,11 @@ class Answerer:
         self._reserve = reserve
         self._is_watched = is_watched
 
-    def room(self, context: AskContext, *, extra: str = "") -> int:
+    def room(self, context: AskContext) -> int:
         """Return the tokens left for passages in a judging or answering prompt."""
         reply = self._reply(context)
         frame = max(self._tokens(context, (), force, reply) for force in (False, True))
-        left = context.window - reply - frame - self.caller.budget.count(extra)
+        left = context.window - reply - frame
         if left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens leaves no room to read anything: the "

@@ -118,9 +118,7 @@ def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
     """Return a JSON value as a model, what was left out of it, and whether it was mended.
 
     What pydantic refuses is converted where only one value can be meant. Items of a list that
-    cannot be mended are left out, as long as one is kept. Beside JSON schema's own keys, `join` on
-    a text names the separator of what it packs: an object or list of plain values there is packed
-    as the prompt asked for it.
+    cannot be mended are left out, as long as one is kept.
 
     Raises:
         Misfit: it does not fit; nothing is invented to fill a gap.
@@ -211,11 +209,6 @@ def _mend(root: Any, place: Sequence[Any], schema: Mapping[str, Any], kind: str)
 def _text(value: Any, schema: Mapping[str, Any]) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    if "join" in schema and isinstance(value, dict | list) and value:
-        # A field that packs several values into one text, and a model that unpacked them.
-        values = value.values() if isinstance(value, dict) else value
-        parts = [part if isinstance(part, str) else _text(part, {}) for part in values]
-        return None if None in parts else str(schema["join"]).join(map(str, parts))
     return None
 
 

@@ -170,8 +170,8 @@ class Reasoner(Protocol):
         """Return the names in the question and its options (E_s)."""
         ...
 
-    def room(self, context: AskContext, *, extra: str = "") -> int:
-        """Return the tokens left for passages beside skeleton, question, options, `extra`, reserve.
+    def room(self, context: AskContext) -> int:
+        """Return the tokens left for passages beside skeleton, question, options and reserve.
 
         Raises:
             WindowTooSmall: nothing would be left.

@@ -1,12 +1,12 @@
 """Reading a model's reply: what is repaired, what is kept, what is refused."""
 
 import json
-from typing import Annotated, Literal
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, field_validator
 from servers.faults import READABLE, UNREADABLE
 
 from qrmem.errors import ModelOutputError, PromptError
@@ -241,20 +241,6 @@ def test_a_wrong_type_is_converted_where_only_one_value_can_be_meant(
 def test_a_wrong_type_is_refused_where_the_value_would_be_a_guess(text: str) -> None:
     with pytest.raises(ModelOutputError):
         parse_model(text, Verdict)
-
-
-class Terse(BaseModel):
-    lines: list[Annotated[str, Field(json_schema_extra={"join": "|"})]]
-
-
-def test_a_packed_text_that_a_model_unpacked_is_packed_again() -> None:
-    sent = '{"lines": ["Ahab|PERSON", {"name": "Pip", "type": "PERSON"}, ["Queequeg", "PERSON"]]}'
-    parsed = parse_model(sent, Terse)
-    assert parsed.value.lines == ["Ahab|PERSON", "Pip|PERSON", "Queequeg|PERSON"]
-    assert "join" not in json.dumps(strict_schema(Terse))
-    parsed = parse_model('{"lines": ["Ahab", {"name": null}, [[1]], {}]}', Terse)
-    assert parsed.value.lines == ["Ahab"]
-    assert len(parsed.problems) == 3
 
 
 def test_a_validator_of_the_model_drops_the_items_that_it_refuses() -> None:
