@@ -9,7 +9,6 @@ from typing import Any
 from qrmem.cli import costing, lines, output, serving
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
-from qrmem.cli.evaluating import evaluate
 from qrmem.cli.options import (
     agreed,
     ask_options,
@@ -265,6 +264,13 @@ async def import_(arguments: Namespace) -> int:
                 return PARTLY if report.left_out else DONE
             archived = await memory.load(arguments.path)
     return output.print_done(arguments, archived, lines.archived_lines(archived, "read from"))
+
+
+async def evaluate(arguments: Namespace) -> int:
+    """List, run, plan, judge, build or report an evaluation."""
+    from qrmem.cli.evaluating import ACTIONS  # with all that is evaluated
+
+    return await ACTIONS[arguments.action](arguments)
 
 
 async def completion(arguments: Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, get_args
 
 from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
-from qrmem.cli.evaluating import add_eval
+from qrmem.cli.eval_options import add_eval
 from qrmem.cli.serving import add_serving
 from qrmem.cli.trees import add_build_options, add_tree
 from qrmem.config import Settings

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
@@ -12,17 +11,13 @@ from qrmem.eval.harness import Harness, open_harness, resolved
 from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RunFolder, runs_in, written
-from qrmem.eval.runner import together
+from qrmem.eval.runner import at_once
 from qrmem.eval.running import RunOptions
 from qrmem.llm.budget import Amount
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
-
-if TYPE_CHECKING:
-    from qrmem.prompts.replies import RatingReply
-
 
 RATINGS = "ratings.jsonl"
 LEAST, MOST, MOST_CHAT = 1, 10, 100
@@ -57,7 +52,8 @@ def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
     A line that cannot be read was being written when the judge was stopped: it is no rating.
     """
     found: dict[tuple[str, str], Rating] = {}
-    for line in _lines(folder / RATINGS):
+    path = folder / RATINGS
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             one = Rating(**json.loads(line))
         except (ValueError, TypeError):
@@ -72,10 +68,6 @@ def add_rating(folder: Path, rating: Rating) -> None:
     is_cut = path.exists() and not path.read_bytes().endswith(b"\n")
     with written(path), path.open("a", encoding="utf-8") as file:
         file.write(("\n" if is_cut else "") + json.dumps(asdict(rating), ensure_ascii=False) + "\n")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 _REPLY = 256
@@ -133,18 +125,16 @@ async def _rated(
         record=lambda entry: None,
     ) as harness:
         harness.listener(Event("items", {"total": len(rows)}))
-        queue = iter(rows)
 
-        async def work() -> None:
-            for row in queue:
-                one = await _rating(harness, items[row.item], row)
-                made.append(one)
-                add_rating(folder, one)
-                error = "" if one.rating else one.reason
-                harness.listener(Event("item", {"item": row.item, "error": error}))
-                harness.tell_paid()
+        async def work(row: Row) -> None:
+            one = await _rating(harness, items[row.item], row)
+            made.append(one)
+            add_rating(folder, one)
+            error = "" if one.rating else one.reason
+            harness.listener(Event("item", {"item": row.item, "error": error}))
+            harness.tell_paid()
 
-        await together(work, max(1, min(options.concurrency, len(rows))))
+        await at_once(rows, work, options.concurrency)
         return made, harness.used
 
 
@@ -163,7 +153,7 @@ async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
     return Rating(row.system, row.item, rating, reason, model, most)
 
 
-async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> "RatingReply":
+async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> RatingReply:
     called = await caller.call(
         "rate",
         RatingReply,
@@ -179,7 +169,7 @@ async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) 
     return called.value
 
 
-async def _chat_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> "RatingReply":
+async def _chat_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> RatingReply:
     """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
     history = [fenced(made.text) for made in row.prediction.rounds if made.id in item.gold]
     called = await caller.call(

@@ -160,15 +160,6 @@ def _has_text(item: Item, row: Row) -> bool:
     return is_comparable and not is_chosen and not row.prediction.is_ranking
 
 
-def _add_text_metrics() -> None:
-    for name, compare in _TEXT.items():
-        metric(name)(_of_text(compare, is_raw=False, is_code=False))
-    for name, compare in _TEXT.items():
-        metric(f"raw_{name}")(_of_text(compare, is_raw=True, is_code=False))
-    for name, compare in _CODE.items():
-        metric(name)(_of_text(compare, is_raw=True, is_code=True))
-
-
 def _of_text(
     compare: Text, *, is_raw: bool, is_code: bool
 ) -> Callable[[Item, Row, Rule], float | None]:
@@ -178,12 +169,6 @@ def _of_text(
         return compare(row.prediction.text if is_raw else row.short, item.answers, rule)
 
     return score
-
-
-def _add_recall() -> None:
-    for name, share, depths in (("recall", recall_at, AT), ("all", all_gold_at, AT[1:])):
-        for k in depths:
-            metric(f"{name}@{k}")(_of_ranking(share, k))
 
 
 def _of_ranking(
@@ -197,8 +182,15 @@ def _of_ranking(
     return score
 
 
-_add_text_metrics()
-_add_recall()
+for _name, _compare in _TEXT.items():
+    metric(_name)(_of_text(_compare, is_raw=False, is_code=False))
+for _name, _compare in _TEXT.items():
+    metric(f"raw_{_name}")(_of_text(_compare, is_raw=True, is_code=False))
+for _name, _compare in _CODE.items():
+    metric(_name)(_of_text(_compare, is_raw=True, is_code=True))
+for _name, _share_at, _depths in (("recall", recall_at, AT), ("all", all_gold_at, AT[1:])):
+    for _k in _depths:
+        metric(f"{_name}@{_k}")(_of_ranking(_share_at, _k))
 
 
 @metric("evidence")

@@ -2,10 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -170,73 +169,58 @@ async def run_preset(
         UsageError: no part has its data, or nothing is left of the systems.
         MissingError: no system has what it needs.
     """
-    settings = settled(preset, chosen, settings)
-    systems, left = _runnable(preset, chosen, settings)
-    done: list[RunStats] = []
-    lacking: list[Skipped] = []
-    for part in preset.parts:
-        try:
-            spec = _spec(part, preset, chosen, systems)
-            made = prepared(spec, settings) if spec.systems else None
-        except UsageError as exc:
-            lacking.append(Skipped(part.name, str(exc)))
-            continue
-        if made is None:
-            continue
+    left: list[Skipped] = []
+    stats = RunStats()
+    for part, made in runs_of(preset, chosen, settings, left):
         mark_preset(out, preset.name)
         told(f"{preset.name}: {part.name}, {counted(len(made.systems), 'systems')}")
-        done.append(await run_made(made, out / folder_of(part), options))
-        options = replace(options, caps=rest_of(options.caps, done[-1].used))
-    if not done and lacking:
-        raise _none_runs(preset, lacking)
-    left += lacking
+        ran = await run_made(made, out / folder_of(part), options)
+        stats = stats.plus(ran)
+        options = replace(options, caps=rest_of(options.caps, ran.used))
     for one in left:
         told(f"not run: {one.what}: {one.why}")
-    return reduce(RunStats.plus, done, RunStats()), left
+    return stats, left
 
 
 def runs_of(
-    preset: Preset, chosen: PresetOptions, settings: Settings
-) -> tuple[list[PreparedRun], list[Skipped]]:
-    """Return the runs of all parts whose data is there, and what is left out.
+    preset: Preset, chosen: PresetOptions, settings: Settings, left: list[Skipped]
+) -> Iterator[tuple[Part, PreparedRun]]:
+    """Yield all parts whose data is there, with their runs; each is loaded when its turn comes.
+
+    All run with the paper's window and prompts.
+
+    Args:
+        left: takes what is left out.
 
     Raises:
         UsageError: no part has its data, or nothing is left of the systems.
         MissingError: no system has what it needs.
-    """
-    settings = settled(preset, chosen, settings)
-    systems, left = _runnable(preset, chosen, settings)
-    runs = []
-    lacking: list[Skipped] = []
-    for part in preset.parts:
-        try:
-            spec = _spec(part, preset, chosen, systems)
-            if spec.systems:
-                runs.append(prepared(spec, settings))
-        except UsageError as exc:
-            lacking.append(Skipped(part.name, str(exc)))
-    if not runs and lacking:
-        raise _none_runs(preset, lacking)
-    return runs, left + lacking
-
-
-def _none_runs(preset: Preset, lacking: list[Skipped]) -> UsageError:
-    more = f" (and {len(lacking) - 1} more parts)" if len(lacking) > 1 else ""
-    first = lacking[0]
-    return UsageError(f"no part of {preset.name} can be run: {first.what}: {first.why}{more}")
-
-
-def settled(preset: Preset, chosen: PresetOptions, settings: Settings) -> Settings:
-    """Return what all systems of a preset run with: the paper's window, prompts and tagger.
-
-    CoreNLP is the tagger where its jars are, and no other one was chosen.
     """
     exact = settings.with_(
         paper_exact=bool(preset.prompts),
         prompts=settings.prompts or preset.prompts,
         window=chosen.window or preset.window,
     )
-    return resolved(exact)
+    settings = resolved(exact)
+    systems = _runnable(preset, chosen, settings, left)
+    lacking: list[Skipped] = []
+    is_any = False
+    for part in preset.parts:
+        try:
+            spec = _spec(part, preset, chosen, systems)
+            if not spec.systems:
+                continue
+            made = prepared(spec, settings)
+        except UsageError as exc:
+            lacking.append(Skipped(part.name, str(exc)))
+            continue
+        is_any = True
+        yield part, made
+    if lacking and not is_any:
+        more = f" (and {len(lacking) - 1} more parts)" if len(lacking) > 1 else ""
+        first = lacking[0]
+        raise UsageError(f"no part of {preset.name} can be run: {first.what}: {first.why}{more}")
+    left += lacking
 
 
 def rest_of(caps: Caps, used: Amount) -> Caps:
@@ -255,15 +239,14 @@ def folder_of(part: Part) -> str:
 
 
 def _runnable(
-    preset: Preset, chosen: PresetOptions, settings: Settings
-) -> tuple[dict[str, str], list[Skipped]]:
-    """Return the systems that can run, and those that lack a model, an embedder or an extra."""
+    preset: Preset, chosen: PresetOptions, settings: Settings, left: list[Skipped]
+) -> dict[str, str]:
+    """Return the systems that can run; others lack a model, an embedder or an extra."""
     unknown = [label for label in chosen.systems if label not in preset.systems]
     if unknown:
         known = ", ".join(preset.systems)
         raise UsageError(f"{preset.name} has no system {unknown[0]!r}; it has {known}")
     systems: dict[str, str] = {}
-    left: list[Skipped] = []
     error: MissingError | None = None
     for label, word in preset.systems.items():
         if chosen.systems and label not in chosen.systems:
@@ -276,7 +259,7 @@ def _runnable(
             error = exc
     if not systems and error is not None:
         raise error
-    return systems, left
+    return systems
 
 
 def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, str]) -> RunSpec:

@@ -91,8 +91,9 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._require_own()
             self._take_lock()
-            self._check(config)
             known = self.config() if (self.path / CONFIG).exists() else {}
+            if known:
+                self._check(known, config)
             systems = list(dict.fromkeys([*known.get("systems", ()), *config["systems"]]))
             self._mend()
             about = self._about(known, config, items)
@@ -198,10 +199,7 @@ class RunFolder:
                     f"{self.path} holds something else ({others[0]}); name an empty one"
                 )
 
-    def _check(self, config: Mapping[str, Any]) -> None:
-        if not (self.path / CONFIG).exists():
-            return
-        known = self.config()
+    def _check(self, known: Mapping[str, Any], config: Mapping[str, Any]) -> None:
         plain = json.loads(json.dumps(config))
         for name in sorted((known.keys() | plain.keys()) - set(FREE)):
             if known.get(name) != plain.get(name):

@@ -1,20 +1,21 @@
-"""Runs systems over items: many at once, each result kept as it comes, resumable at any item."""
+"""One item under one system becomes a result; many of them at once."""
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelOutputError, OutOfReach
 from qrmem.eval.harness import Harness, Reader
-from qrmem.eval.records import WHOLE, Dataset, Item, Prediction, Row
+from qrmem.eval.records import WHOLE, Context, Item, Prediction, Row
 from qrmem.eval.registry import System
-from qrmem.eval.run_folder import RunFolder
 from qrmem.llm.budget import Amount
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import ShortReply
-from qrmem.types import Event, Usage
+from qrmem.types import Usage
+
+T = TypeVar("T")
 
 SHORT_ENOUGH = 5
 """Words up to which an answer is short already."""
@@ -83,43 +84,17 @@ class RunStats:
         )
 
 
-async def run(
-    harness: Harness,
-    dataset: Dataset,
-    items: Sequence[Item],
-    systems: Mapping[str, System],
-    folder: RunFolder,
-    *,
-    concurrency: int = 1,
-) -> RunStats:
-    """Run every system over every item that has no result yet; failed ones are tried again.
+async def at_once(
+    items: Sequence[T], work: Callable[[T], Awaitable[None]], concurrency: int
+) -> None:
+    """Work on all items, so many at a time; the first error stops the others, and is raised."""
+    queue = iter(items)
 
-    Raises:
-        CapReached: a cap was reached; the same command with a higher one goes on.
-        OutOfReach: the model does not answer any more.
-    """
-    known = {key for key, row in folder.rows().items() if not row.error}
-    todo = [(name, item) for item in items for name in systems if (name, item.id) not in known]
-    harness.listener(Event("items", {"total": len(todo)}))
-    counts = {"done": 0, "failed": 0}
-    queue = iter(todo)
+    async def worker() -> None:
+        for item in queue:
+            await work(item)
 
-    async def work() -> None:
-        for name, item in queue:
-            row = await _one(harness, dataset, item, name, systems[name])
-            folder.add(row)
-            counts["failed" if row.error else "done"] += 1
-            harness.listener(Event("item", {"system": name, "item": item.id, "error": row.error}))
-            harness.tell_paid()
-
-    await together(work, max(1, min(concurrency, len(todo))))
-    used = harness.used
-    return RunStats(counts["done"], counts["failed"], len(items) * len(systems) - len(todo), used)
-
-
-async def together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
-    """Run workers until all are done; the first error stops the others and is raised alone."""
-    tasks = [asyncio.create_task(work()) for _ in range(workers)]
+    tasks = [asyncio.create_task(worker()) for _ in range(min(concurrency, len(items)))]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -128,24 +103,18 @@ async def together(work: Callable[[], Coroutine[Any, Any, None]], workers: int) 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _one(harness: Harness, dataset: Dataset, item: Item, name: str, system: System) -> Row:
+async def result_of(
+    harness: Harness, context: Context, item: Item, name: str, system: System
+) -> Row:
+    """Return what a system makes of an item; its errors are kept, but those that would end all."""
     began = time.monotonic()
     try:
-        found = await system(item, dataset.contexts[item.context], harness)
+        found = await system(item, context, harness)
         found, short = await shortened(harness, item, found)
+        row = Row(item=item.id, system=name, prediction=found, short=short)
     except FATAL:
         raise
     except Exception as exc:
-        return Row(
-            item=item.id,
-            system=name,
-            seconds=round(time.monotonic() - began, 4),
-            error=f"{type(exc).__name__}: {' '.join(str(exc).split())}",
-        )
-    return Row(
-        item=item.id,
-        system=name,
-        prediction=found,
-        short=short,
-        seconds=round(time.monotonic() - began, 4),
-    )
+        error = f"{type(exc).__name__}: {' '.join(str(exc).split())}"
+        row = Row(item=item.id, system=name, error=error)
+    return replace(row, seconds=round(time.monotonic() - began, 4))

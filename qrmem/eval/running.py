@@ -22,7 +22,7 @@ from qrmem.eval.harness import open_harness, price_of, require, resolved
 from qrmem.eval.records import Corpus, Dataset, Item
 from qrmem.eval.registry import System, needs, parse, ranks
 from qrmem.eval.run_folder import RunFolder
-from qrmem.eval.runner import RunStats, run
+from qrmem.eval.runner import RunStats, at_once, result_of
 from qrmem.eval.statistics import sample, sample_digest
 from qrmem.llm.budget import Caps
 from qrmem.llm.routing import ChatModels
@@ -141,7 +141,15 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
 async def run_prepared(
     made: PreparedRun, folder: RunFolder, options: RunOptions, items: Sequence[Item]
 ) -> RunStats:
-    """Run some of a run's items in this process."""
+    """Run all systems over some of a run's items in this process; failed ones are tried again.
+
+    Raises:
+        CapReached: a cap was reached; the same command with a higher one goes on.
+        OutOfReach: the model does not answer any more.
+    """
+    known = {key for key, row in folder.rows().items() if not row.error}
+    todo = [(name, item) for item in items for name in made.systems if (name, item.id) not in known]
+    failed = 0
     async with open_harness(
         made.settings,
         folder.path,
@@ -153,10 +161,22 @@ async def run_prepared(
         force=made.spec.force,
         retrieve=made.spec.retrieve,
     ) as harness:
-        concurrency = options.concurrency
-        return await run(
-            harness, made.dataset, items, made.systems, folder, concurrency=concurrency
-        )
+        options.listener(Event("items", {"total": len(todo)}))
+
+        async def work(wanted: tuple[str, Item]) -> None:
+            nonlocal failed
+            name, item = wanted
+            context = made.dataset.contexts[item.context]
+            row = await result_of(harness, context, item, name, made.systems[name])
+            folder.add(row)
+            failed += bool(row.error)
+            told = {"system": name, "item": item.id, "error": row.error}
+            options.listener(Event("item", told))
+            harness.tell_paid()
+
+        await at_once(todo, work, options.concurrency)
+        reused = len(items) * len(made.systems) - len(todo)
+        return RunStats(len(todo) - failed, failed, reused, harness.used)
 
 
 def configuration(made: PreparedRun) -> dict[str, Any]:

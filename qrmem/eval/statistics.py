@@ -4,14 +4,12 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
 from qrmem.eval.records import Item
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def sample(
@@ -96,8 +94,6 @@ class Difference:
 
 def mean(values: Sequence[float]) -> Mean | None:
     """Return the mean of some items' scores, or `None` of none."""
-    import numpy as np
-
     if not values:
         return None
     scores = np.asarray(values, dtype=np.float64)
@@ -113,8 +109,6 @@ def difference(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Differ
     Args:
         ours: item id to score.
     """
-    import numpy as np
-
     both = sorted(ours.keys() & theirs.keys())
     if not both:
         return None
@@ -142,10 +136,8 @@ def require_same_sample(samples: Mapping[str, Sequence[str]]) -> None:
             )
 
 
-def _resampled(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _resampled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the means of samples drawn with replacement, a block at a time."""
-    import numpy as np
-
     random = np.random.default_rng(SEED)
     block = max(1, 2_000_000 // scores.size)
     means = [
@@ -155,9 +147,7 @@ def _resampled(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return np.concatenate(means)
 
 
-def _by_chance(gaps: "NDArray[np.float64]") -> float:
-    import numpy as np
-
+def _by_chance(gaps: NDArray[np.float64]) -> float:
     random = np.random.default_rng(SEED)
     own = abs(gaps.mean()) - 1e-12
     block = max(1, 2_000_000 // gaps.size)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval import designations
-from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
 from qrmem.eval.records import WHOLE, Context, Dataset, Item, Row, Rule
 from qrmem.eval.registry import dataset, metric
 from qrmem.text.normalise import normalise
@@ -42,14 +42,12 @@ _RELEASED = re.compile(r"^\s*(Before|Part (\d)|After)\s*:", re.MULTILINE)
 )
 def tsort(path: Path) -> Dataset:
     """Load TSort; a released item's prompt is taken apart into its parts."""
-    found = each(path, _ordered)
-    items, contexts = [], {}
-    for n, (parts, right) in enumerate(found):
+    rows = []
+    for n, (parts, right) in enumerate(each(path, _ordered)):
         id = f"tsort-{n}"
         names = ["Before", *(f"Part {k}" for k in range(1, len(parts) - 1)), "After"]
-        contexts[id] = _context(id, names, parts)
-        items.append(_order_item(id, right, n))
-    return Dataset("tsort", tuple(items), contexts, (source_file(path),))
+        rows.append((_context(id, names, parts), [_order_item(id, right, n)]))
+    return dataset_of("tsort", rows, path)
 
 
 def _ordered(record: Any) -> tuple[list[str], list[int]]:
@@ -107,11 +105,10 @@ def _order_item(id: str, right: Sequence[int], n: int) -> Item:
 )
 def bestanswer(path: Path) -> Dataset:
     """Load BestAnswer, built or released."""
-    items, contexts = [], {}
+    rows = []
     for n, (asked, options, right) in enumerate(each(path, _choice)):
         id = f"bestanswer-{n}"
         names = tuple(f"A{k}" for k in range(1, len(options) + 1))
-        contexts[id] = _context(id, names, options)
         item = Item(
             id=id,
             question=(
@@ -125,8 +122,8 @@ def bestanswer(path: Path) -> Dataset:
             gold=(names[right],),
             labels=_labels("bestanswer", n),
         )
-        items.append(item)
-    return Dataset("bestanswer", tuple(items), contexts, (source_file(path),))
+        rows.append((_context(id, names, options), [item]))
+    return dataset_of("bestanswer", rows, path)
 
 
 def _choice(record: Any) -> tuple[str, tuple[str, ...], int]:

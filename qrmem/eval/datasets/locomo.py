@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.graph import dialog
@@ -33,10 +33,8 @@ def locomo(path: Path) -> Dataset:
     Each turn is a document, its photo as its caption; gold documents are the evidence turns.
     """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    rows = [row for file in files for row in each(file, partial(_chat, file=file))]
-    contexts = {context.id: context for context, _ in rows}
-    items = tuple(item for _, found in rows for item in found)
-    return Dataset("locomo", items, contexts, tuple(source_file(file) for file in files))
+    rows = (row for file in files for row in each(file, partial(_chat, file=file)))
+    return dataset_of("locomo", rows, *files)
 
 
 def _chat(record: Any, file: Path) -> tuple[Context, list[Item]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
 from qrmem.eval.records import WHOLE, Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
@@ -44,14 +44,14 @@ def _loader(task: str) -> Callable[[Path], Dataset]:
     """Return the loader of a LongBench task."""
 
     def load(path: Path) -> Dataset:
-        rows = each(path, lambda record: _row(record, _FORMS[task]))
         labels = {} if _FORMS[task].asked else {"answers": WHOLE}
-        contexts, items = {}, []
-        for n, (text, question, answers, name) in enumerate(rows):
+        rows = []
+        found = each(path, lambda record: _row(record, _FORMS[task]))
+        for n, (text, question, answers, name) in enumerate(found):
             name = name or f"{task}-{n}"
-            contexts[name] = Context(name, (Document(text, id=name),))
-            items.append(Item(name, question, answers, name, labels=labels))
-        return Dataset(f"longbench-{task}", tuple(items), contexts, (source_file(path),))
+            item = Item(name, question, answers, name, labels=labels)
+            rows.append((Context(name, (Document(text, id=name),)), [item]))
+        return dataset_of(f"longbench-{task}", rows, path)
 
     return load
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
@@ -27,12 +27,10 @@ def mtbenchplus(path: Path) -> Dataset:
     The assistant's turns are empty in the file: whoever is tested fills them. Gold documents are
     the turns of the topics that the last turn's `turn-info` names.
     """
-    rows = each(path, _session)
-    contexts = {context.id: context for context, _ in rows}
-    return Dataset("mtbenchplus", tuple(item for _, item in rows), contexts, (source_file(path),))
+    return dataset_of("mtbenchplus", each(path, _session), path)
 
 
-def _session(record: Any) -> tuple[Context, Item]:
+def _session(record: Any) -> tuple[Context, list[Item]]:
     name = str(record["id"])
     turns = [turn for turn in record["conversations"] if turn["from"] == "human"]
     *earlier, last = turns
@@ -51,4 +49,4 @@ def _session(record: Any) -> tuple[Context, Item]:
         gold=tuple(gold),
         labels={"type": str(record["type"]), "topics": " ".join(sorted(topics))},
     )
-    return Context(name, tuple(documents)), item
+    return Context(name, tuple(documents)), [item]

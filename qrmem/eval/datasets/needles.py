@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
 from qrmem.eval.records import Context, Dataset, Item, Row, Rule
 from qrmem.eval.registry import dataset, metric
 from qrmem.types import Document
@@ -32,14 +32,12 @@ LABELS = {
 def _loader(name: str) -> Callable[[Path], Dataset]:
     def load(path: Path) -> Dataset:
         """Load cases; each has a text of its own."""
-        pairs = list(each(path, _case))
-        contexts = {context.id: context for _, context in pairs}
-        return Dataset(name, tuple(item for item, _ in pairs), contexts, (source_file(path),))
+        return dataset_of(name, each(path, _case), path)
 
     return load
 
 
-def _case(record: Any) -> tuple[Item, Context]:
+def _case(record: Any) -> tuple[Context, list[Item]]:
     id, text = text_of(record, "id"), text_of(record, "text")
     spans = tuple((id, int(start), int(end)) for start, end in record["spans"])
     if any(not 0 <= start < end <= len(text) for _, start, end in spans):
@@ -47,7 +45,7 @@ def _case(record: Any) -> tuple[Item, Context]:
     labels = {key: str(record[key]) for key in ("task", "length", "depth") if key in record}
     answers = texts_of(record["answers"], "answers")
     item = Item(id, text_of(record, "question"), answers, id, labels=labels, spans=spans)
-    return item, Context(id, (Document(text, id=id),))
+    return Context(id, (Document(text, id=id),)), [item]
 
 
 _SETS = {

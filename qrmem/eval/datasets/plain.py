@@ -7,13 +7,13 @@
 Only `question` is needed of a question, only `text` of a document.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import each, source_file, text_of, texts_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
@@ -36,12 +36,11 @@ def plain(folder: Path) -> Dataset:
         UsageError: a file is missing, a record is wrong, or a gold id is in no document.
     """
     documents = _documents(folder / CORPUS)
-    items = tuple(each(folder / QUESTIONS, _item))
-    items = tuple(_numbered(n, item) for n, item in enumerate(items))
+    found = each(folder / QUESTIONS, _item)
+    items = [item if item.id else replace(item, id=f"q{n}") for n, item in enumerate(found, 1)]
     _check(items, documents, folder)
-    files = tuple(source_file(folder / name) for name in (CORPUS, QUESTIONS))
     context = Context("corpus", tuple(documents.values()))
-    return Dataset("plain", items, {"corpus": context}, files)
+    return dataset_of("plain", [(context, items)], folder / CORPUS, folder / QUESTIONS)
 
 
 def _documents(path: Path) -> dict[str, Document]:
@@ -92,11 +91,7 @@ def _labels(value: Any) -> Mapping[str, str]:
     return {str(name): str(label) for name, label in value.items()}
 
 
-def _numbered(n: int, item: Item) -> Item:
-    return item if item.id else replace(item, id=f"q{n + 1}")
-
-
-def _check(items: tuple[Item, ...], documents: Mapping[str, Document], folder: Path) -> None:
+def _check(items: Sequence[Item], documents: Mapping[str, Document], folder: Path) -> None:
     for item in items:
         lacking = [name for name in item.gold if name not in documents]
         if lacking:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.datasets.reading import dataset_of, each, text_of
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
@@ -30,10 +30,7 @@ def quality(path: Path) -> Dataset:
     Raises:
         UsageError: not of this form, or without answers, as the test set is.
     """
-    rows = each(path, _article)
-    contexts = {context.id: context for context, _ in rows}
-    items = tuple(item for _, found in rows for item in found)
-    return Dataset("quality", items, contexts, (source_file(path),))
+    return dataset_of("quality", each(path, _article), path)
 
 
 def _article(record: Any) -> tuple[Context, list[Item]]:
@@ -72,23 +69,22 @@ def _question(article: str, record: Any) -> Item:
 )
 def leval(path: Path) -> Dataset:
     """Load L-Eval's QuALITY: stories with numbered options inside the question."""
-    rows = each(path, _story)
-    contexts, items = {}, []
-    for n, (text, asked) in enumerate(rows):
+    rows = []
+    for n, (text, asked) in enumerate(each(path, _story)):
         name = f"story-{n}"
-        contexts[name] = Context(name, (Document(text, id=name),))
-        for place, (question, options, right) in enumerate(asked):
-            items.append(
-                Item(
-                    id=f"{name}-{place}",
-                    question=question,
-                    answers=(options[right],),
-                    context=name,
-                    choices=distinct(options),
-                    choice=right,
-                )
+        items = [
+            Item(
+                id=f"{name}-{place}",
+                question=question,
+                answers=(options[right],),
+                context=name,
+                choices=distinct(options),
+                choice=right,
             )
-    return Dataset("leval-quality", tuple(items), contexts, (source_file(path),))
+            for place, (question, options, right) in enumerate(asked)
+        ]
+        rows.append((Context(name, (Document(text, id=name),)), items))
+    return dataset_of("leval-quality", rows, path)
 
 
 _Asked = tuple[str, tuple[str, ...], int]

@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.errors import UsageError
-from qrmem.eval.records import Corpus, Dataset, SourceFile
+from qrmem.eval.records import Context, Corpus, Dataset, Item, SourceFile
 from qrmem.eval.registry import DATASETS, Task
 
 T = TypeVar("T")
@@ -80,6 +80,14 @@ def source_file(path: Path) -> SourceFile:
     except OSError as exc:
         raise UsageError(f"{path}: {exc.strerror}") from exc
     return SourceFile(path, digest, digest == published if published else None)
+
+
+def dataset_of(name: str, rows: Iterable[tuple[Context, Sequence[Item]]], *files: Path) -> Dataset:
+    """Return the data set of contexts, each with its items, that files hold."""
+    found = list(rows)
+    contexts = {context.id: context for context, _ in found}
+    items = tuple(item for _, own in found for item in own)
+    return Dataset(name, items, contexts, tuple(map(source_file, files)))
 
 
 def read_json(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """Plots: bars of one run, panels of curves for a figure of a paper."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
@@ -286,8 +286,7 @@ def _panel(preset: Preset, title: str, value: Value) -> Panel:
             if x is None:
                 levels.setdefault(name, []).append(point)
             else:
-                placed = Point(x, point.value, point.low, point.high)
-                curves.setdefault(name, []).append(placed)
+                curves.setdefault(name, []).append(replace(point, x=x))
     return Panel(title, _sorted(curves), _sorted(levels))
 
 

@@ -22,20 +22,8 @@ TOP = 5
 LENGTH = 300
 
 
-async def cases(preset: Preset, path: Path) -> str:
-    """Return a preset's cases as Markdown, "" where it shows none."""
-    if not preset.cases:
-        return ""
-    pieces = []
-    for part in preset.parts:
-        folder = path / folder_of(part)
-        if (folder / "run.json").exists():
-            pieces += await _of_part(preset, read_results(folder), part.metrics[0])
-    return "\n".join(pieces)
-
-
-async def _of_part(preset: Preset, results: Results, metric: str) -> list[str]:
-    """Return the cases of one part, or why there are none."""
+async def _cases(preset: Preset, results: Results, metric: str) -> list[str]:
+    """Return the cases of one part as Markdown, or why there are none."""
     ours = preset.cases["ours"]
     wanted = [preset.cases["theirs"], *preset.systems]
     no_retriever = (ours, preset.cases.get("compressed"))
@@ -119,7 +107,7 @@ A paper counts what its method asks; the step that shortens answers to score the
 """
 
 
-def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
+async def write_preset_report(preset: Preset, path: Path) -> Path:
     """Write a preset's report from the folders of its parts; returns the Markdown file's path.
 
     Raises:
@@ -140,8 +128,8 @@ def write_preset_report(preset: Preset, path: Path, cases: str = "") -> Path:
     if left := deviations(preset.title, config):
         pieces += ["What is not as in the paper, and why:", "", *left, ""]
     pieces += _figures(preset, found, folder)
-    if cases:
-        pieces.append(cases)
+    for part, results in found if preset.cases else ():
+        pieces += await _cases(preset, results, part.metrics[0])
     for part, results in found:
         write_report(results)
         pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))

@@ -66,14 +66,6 @@ def number(value: float | None) -> str:
 FILE = "summary.json"
 
 
-def write_summary(results: Results, against: str, folder: Path) -> Path:
-    """Write a run's summary; the same results give the same file."""
-    path = folder / FILE
-    text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
-    path.write_text(f"{text}\n", encoding="utf-8")
-    return path
-
-
 def summaries(path: Path) -> list[dict[str, Any]]:
     """Return the summaries that are written in a folder: of its run, or of a preset's parts."""
     files = [run / REPORT / FILE for run in runs_in(path)]
@@ -136,7 +128,8 @@ def write_report(results: Results, against: str = "") -> Path:
         raise UsageError(f"the run has no system {against!r}; it has {known}")
     found = tables(results, against)
     if not results.made_by:
-        write_summary(results, against, folder)
+        text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
+        (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
     for table in found:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [
@@ -148,9 +141,8 @@ def write_report(results: Results, against: str = "") -> Path:
     shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
     if draw_bars(folder / "results.png", results, shown):
         pieces.insert(6, f"![{shown}](results.png)\n")
-    text = "\n".join(pieces)
     path = folder / "report.md"
-    path.write_text(text, encoding="utf-8")
+    path.write_text("\n".join(pieces), encoding="utf-8")
     return path
 
 
