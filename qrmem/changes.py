@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from qrmem import observability
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, require_text
 from qrmem.llm.budget import CapOptions
 from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
@@ -139,6 +139,8 @@ async def delete(
     """
     session = memory._session
     session.require_writable()
+    for one in document_ids:
+        require_text(one, "a document's id")
     await session.require_documents(document_ids)
     document_ids = await _with_facts(session, document_ids)
     segments = [s.id for s in await session.store.segments(session.ns, documents=document_ids)]
@@ -287,7 +289,9 @@ async def trees(memory: "Memory", *document_ids: str, kind: TreeKind = "ilm") ->
 
 async def _decide(memory: "Memory", first: str, second: str, *, same: bool) -> None:
     memory._session.require_writable()
-    if not first.strip() or not second.strip() or first == second:
+    for name in (first, second):
+        require_text(name, "a name")
+    if first == second:
         raise UsageError("give two different names")
     await memory._session.info()
     one, other = sorted((first, second))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, require_count, require_text
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.ingest import Adder
@@ -13,6 +13,7 @@ from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.session import Session
+from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Listener, Recalled, Turn
 from qrmem.types.turns import as_message, related_lines
@@ -61,11 +62,15 @@ async def add_messages(
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
     memory.require_writable()
+    for what, name in (("session", session), ("user", user)):
+        if not isinstance(name, str):
+            raise UsageError(f"{what} must be text, not {type(name).__name__}")
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
-    if len(read) == 1 and not read[0].text.strip():
+    # What is nothing but control characters could not be kept.
+    said = [message for message in read if normalise(message.text).strip()]
+    if len(read) == 1 and not said:
         raise UsageError("the turn is empty")
-    said = [message for message in read if message.text.strip()]
     if only_new:
         said = list(dialog.news(await turns(memory, session, user or None), said))
     if not said:
@@ -144,10 +149,8 @@ async def recall(
     user: str | None = None,
 ) -> Recalled:
     """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
-    if not prompt.strip():
-        raise UsageError("the prompt is empty")
-    if tokens < 1:
-        raise UsageError(f"tokens must be at least 1, not {tokens}")
+    require_text(prompt, "the prompt")
+    require_count(tokens, "tokens")
     if how not in ("turns", "fragrel"):
         raise UsageError(f"how is {how!r}; choose turns or fragrel")
     if not await memory.known():

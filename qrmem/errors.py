@@ -157,3 +157,27 @@ class ModelOutputError(QrmemError):
     def __init__(self, message: str, *, raw: str) -> None:
         super().__init__(message)
         self.raw = raw
+
+
+def require_text(value: object, what: str) -> None:
+    """Refuse what is no text, or has nothing in it.
+
+    Raises:
+        UsageError: it is; the message begins with `what`.
+    """
+    if not isinstance(value, str):
+        raise UsageError(f"{what} must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise UsageError(f"{what} is empty")
+
+
+def require_count(value: object, what: str) -> None:
+    """Refuse what is no whole number from 1.
+
+    Raises:
+        UsageError: it is; the message begins with `what`.
+    """
+    if not isinstance(value, int):
+        raise UsageError(f"{what} must be a whole number, not {value!r}")
+    if value < 1:
+        raise UsageError(f"{what} must be at least 1, not {value}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound, UsageError, require_text
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
@@ -165,6 +165,7 @@ async def entity(
         NotFound: nothing is called so; the message names what comes near.
     """
     session = memory._session
+    require_text(name, "the name")
     await session.info()
     return await view_entity(session.store, session.ns, name, offset, limit)
 

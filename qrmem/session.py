@@ -160,6 +160,8 @@ class Session:
         """
         if isinstance(documents, str):
             raise UsageError("documents are a list of ids, not one text")
+        if where is not None and not isinstance(where, Mapping):
+            raise UsageError(f"where is names with values, not {type(where).__name__}")
         while True:
             ended = self._ended
             try:

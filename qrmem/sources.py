@@ -69,7 +69,7 @@ async def documents(
         async for item in source:
             for found in _each(item, glob, follow_links):
                 yield found
-    elif isinstance(source, Iterable):
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
         for item in source:
             for found in _each(item, glob, follow_links):
                 yield found

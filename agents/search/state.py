@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, require_count, require_text
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import (
     AskContext,
@@ -77,14 +77,13 @@ class Asking:
             if getattr(self, name) not in allowed:
                 chosen = getattr(self, name)
                 raise UsageError(f"{name} is {chosen!r}; choose one of {', '.join(allowed)}")
-        if not self.question.strip():
-            raise UsageError("the question is empty")
+        require_text(self.question, "the question")
+        for choice in self.choices:
+            require_text(choice, "a choice")
+        require_count(self.max_trials, "max_trials")
+        require_count(self.window, "window")
         if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
             raise UsageError("give at least two choices, all different")
-        if not all(choice.strip() for choice in self.choices):
-            raise UsageError("a choice is empty")
-        if self.max_trials < 1:
-            raise UsageError("at least one trial is needed")
         if self.orientation == "full":
             raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
 

@@ -125,7 +125,7 @@ def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> 
         states = ", ".join(f"{n} {state}" for state, n in sorted(info.states.items()))
         lines.append(
             f"{shortened(info.id, 1000)}  {shortened(info.title, 60)}  "
-            f"{info.characters:,} characters, segments: {states or 'none'}"
+            f"{counted(info.characters, 'characters')}, segments: {states or 'none'}"
         )
     return lines
 

@@ -69,6 +69,8 @@ class _Parser(argparse.ArgumentParser):
         hint = f"; did you mean {near[0]}?" if near else ""
         if re.match(r"\w+=", words[0]) and any(one.dest == "options" for one in self._actions):
             hint = "; KEY=VALUE stands right after the kind"
+        if not hint and not words[0].startswith("-") and _takes_a_sentence(self):
+            hint = '; put the words between quotation marks: "…"'
         self.error(f"not understood: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
@@ -77,6 +79,11 @@ class _Parser(argparse.ArgumentParser):
         if told == "missing: ACTION" and choices:
             told = f"say what to do: {', '.join(choices[0] or ())}"
         raise UsageError(f"{told} (see {self.prog} --help)")
+
+
+def _takes_a_sentence(parser: argparse.ArgumentParser) -> bool:
+    last = [action.dest for action in parser._actions if not action.option_strings][-1:]
+    return last in (["question"], ["query"], ["prompt"], ["text"])
 
 
 def _command_of(parser: _Parser, found: argparse.Namespace) -> _Parser:
@@ -103,6 +110,13 @@ def _plainer(message: str) -> str:
     missing = re.match(r"the following arguments are required: (.*)", message)
     if missing:
         return NO_COMMAND if missing[1] == "COMMAND" else f"missing: {missing[1]}"
+    number = re.match(r"argument (.*?): invalid (int|float) value: (.*)", message)
+    if number:
+        kind = "a whole number" if number[2] == "int" else "a number"
+        return f"{number[1].rpartition('/')[2]} takes {kind}, not {number[3]}"
+    both = re.match(r"argument (.*?): not allowed with argument (.*)", message)
+    if both:
+        return f"give {both[2]} or {both[1]}, not both"
     wrong = re.match(r"argument (.*?): invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if not wrong:
         return message

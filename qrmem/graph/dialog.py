@@ -171,6 +171,8 @@ def moment(at: datetime | str | None) -> str:
             at = datetime.fromisoformat(at)
         except ValueError:
             raise UsageError(f"{at!r} is no time: give a datetime, or ISO form") from None
+    if at is not None and not isinstance(at, datetime):
+        raise UsageError(f"{at!r} is no time: give a datetime, or ISO form")
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 

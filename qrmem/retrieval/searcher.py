@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.errors import EmbedderMismatch, UsageError
+from qrmem.errors import EmbedderMismatch, require_count, require_text
 from qrmem.retrieval import definitions, scoring
 from qrmem.retrieval.candidates import Neighborhood, understood
 from qrmem.retrieval.explanation import reason
@@ -93,10 +93,8 @@ class Searcher:
             UsageError: the query is empty, or `k` is below 1.
             EmbedderMismatch: the memory was embedded by another model.
         """
-        if not question.strip():
-            raise UsageError("the query is empty")
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
+        require_text(question, "the query")
+        require_count(k, "k")
         found = await self.findings(question, documents=documents, at_least=k)
         return [] if found is None else await self._hits(k, found)
 

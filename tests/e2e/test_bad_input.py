@@ -287,3 +287,19 @@ def test_a_text_without_relations_is_told_in_numbers_that_are_right(qrmem: Shell
 def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
     assert qrmem("chat", "say", "user", "My sister keeps bees.").code == 0
     assert_one_line(qrmem("chat", "extract"), 2, "--model", "QRMEM_MODEL")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("ask", "Who", "is", "it?"), 'put the words between quotation marks: "…"'),
+        (("search", "blind", "man"), "put the words between quotation marks"),
+        (("ask", "Who?", "--window", "abc"), "--window takes a whole number, not 'abc'"),
+        (("ask", "Who?", "--max-cost", "x"), "--max-cost takes a number, not 'x'"),
+        (("add", "a.txt", "--record", "a", "--replay", "b"), "give --record or --replay, not both"),
+    ],
+)
+def test_wrong_words_are_told_in_plain_words(
+    qrmem: Shell, words: tuple[str, ...], says: str
+) -> None:
+    assert_one_line(qrmem(*words), 2, says)

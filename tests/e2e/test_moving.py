@@ -97,7 +97,7 @@ def test_what_is_refused_is_one_line_with_what_to_do(qrmem: Shell, exported: byt
         (("import", "good.qrmem", "--namespace", "n", "--embedder", "openai:x"), 3, "--embedder"),
         (("export", "out", "--namespace", "unknown"), 2, "no namespace 'unknown'"),
         (("export", "test.db"), 2, "is no archive"),
-        (("export", "out", "--graphml", "--all"), 2, "not allowed with"),
+        (("export", "out", "--graphml", "--all"), 2, "give --graphml or --all, not both"),
         (("export", "no/where"), 2, "no folder"),
     ):
         ran = qrmem(*words)

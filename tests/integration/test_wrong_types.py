@@ -1,0 +1,68 @@
+"""What a caller gives of the wrong type is refused in one sentence, and loses nothing."""
+
+from typing import Any
+
+import pytest
+
+import qrmem
+from qrmem.errors import QrmemError, UsageError
+
+TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"x", ["q"]])
+@pytest.mark.parametrize("method", ["search", "ask", "recall", "entity", "delete"])
+async def test_a_question_or_a_name_that_is_no_text_is_refused(method: str, wrong: Any) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        with pytest.raises(UsageError, match=f"must be text, not {type(wrong).__name__}"):
+            await getattr(memory, method)(wrong)
+        assert [info.id for info in await memory.documents()] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "says"),
+    [
+        ("search", {"k": "3"}, "k must be a whole number, not '3'"),
+        ("search", {"k": None}, "k must be a whole number, not None"),
+        ("search", {"k": 0}, "k must be at least 1, not 0"),
+        ("search", {"where": "year=1851"}, "where is names with values, not str"),
+        ("ask", {"window": "100"}, "window must be a whole number, not '100'"),
+        ("ask", {"max_trials": 2.5}, "max_trials must be a whole number, not 2.5"),
+        ("ask", {"choices": [1, 2]}, "a choice must be text, not int"),
+        ("recall", {"tokens": "3"}, "tokens must be a whole number, not '3'"),
+    ],
+)
+async def test_an_option_of_another_type_is_named(
+    method: str, options: dict[str, Any], says: str
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        with pytest.raises(UsageError) as caught:
+            await getattr(memory, method)("Whom did Ada meet?", **options)
+    assert str(caught.value) == says
+
+
+async def test_bytes_are_no_list_of_documents() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match="not bytes"):
+            await memory.add(TEXT.encode())  # type: ignore[arg-type]
+
+
+async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twice() -> None:
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("Hello.", {"session": None}),
+        ("Hello.", {"user": 3}),
+        ("Hello.", {"at": 3}),
+        ("\x00\x07", {}),
+    ]
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for text, options in wrong:
+            with pytest.raises(UsageError):
+                await memory.add_turn("user", text, **options)
+        assert await memory.add_messages([("user", "\x07"), ("user", "Hello.")]) == [
+            "turn-00000001"
+        ]
+        with pytest.raises(QrmemError, match="a name is empty"):
+            await memory.merge("", "Ada")
+        assert [turn.text for turn in await memory.turns()] == ["Hello."]
