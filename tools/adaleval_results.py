@@ -22,6 +22,7 @@ from qrmem.config import Settings
 from qrmem.eval import RunOptions, RunSpec, preset_named, read_results, run_task
 from qrmem.eval.registry import build
 from tools import fit_adaleval as fit
+from tools.evaluation_tables import table
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "ada-leval.md"
 LENGTHS = "2k,4k,8k,16k,32k"
@@ -165,7 +166,7 @@ def _page(
             "The paper's rows are of other cases: they stand beside, not against. A cell of fewer "
             f"than {FEWEST} cases is left out.\n",
             "## TSort\n",
-            _table(["", *LENGTHS.split(",")], rows),
+            table(["", *LENGTHS.split(",")], rows),
             "The weights were fitted on these two novels, fifteen short stories of QuALITY and six "
             "of NarrativeQA's texts; `left out` is each of these texts solved with weights of all "
             "others, its cases twelve paragraphs apart. As they overlap, the interval of more than "
@@ -173,20 +174,15 @@ def _page(
             "novels are harder than stories and scripts. The essays have no blank lines: sentences "
             "stand for their paragraphs.\n",
             "## BestAnswer\n",
-            _table(["", *answers], best),
+            table(["", *answers], best),
             "1k is the released file. 2k and 4k are built out of its threads by `qrmem eval build "
             "bestanswer`; of the fifths left out, they are the same questions with 8 and 18 "
             "answers of similar questions added.\n",
             "## What was built\n",
             "Ada-LEval's Table 1, for these sets:\n",
-            _table(["task", "source", "length", "cases", "max tokens", "mean tokens"], built),
+            table(["task", "source", "length", "cases", "max tokens", "mean tokens"], built),
         ]
     )
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 if __name__ == "__main__":

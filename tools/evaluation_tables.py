@@ -103,7 +103,7 @@ def _retrieval(task: str, runs: Sequence[Run]) -> str:
         for key, means in sorted(found.items(), key=lambda pair: -pair[1]["recall@5"]["value"])
     ]
     told = f"Gold passages found (%), no chat model; {_asked(runs[0])}.\n\n"
-    pieces = [told + _table(["ranking", "embedder", *METRICS], rows)]
+    pieces = [told + table(["ranking", "embedder", *METRICS], rows)]
     if task in SEEN:
         pieces.append(f"{SEEN[task]}\n")
     published = [
@@ -113,7 +113,7 @@ def _retrieval(task: str, runs: Sequence[Run]) -> str:
     ]
     if published:
         told = "Published, over other questions and larger corpora: beside, not against.\n\n"
-        pieces.append(told + _table(["ranking", "recall@2", "recall@5"], published))
+        pieces.append(told + table(["ranking", "recall@2", "recall@5"], published))
     return "\n".join(pieces)
 
 
@@ -130,7 +130,7 @@ def _choices(runs: Sequence[Run]) -> str:
         rows.append([*key, _interval(found[key]["means"]["accuracy"]), _interval(gap), p])
     head = ["system", "embedder", "accuracy", f"over {runs[0]['against']}, paired", "p"]
     told = f"Options chosen by rules (%), no chat model; {_asked(runs[0])}.\n\n"
-    return told + _table(head, rows)
+    return told + table(head, rows)
 
 
 def _conditions(runs: Sequence[Run]) -> str:
@@ -150,7 +150,7 @@ def _conditions(runs: Sequence[Run]) -> str:
             ]
         )
     head = ["systems", "items", "corpus and files", "embedder, window", "commit"]
-    return f"What was run:\n\n{_table(head, rows)}"
+    return f"What was run:\n\n{table(head, rows)}"
 
 
 def _asked(run: Run) -> str:
@@ -177,7 +177,8 @@ def _interval(found: Mapping[str, float] | None) -> str:
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
@@ -197,7 +198,7 @@ def write_presets(made: Run, results: Path = RESULTS) -> None:
         f"to {made['words']} words, embedder {made['embedder']}, seed {made['seed']}. It shows "
         "that each comes to its end, and says nothing of quality.\n\n"
     )
-    text = told + _table(
+    text = told + table(
         [*head, "parsed", "why not all", "commit"], [rows[name] for name in sorted(rows)]
     )
     page.write_text(text, encoding="utf-8")

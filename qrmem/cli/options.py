@@ -4,7 +4,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,37 +16,13 @@ from qrmem.types import Document, Listener
 if TYPE_CHECKING:
     from qrmem.memory import Opening
 
-OPTIONS = (
-    "memory",
-    "namespace",
-    "model",
-    "base_url",
-    "embedder",
-    "mode",
-    "prompts",
-    "paper_exact",
-    "tokenizer",
-    "tagger",
-    "segment_tokens",
-    "concurrency",
-    "window",
-    "orientation",
-    "stage_models",
-    "max_calls",
-    "max_tokens",
-    "max_cost",
-    "max_seconds",
-    "prices",
-    "cache",
-    "record",
-    "replay",
-)
-"""Options that are settings of the same name."""
-
 
 def settings_of(arguments: Namespace) -> Settings:
-    """Return the settings of a command line: options beat environment beat file."""
-    chosen = {name: getattr(arguments, name, None) for name in OPTIONS}
+    """Return the settings of a command line: options beat environment beat file.
+
+    An option with the name of a setting is that setting.
+    """
+    chosen = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
     if chosen["stage_models"]:
         chosen["stage_models"] = ",".join(chosen["stage_models"])
     return Settings.from_env(**chosen)

@@ -235,29 +235,6 @@ DEVIATIONS = (
     ),
 )
 
-AS_IN_THE_PAPER = {
-    "start": "entities",
-    "on_exhausted": "force",
-    "reflection": True,
-    "navigation": True,
-    "paper_exact": True,
-}
-"""Switches of a search that `paper_exact` has as QRMeM does, or that are its ablations."""
-LEFT_OPEN = ("max_trials", "width", "depth", "threshold")
-"""Switches of a search for which QRMeM gives no value; the list above names them."""
-UNUSED = {
-    "strategy": "named by the system",
-    "documents": "all of the memory",
-    "orientation": "the memory is built for the question",
-    "share_orientation": "one memory, one question",
-    "fragments": "FragRel's alone",
-    "hits": "of a start by search",
-    "nearest": "of the orientation `local`",
-    "expansions": "one between two readings",
-    "surprise": "of trees alone",
-}
-"""Switches of a search that have no say with `paper_exact`."""
-
 
 def deviations(title: str, config: Mapping[str, Any]) -> Sequence[str]:
     """Return what a run does otherwise than the paper of a preset, a line for each.

@@ -14,8 +14,9 @@ from qrmem.errors import MissingError, UsageError, install
 from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory, new_space
 from qrmem.eval.records import Context, Item
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore import open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
+from qrmem.llm.chat import Chat
 from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
@@ -209,7 +210,8 @@ async def open_harness(
     async with AsyncExitStack() as stack:
         model = None
         if settings.model:
-            chat = chat or _opened(settings, stack)
+            if chat is None:
+                chat = await stack.enter_async_context(Chat(settings))
             budget = Budget(caps=caps, price_of=prices_of(settings).of)
             budget.require_prices([settings.model])
             models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
@@ -217,7 +219,9 @@ async def open_harness(
         if embedder is None:
             embedder = open_embedder(settings.embedder, settings)
             stack.push_async_callback(close_embedder, embedder)
-        store = await _replies(settings, folder)
+        # Where the replies to baselines are kept, so that a resumed run pays none twice.
+        replies = str(folder / "replies.db") if settings.model else "memory://"
+        store = await open_store(replies, settings)
         stack.push_async_callback(store.close)
         info = await store.namespace(REPLIES)
         if info is None:
@@ -250,21 +254,6 @@ def resolved(settings: Settings) -> Settings:
     named = settings.with_(embedder=settings.embedder or default_embedder())
     # The caps of the settings are those of the run (see `RunOptions`), and not of each item again.
     return replace(named, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None)
-
-
-def _opened(settings: Settings, stack: AsyncExitStack) -> ChatModel:
-    from qrmem.llm.chat import Chat
-
-    chat = Chat(settings)
-    stack.push_async_callback(chat.aclose)
-    return chat
-
-
-async def _replies(settings: Settings, folder: Path) -> GraphStore:
-    """Open where the replies to baselines are kept, so that a resumed run pays none twice."""
-    if not settings.model:
-        return await open_store("memory://", settings)
-    return await open_store(str(folder / "replies.db"), settings)
 
 
 def require(needs: frozenset[str], settings: Settings, name: str) -> None:

@@ -183,6 +183,11 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
     """Return everything that shapes the results, and, under `about`, where they were made."""
     spec, settings, dataset, items = made.spec, made.settings, made.dataset, made.items
     price = price_of(settings)
+    prompts = load_prompts(settings.prompts)
+    versions = {
+        "set": prompts.label,
+        "versions": sorted(prompt.label for prompt in prompts.values()),
+    }
     return {
         "task": spec.task,
         "corpus": spec.corpus.kind,
@@ -199,7 +204,7 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
         "answers": "none" if spec.retrieve else "forced" if spec.force else "may abstain",
         "settings": {name: getattr(settings, name) for name in _SHAPING},
         "price": asdict(price) if price else None,
-        "prompts": _prompts(settings) if settings.model else {},
+        "prompts": versions if settings.model else {},
         "systems": list(spec.systems),
         "about": about(),
     }
@@ -219,12 +224,6 @@ _SHAPING = (
     "similar_names",
 )
 """Settings that shape results."""
-
-
-def _prompts(settings: Settings) -> dict[str, Any]:
-    """Return which prompts are used: the set's name with its checksum, and their versions."""
-    prompts = load_prompts(settings.prompts)
-    return {"set": prompts.label, "versions": sorted(prompt.label for prompt in prompts.values())}
 
 
 def about() -> dict[str, Any]:

@@ -5,13 +5,7 @@ from typing import Any
 
 from qrmem.agents import Asking
 from qrmem.agents.strategies.graph_expansion import SHOWN, TIE, WHOLE_GRAPH
-from qrmem.eval.deviations import (
-    AS_IN_THE_PAPER,
-    DEVIATIONS,
-    LEFT_OPEN,
-    UNUSED,
-    deviations,
-)
+from qrmem.eval.deviations import DEVIATIONS, deviations
 from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import code_completion, conversation
 from qrmem.graph.expansion import QUERY_TOKENS
@@ -20,6 +14,29 @@ from qrmem.retrieval.fragments.relations import EXACT
 from qrmem.retrieval.scoring import K1, B
 
 Json = Any
+
+AS_IN_THE_PAPER = {
+    "start": "entities",
+    "on_exhausted": "force",
+    "reflection": True,
+    "navigation": True,
+    "paper_exact": True,
+}
+"""Switches of a search that `paper_exact` has as QRMeM does, or that are its ablations."""
+LEFT_OPEN = ("max_trials", "width", "depth", "threshold")
+"""Switches of a search for which QRMeM gives no value; the list above names them."""
+UNUSED = {
+    "strategy": "named by the system",
+    "documents": "all of the memory",
+    "orientation": "the memory is built for the question",
+    "share_orientation": "one memory, one question",
+    "fragments": "FragRel's alone",
+    "hits": "of a start by search",
+    "nearest": "of the orientation `local`",
+    "expansions": "one between two readings",
+    "surprise": "of trees alone",
+}
+"""Switches of a search that have no say with `paper_exact`."""
 
 
 def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:

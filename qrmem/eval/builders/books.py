@@ -67,7 +67,7 @@ def book_files(source: Path) -> list[Path]:
     found = sorted(
         path
         for path in source.rglob("*")
-        if _suffix(path) in _READ
+        if path.suffix.lower() in _READ
         and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(source).parts)
     )
@@ -149,15 +149,11 @@ _LINES = (".jsonl", ".json")
 _READ = (".txt", ".text", ".md", ".html", ".htm", ".xhtml", ".epub", *_LINES)
 
 
-def _suffix(path: Path) -> str:
-    return path.suffix.lower()
-
-
 def _texts(source: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield an id and the texts of its chapters."""
     paths = book_files(source)
     base = source if source.is_dir() else source.parent
-    lines = [path for path in paths if _suffix(path) in _LINES]
+    lines = [path for path in paths if path.suffix.lower() in _LINES]
     for name, chapters in _by_book([path for path in paths if path not in lines], base).items():
         try:
             yield name, [files.read(path).text for path in chapters]

@@ -29,12 +29,30 @@ LABELS = {
 """What an answer to a task of bAbI may name."""
 
 
-def _loader(name: str) -> Callable[[Path], Dataset]:
-    def load(path: Path) -> Dataset:
-        """Load cases; each has a text of its own."""
-        return dataset_of(name, each(path, _case), path)
+@dataset(
+    "niah",
+    "M-NIAH: needles in a long text, by length and depth",
+    files=("niah.jsonl",),
+    where="qrmem eval build niah",
+    licence="of the texts",
+    metrics=(*SHOWN, "shown_score", "needles"),
+)
+def niah(path: Path) -> Dataset:
+    """Load cases; each has a text of its own."""
+    return dataset_of("niah", each(path, _case), path)
 
-    return load
+
+@dataset(
+    "babilong",
+    "BABILong: bAbI's facts in a long text, by task and length",
+    files=("babilong.jsonl",),
+    where="qrmem eval build babilong",
+    licence="of the texts",
+    metrics=(*SHOWN, "babi", "babi_official"),
+)
+def babilong(path: Path) -> Dataset:
+    """Load cases; each has a text of its own."""
+    return dataset_of("babilong", each(path, _case), path)
 
 
 def _case(record: Any) -> tuple[Context, list[Item]]:
@@ -46,27 +64,6 @@ def _case(record: Any) -> tuple[Context, list[Item]]:
     answers = texts_of(record["answers"], "answers")
     item = Item(id, text_of(record, "question"), answers, id, labels=labels, spans=spans)
     return Context(id, (Document(text, id=id),)), [item]
-
-
-_SETS = {
-    "niah": (
-        "M-NIAH: needles in a long text, by length and depth",
-        (*SHOWN, "shown_score", "needles"),
-    ),
-    "babilong": (
-        "BABILong: bAbI's facts in a long text, by task and length",
-        (*SHOWN, "babi", "babi_official"),
-    ),
-}
-for _name, (_what, _metrics) in _SETS.items():
-    dataset(
-        _name,
-        _what,
-        files=(f"{_name}.jsonl",),
-        where=f"qrmem eval build {_name}",
-        licence="of the texts",
-        metrics=_metrics,
-    )(_loader(_name))
 
 
 # --- what was shown ------------------------------------------------------------------------------
