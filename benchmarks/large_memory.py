@@ -44,6 +44,7 @@ HUBS = ("Nell Sayle", "Tam Garrick", "Rosa Quint")
 NEW_NAMES = 2
 """Entities that each segment brings; with itself it has three nodes."""
 _BATCH = 2000
+_TRAILS = 100
 _FAN = 6
 
 
@@ -63,12 +64,8 @@ def passage(n: int) -> tuple[str, list[str]]:
     return text, [first, hub, second]
 
 
-async def fill(store: GraphStore, ns: str, nodes: int, *, trails: int = 100) -> None:
-    """Fill an empty store with about `nodes` segments and entities.
-
-    Args:
-        trails: recorded runs.
-    """
+async def fill(store: GraphStore, ns: str, nodes: int) -> None:
+    """Fill an empty store with about `nodes` segments and entities, and some trails."""
     await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600))
     count = nodes // (1 + NEW_NAMES)
     book = list(_book(count // 8))
@@ -80,7 +77,7 @@ async def fill(store: GraphStore, ns: str, nodes: int, *, trails: int = 100) -> 
         await store.put_documents(ns, [(Document(s.text, id=s.document_id), [s]) for s in made])
         await _read(store, ns, made, first)
     await _tree(store, ns, book)
-    for n in range(trails):
+    for n in range(_TRAILS):
         await store.put_trail(ns, _trail(n, book))
 
 

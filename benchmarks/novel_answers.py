@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.frame import Figure, note
-from benchmarks.passages import NOVELS
+from benchmarks.passages import novels
 from qrmem import Document, open
 from qrmem.memory import Memory
 
@@ -37,14 +37,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield how many answers are right, and of how many the answer was shown."""
-    data = Path(os.environ["QRMEM_DATA"])
     rows: list[Row] = []
-    for file, name in NOVELS.items():
-        lines = (data / "novels" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        questions = [(row["q"], row["a"]) for row in map(json.loads, lines)]
-        questions = questions[chosen.skip :][: chosen.first]
-        text = (data / "gutenberg" / file).read_text(encoding="utf-8")
-        rows += asyncio.run(_asked(text, questions, chosen))
+    for _, text, questions in novels(Path(os.environ["QRMEM_DATA"])):
+        rows += asyncio.run(_asked(text, questions[chosen.skip :][: chosen.first], chosen))
     statuses = Counter(status for _, status, _, _ in rows)
     note("statuses:", dict(statuses))
     yield Figure(f"questions, of {len(rows)}, whose answer the model was shown", _sum(rows, 2))

@@ -44,10 +44,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield what is shown and what is refused."""
     data = Path(os.environ["QRMEM_DATA"])
     shown = asked = refused = 0
-    for file, name in NOVELS.items():
-        rows = (data / "novels" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        questions = [(row["q"], row["a"]) for row in map(json.loads, rows)]
-        text = (data / "gutenberg" / file).read_text(encoding="utf-8")
+    for name, text, questions in novels(data):
         found, named = asyncio.run(_novel(text, name, questions, chosen.embedder))
         shown, asked, refused = shown + found, asked + len(questions), refused + named
     yield Figure(f"novels: shown, of {asked}", shown, at_least=25)
@@ -55,6 +52,14 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     documents, questions = _paragraphs(data / "squad" / "xquad.en.json")
     share = asyncio.run(_xquad(documents, questions[:: chosen.every], chosen.embedder))
     yield Figure("XQuAD: shown", 100 * share, "%", at_least=95)
+
+
+def novels(data: Path) -> Iterator[tuple[str, str, Asked]]:
+    """Yield the name of each novel, its text and its questions."""
+    for file, name in NOVELS.items():
+        rows = (data / "novels" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        questions = [(row["q"], row["a"]) for row in map(json.loads, rows)]
+        yield name, (data / "gutenberg" / file).read_text(encoding="utf-8"), questions
 
 
 async def _novel(text: str, title: str, questions: Asked, embedder: str) -> tuple[int, int]:

@@ -65,16 +65,16 @@ CORPORA = {
 Run = Mapping[str, Any]
 
 
-def write_tables(summaries: Path, results: Path = RESULTS) -> None:
+def write_tables(summaries: Path) -> None:
     """Write the file of every data set of which there is a summary in a folder."""
     runs = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(summaries.glob("*.json"))
     ]
-    results.mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     for task in SETS:
         own = [run for run in runs if run.get("config", {}).get("task") == task]
         if own:
-            (results / f"{task}.md").write_text(page(task, own), encoding="utf-8")
+            (RESULTS / f"{task}.md").write_text(page(task, own), encoding="utf-8")
 
 
 def page(task: str, runs: Sequence[Run]) -> str:
@@ -186,10 +186,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 # --- presets against a small model ---------------------------------------------------------------
 
 
-def write_presets(made: Run, results: Path = RESULTS) -> None:
+def write_presets(made: Run) -> None:
     """Write what presets did against a small chat model; rows of the others stay as they are."""
     head = ["preset", "parts", "items", "systems", "results", "failed", "calls", "tokens"]
-    page = results / "presets.md"
+    page = RESULTS / "presets.md"
     rows = {row[0]: row for row in _rows_of(page.read_text("utf-8"))} if page.exists() else {}
     rows |= {name: _preset_row(name, found) for name, found in made["presets"].items()}
     told = (

@@ -56,7 +56,7 @@ def texts(data: Path) -> Iterator[tuple[str, str]]:
             yield f"{kind} {n}", text
 
 
-def order_cases(data: Path, lengths: Sequence[str] = LENGTHS) -> Groups:
+def order_cases(data: Path) -> Groups:
     """Return cases by text and length."""
     made: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
     with tempfile.TemporaryDirectory() as folder:
@@ -64,8 +64,8 @@ def order_cases(data: Path, lengths: Sequence[str] = LENGTHS) -> Groups:
         source.mkdir()
         for name, text in texts(data):
             (source / f"{name}.txt").write_text(text, encoding="utf-8")
-        build("tsort", source, out, (f"length={','.join(lengths)}", f"stride={STRIDE}"))
-        for length in lengths:
+        build("tsort", source, out, (f"length={','.join(LENGTHS)}", f"stride={STRIDE}"))
+        for length in LENGTHS:
             with (out / f"tsort_{length}.jsonl").open(encoding="utf-8") as file:
                 for case in map(json.loads, file):
                     found = made[case["book_id"]][length]

@@ -78,17 +78,12 @@ class Exit:
         elif isinstance(exc, QrmemError):
             self.code, line = exc.exit_code, _one_line(exc) + _hint(exc)
         elif isinstance(exc, OSError) and exc.filename and exc.strerror:
-            self.code, line = OutOfReach.exit_code, _one_line(_short(exc))
+            self.code, line = OutOfReach.exit_code, _one_line(f"{exc.filename}: {exc.strerror}")
         else:
             line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
             self.code = 1
         _say(line, type(exc).__name__, self.code, as_json=self._as_json)
         return True
-
-
-def _short(exc: OSError) -> OutOfReach:
-    """Return an error of the system as the path and the reason."""
-    return OutOfReach(f"{exc.filename}: {exc.strerror}")
 
 
 def _hint(exc: QrmemError) -> str:
@@ -119,10 +114,10 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _one_line(exc: BaseException) -> str:
+def _one_line(told: BaseException | str) -> str:
     from qrmem.cli.output import safe
 
-    return " ".join(safe(str(exc)).split()) or type(exc).__name__
+    return " ".join(safe(str(told)).split()) or type(told).__name__
 
 
 def _say(line: str, kind: str, code: int, *, as_json: bool) -> None:

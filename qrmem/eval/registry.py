@@ -257,13 +257,11 @@ class Builder:
 
     Attributes:
         options: with their defaults.
-        is_repeatable: whether it writes a manifest, of which the same set can be made again.
     """
 
     build: Callable[..., None]
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    is_repeatable: bool = False
 
 
 BUILDERS: Registry[Builder] = Registry("builder", "`qrmem eval list` shows those that there are")
@@ -287,7 +285,7 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
         }
         if is_repeatable:
             options["manifest"] = ""
-        BUILDERS.add(name, Builder(build, what, options, is_repeatable))
+        BUILDERS.add(name, Builder(build, what, options))
         return build
 
     return register
