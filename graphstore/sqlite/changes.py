@@ -1,14 +1,14 @@
 """Writing the view: a change's rows in, old rows out, and what vanishes with them."""
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
 from qrmem.graphstore.sqlite import passages, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -35,41 +35,16 @@ class Touched:
     """What a write has touched and `settle` looks at.
 
     Attributes:
-        mentioned: names that have a mention for certain.
-        names: others that may have lost their last one.
+        names: those that may have another surface, or no mention any more.
         entities: those that may have lost their last name.
         forms: how much more or less often a (name, surface form) occurs now.
         stale: names whose mentions are others now, to be resolved again.
     """
 
-    mentioned: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
     entities: set[int] = field(default_factory=set)
     forms: Counter[tuple[int, str]] = field(default_factory=Counter)
     stale: set[int] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Numbers of the names that rows speak of.
-
-    Attributes:
-        known: of those that are there, by key.
-        new: of those that the change brings.
-    """
-
-    known: Mapping[str, int]
-    new: Mapping[str, int]
-
-    @classmethod
-    def of(cls, db: sqlite3.Connection, ns: int, keys: set[str]) -> Self:
-        """Look them up; new ones get the next numbers."""
-        known = name_numbers(db, ns, keys)
-        return cls(known, _numbered(keys - known.keys(), next_number(db, "name")))
-
-
-def _numbered(keys: Iterable[str], first: int) -> dict[str, int]:
-    return {key: number for number, key in enumerate(sorted(keys), first)}
 
 
 def apply(
@@ -86,12 +61,19 @@ def apply(
             f"namespace {ns!r} is at revision {found}, not {revision}: somebody else changed it"
         )
     touched = Touched()
-    names = _put_rows(db, number, change, touched)
-    _count_forms(db, touched)
-    surfaces = _surfaces(db, touched.mentioned)
-    _put_naming(db, number, change, names, touched)
-    _set_surfaces(db, surfaces)
-    touched.names -= touched.mentioned
+    written = written_segments(change)
+    segments = segment_numbers(db, number, written.union(change.clear))
+    check_known("segment", written, segments)
+    names = _put_names(db, number, change, touched)
+    clear(db, number, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
+    _put_mentions(db, change.mentions, segments, names, touched)
+    _put_facts(db, change.facts, segments, names)
+    _put_questions(db, change.questions, segments)
+    words.add(db, number, {segments[id_]: own for id_, own in change.index.items()})
+    db.executemany(
+        "INSERT OR REPLACE INTO merged VALUES (?, ?)",
+        ((segments[id_], digest) for id_, digest in change.merged.items()),
+    )
     settle(db, number, touched)
     db.executemany(
         "DELETE FROM stale WHERE ns = ? AND name = ?", ((number, key) for key in change.resolved)
@@ -134,7 +116,7 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     _count_forms(db, touched)
     _mark_stale(db, ns, touched)
     _drop_names(db, ns, touched)
-    _set_surfaces(db, _surfaces(db, touched.names))
+    _set_surfaces(db, touched.names)
     pick(db, touched.entities)
     gone = db.execute(
         "SELECT entity.num, entity.key, entity.name FROM picked CROSS JOIN entity USING (num)"
@@ -144,57 +126,39 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     return [(key, name) for _, key, name in gone]
 
 
-def _put_rows(db: sqlite3.Connection, ns: int, change: Change, touched: Touched) -> _Names:
-    """Write all but names and entities; return the numbers that names have or will have."""
-    written = written_segments(change)
-    segments = segment_numbers(db, ns, written.union(change.clear))
-    check_known("segment", written, segments)
-    names = _Names.of(db, ns, used_names(change))
-    clear(db, ns, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
-    numbers = {**names.known, **names.new}
-    _put_mentions(db, change.mentions, segments, numbers, touched)
-    _put_facts(db, change.facts, segments, numbers)
-    _put_questions(db, change.questions, segments)
-    words.add(db, ns, {segments[id_]: own for id_, own in change.index.items()})
-    db.executemany(
-        "INSERT OR REPLACE INTO merged VALUES (?, ?)",
-        ((segments[id_], digest) for id_, digest in change.merged.items()),
-    )
-    return names
-
-
-def _put_naming(
-    db: sqlite3.Connection, ns: int, change: Change, names: _Names, touched: Touched
-) -> None:
-    """Write names and entities; `names` are those that the rows beside them speak of."""
-    check_known("name", names.new, change.names)
-    others = change.names.keys() - names.known.keys() - names.new.keys()
-    known = {**names.known, **name_numbers(db, ns, others)}
-    numbers = {**known, **names.new}
-    first = next_number(db, "name") + len(names.new)
-    numbers |= _numbered(change.names.keys() - numbers.keys(), first)
+def _put_names(db: sqlite3.Connection, ns: int, change: Change, touched: Touched) -> dict[str, int]:
+    """Write names and entities; return the numbers of these names, and of those in the rows."""
+    used = used_names(change)
+    known = name_numbers(db, ns, used.union(change.names))
+    check_known("name", used, known.keys() | change.names.keys())
     entities = _put_entities(db, ns, change)
-    rows = [(numbers[key], ns, key, entities[entity]) for key, entity in change.names.items()]
-    touched.names.update(number for number, *_ in rows)
-    lasting = {entity for number, _, _, entity in rows if number in touched.mentioned}
-    touched.entities.update(set(entities.values()) - lasting)
-    given = [known[key] for key in change.names if key in known]
-    moved = rows_in(db, "SELECT entity FROM name WHERE num IN ({})", given)
-    touched.entities.update(entity for (entity,) in moved)
+    numbers = known | _numbered(change.names.keys() - known.keys(), next_number(db, "name"))
+    moved = rows_in(
+        db,
+        "SELECT entity FROM name WHERE num IN ({})",
+        [known[key] for key in change.names if key in known],
+    )
+    touched.entities.update(entities.values(), (entity for (entity,) in moved))
+    touched.names.update(numbers[key] for key in change.names)
     db.executemany(
         "INSERT INTO name (num, ns, key, entity) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (num) DO UPDATE SET entity = excluded.entity",
-        rows,
+        ((numbers[key], ns, key, entities[entity]) for key, entity in change.names.items()),
     )
     db.executemany(
         "INSERT OR IGNORE INTO name_block VALUES (?, ?, ?)",
         (
-            (ns, block, number)
-            for number, _, key, _ in rows
+            (ns, block, numbers[key])
+            for key in change.names
             if key not in known
             for block in blocks_of(key)
         ),
     )
+    return numbers
+
+
+def _numbered(keys: Iterable[str], first: int) -> dict[str, int]:
+    return {key: number for number, key in enumerate(sorted(keys), first)}
 
 
 def _put_entities(db: sqlite3.Connection, ns: int, change: Change) -> dict[str, int]:
@@ -220,14 +184,14 @@ def _put_mentions(
 ) -> None:
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
-    touched.mentioned.update(name for _, name in by_place)
-    touched.stale |= touched.mentioned
-    forms = touched.forms
+    mentioned = {name for _, name in by_place}
+    touched.names |= mentioned
+    touched.stale |= mentioned
     ready = []
     for place in sorted(by_place):
         row = by_place[place]
         for form, count in row.forms:
-            forms[place[1], form] += count
+            touched.forms[place[1], form] += count
         ready.append((*place, passages.forms_kept(row.forms, row.name), row.question))
     db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
 
@@ -323,19 +287,14 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
         execute_in(db, sql, gone)
 
 
-def _surfaces(db: sqlite3.Connection, names: Collection[int]) -> list[tuple[str, int, int]]:
-    """Return names' most frequent forms and how often all of theirs occur, with their numbers."""
+def _set_surfaces(db: sqlite3.Connection, names: Collection[int]) -> None:
+    """Write names' most frequent forms and how often all of theirs occur."""
     pick(db, names)
-    best: dict[int, tuple[int, int, str]] = {}
-    totals: Counter[int] = Counter()
+    forms: defaultdict[int, dict[str, int]] = defaultdict(dict)
     rows = db.execute("SELECT name, form, count FROM picked CROSS JOIN form ON form.name = num")
     for name, form, count in rows:
-        totals[name] += count
-        rank = (-count, -len(form), form)
-        if name not in best or rank < best[name]:
-            best[name] = rank
-    return [(best[n][2] if n in best else "", totals[n], n) for n in names]
-
-
-def _set_surfaces(db: sqlite3.Connection, surfaces: Iterable[tuple[str, int, int]]) -> None:
-    db.executemany("UPDATE name SET surface = ?, count = ? WHERE num = ?", surfaces)
+        forms[name][form] = count
+    db.executemany(
+        "UPDATE name SET surface = ?, count = ? WHERE num = ?",
+        ((next(iter(by_frequency(forms[n])), ("",))[0], sum(forms[n].values()), n) for n in names),
+    )
