@@ -46,6 +46,9 @@ class LocalReasoner:
     through a window; keeping to one makes its trails comparable with those of a model.
     """
 
+    name = VERSION
+    is_local = True
+
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -64,16 +67,6 @@ class LocalReasoner:
         self._check = check
         self._questions_per_600 = questions_per_600
         self._reserve = reserve
-
-    @property
-    def name(self) -> str:
-        """`local` and the version of the rules."""
-        return VERSION
-
-    @property
-    def is_local(self) -> bool:
-        """Always: it works without a chat model."""
-        return True
 
     # --- reading ---------------------------------------------------------------------------------
 

@@ -54,10 +54,7 @@ class _Name:
 class RulesTagger:
     """Finds entities by rules; an `EntityTagger` that needs nothing installed."""
 
-    @property
-    def name(self) -> str:
-        """`rules`."""
-        return "rules"
+    name = "rules"
 
     async def tag(self, text: str) -> Sequence[Mention]:
         """Return the entities of one segment, in order of first occurrence."""

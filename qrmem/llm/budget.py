@@ -106,6 +106,8 @@ class Budget:
 
     Attributes:
         listener: hears of each call and of warnings.
+        phase: what the run does.
+        used: what the finished requests used.
     """
 
     def __init__(
@@ -130,29 +132,19 @@ class Budget:
         self.listener = listener
         self._caps = caps or Caps()
         self._run = run
-        self._phase: Phase = phase
+        self.phase: Phase = phase
         self._price_of = price_of
         self._sink = sink
         self._within = within
         self._totals = Totals()
         self._clock = clock
         self._began = clock()
-        self._used = Amount()
+        self.used = Amount()
         self._reserved = Amount()
         self._settled = asyncio.Event()
         self._reached = ""
 
     # --- caps -----------------------------------------------------------------------------------
-
-    @property
-    def phase(self) -> Phase:
-        """What the run does."""
-        return self._phase
-
-    @property
-    def used(self) -> Amount:
-        """What the finished requests used."""
-        return self._used
 
     def seconds_left(self) -> float | None:
         """Return the time left, or `None` where time is not capped."""
@@ -187,13 +179,13 @@ class Budget:
             raise
         finally:
             self._reserved = self._reserved.plus(most, -1)
-            self._used = self._used.plus(spent.amount)
+            self.used = self.used.plus(spent.amount)
             self._settled.set()
 
     async def _reserve(self, amount: Amount) -> None:
         while True:
             self.check(amount)
-            if not self._exceeded(self._used.plus(self._reserved).plus(amount)):
+            if not self._exceeded(self.used.plus(self._reserved).plus(amount)):
                 self._reserved = self._reserved.plus(amount)
                 return
             self._settled.clear()
@@ -207,7 +199,7 @@ class Budget:
         """
         if self._within is not None:
             self._within.check(amount)
-        self._reached = self._reached or self._exceeded(self._used.plus(amount))
+        self._reached = self._reached or self._exceeded(self.used.plus(amount))
         if self._reached:
             raise CapReached(self._reached)
 
@@ -281,7 +273,7 @@ class Budget:
         """
         record = CallRecord(
             run=self._run,
-            phase=self._phase,
+            phase=self.phase,
             seconds=round(seconds, 6),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             **fields,

@@ -55,7 +55,12 @@ class Call:
 
 
 class Chat:
-    """A chat model on a server; use it as an async context manager, or call `aclose`."""
+    """A chat model on a server; use it as an async context manager, or call `aclose`.
+
+    Attributes:
+        name: the model's, as given.
+        address: URL of the server, without credentials.
+    """
 
     def __init__(
         self,
@@ -76,11 +81,15 @@ class Chat:
         """
         if not settings.model:
             raise UsageError("no chat model is named: set QRMEM_MODEL or --model")
-        self._name = settings.model
-        is_through_litellm = is_elsewhere(settings, settings.model)
-        self._endpoint = (
-            provider_endpoint(settings.model) if is_through_litellm else endpoint(settings)
-        )
+        self.name = settings.model
+        self._client: Client | ProviderClient
+        if is_elsewhere(settings):
+            self._endpoint = provider_endpoint(self.name)
+            self._client = ProviderClient(self._endpoint, self.name, settings.timeout)
+        else:
+            self._endpoint = endpoint(settings)
+            self._client = Client(self._endpoint, _PATH, self.name, settings.timeout)
+        self.address = self._endpoint.address
         self._listener = listener
         self._sleep = sleep
         self._negotiation = Negotiation()
@@ -89,21 +98,6 @@ class Chat:
             requests=settings.requests_per_minute, tokens=settings.tokens_per_minute
         )
         self._places = AdaptiveConcurrency(settings.concurrency)
-        self._client: Client | ProviderClient
-        if is_through_litellm:
-            self._client = ProviderClient(self._endpoint, settings.model, settings.timeout)
-        else:
-            self._client = Client(self._endpoint, _PATH, settings.model, settings.timeout)
-
-    @property
-    def name(self) -> str:
-        """The model's name, as given."""
-        return self._name
-
-    @property
-    def address(self) -> str:
-        """URL of the server, without credentials."""
-        return self._endpoint.address
 
     @property
     def form(self) -> Form:
@@ -156,12 +150,12 @@ class Chat:
         async with self._places, call.budget.spending(call.most) as spent:
             call.sent += 1
             began = time.monotonic()
-            body = payload(request, call.dialect, self._name)
+            body = payload(request, call.dialect, self.name)
             take = None
             if request.is_watched and call.dialect.stream and listener is not None:
                 take = _told(body, call, listener)
             answer = await self._client.post(body, hear=self._rate.learn, take=take)
-            reply = read_completion(answer, self._name, began)
+            reply = read_completion(answer, self.name, began)
             if reply is None:
                 said = self._endpoint.clean(answer)[:120] or "an empty body"
                 text = f"{self._endpoint.host} sent something that is no reply: {said}"

@@ -37,7 +37,7 @@ class SentenceEncoder:
             lowers: whether texts are read in lower case.
             by_product: rank by dot products instead of cosines.
         """
-        self._name = name
+        self.name = name
         self._source = source
         self._lowers = lowers
         self._by_product = by_product
@@ -45,11 +45,6 @@ class SentenceEncoder:
         self._model: Any = None
         self._pieces: Any = None
         self._thread: ThreadPoolExecutor | None = None
-
-    @property
-    def name(self) -> str:
-        """What is recorded in a namespace."""
-        return self._name
 
     @property
     def dimension(self) -> int:
@@ -99,7 +94,7 @@ class SentenceEncoder:
         return result
 
     def _rows(self, rows: Any, count: int, kind: str) -> "NDArray[np.float32]":
-        name, dimension = self._name, self._own_dimension()
+        name, dimension = self.name, self._own_dimension()
         if self._by_product:
             return product_rows(
                 rows, count=count, dimension=dimension, name=name, is_query=kind == "query"

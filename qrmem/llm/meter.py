@@ -21,6 +21,7 @@ class Meter:
     """A chat model that never pays twice for one reply, counts what one run uses, and keeps caps.
 
     Attributes:
+        name: of the model behind it.
         budget: of the run; others that cost something may share it.
         breaker: stops a build whose model gives nothing that can be read; a question is short.
     """
@@ -42,6 +43,7 @@ class Meter:
         Raises:
             UsageError: money is capped and the price of a model is not known.
         """
+        self.name = models.name
         self._models = models
         self._cache = None if models.is_replay else cache
         self._tokenizer = tokenizer
@@ -51,11 +53,6 @@ class Meter:
         self._retries = 0
         self._successes = 0
         self._open = 0
-
-    @property
-    def name(self) -> str:
-        """Name of the model behind it."""
-        return self._models.name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the kept reply to a request, else send it; read it, count it and keep it.

@@ -22,9 +22,9 @@ from qrmem.llm.servers import Endpoint, in_words, translated
 _MILLION = 1_000_000
 
 
-def is_elsewhere(settings: Settings, model: str) -> bool:
-    """Say whether a model is asked through LiteLLM."""
-    return "/" in model and not settings.base_url
+def is_elsewhere(settings: Settings) -> bool:
+    """Say whether the chat model is asked through LiteLLM."""
+    return "/" in settings.model and not settings.base_url
 
 
 def provider_endpoint(model: str) -> Endpoint:

@@ -7,7 +7,7 @@ are equal and a change shows as changed lines. Keys, URLs and headers are never 
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -105,7 +105,12 @@ class Recorder:
 
 
 class Replayer:
-    """A chat model that answers out of a cassette, and from nowhere else."""
+    """A chat model that answers out of a cassette, and from nowhere else.
+
+    Attributes:
+        name: of the model that was recorded.
+        models: names of all that were.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read a cassette.
@@ -114,24 +119,15 @@ class Replayer:
             UsageError: there is none, or it is not one.
         """
         self._path = path
-        self._name, entries = _read(path)
+        self.name, entries = _read(path)
         self._replies = {_key(entry.request): entry.reply for entry in entries}
         self._requests = [entry.request for entry in entries]
         self._models = {entry.request.stage: entry.model for entry in entries}
-
-    @property
-    def name(self) -> str:
-        """Name of the model that was recorded."""
-        return self._name
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Names of all models that were recorded."""
-        return tuple(dict.fromkeys(self._models.values())) or (self._name,)
+        self.models = tuple(dict.fromkeys(self._models.values())) or (self.name,)
 
     def model_for(self, stage: str) -> str:
         """Return the name of the model that a stage was sent to."""
-        return self._models.get(stage, self._name)
+        return self._models.get(stage, self.name)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the recorded reply.

@@ -43,6 +43,7 @@ class StubChat:
     """Stands for one model.
 
     Attributes:
+        name: of the model.
         longest: the most tokens that a reply of each stage may have had.
     """
 
@@ -61,17 +62,12 @@ class StubChat:
             question: that is answered, if one is.
             choices: its options; an answer is the first of them.
         """
-        self._name = name
+        self.name = name
         self.longest = longest
         self._question = question
         self._course = course
         self._choice = next(iter(choices), "")
         self._turns = 0
-
-    @property
-    def name(self) -> str:
-        """Name of the model that it stands for."""
-        return self._name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return a reply of about the size that is to be expected."""

@@ -36,7 +36,11 @@ class CorenlpEngine:
 
     Attributes:
         url: where it answers, with name and password if it wants them.
+        threads: one for each processor: the server is bound by them.
     """
+
+    name = "corenlp"
+    threads = min(os.cpu_count() or 1, MOST_THREADS)
 
     def __init__(self, *, home: str = "", url: str = "", timeout: float = 30.0) -> None:
         """Prepare.
@@ -53,16 +57,6 @@ class CorenlpEngine:
         self._client: Any = None
         self._said: IO[bytes] = BytesIO()
         self._stopped = threading.Event()
-
-    @property
-    def name(self) -> str:
-        """`corenlp`."""
-        return "corenlp"
-
-    @property
-    def threads(self) -> int:
-        """One for each processor: the server is bound by them."""
-        return min(os.cpu_count() or 1, MOST_THREADS)
 
     def start(self) -> None:
         """Start the server, if it is ours, and wait until it has tagged a word."""

@@ -57,17 +57,13 @@ class ExternalTagger:
 
     def __init__(self, engine: Engine, *, timeout: float) -> None:
         """Prepare; `timeout` is in seconds, for one segment."""
+        self.name = engine.name
         self._engine = engine
         self._timeout = timeout
         self._pool = ThreadPoolExecutor(engine.threads, thread_name_prefix=engine.name)
         self._free = asyncio.Semaphore(engine.threads)
         self._starting: asyncio.Future[None] | None = None
         self._missed = 0
-
-    @property
-    def name(self) -> str:
-        """`corenlp` or `stanza`."""
-        return self._engine.name
 
     async def tag(self, text: str) -> Sequence[Mention]:
         """Return the entities of one segment, in order of first occurrence."""

@@ -11,22 +11,15 @@ RESOURCES = "resources.json"
 
 
 class StanzaEngine:
-    """A pipeline of tokenizer and NER; one segment at a time."""
+    """A pipeline of tokenizer and NER; one segment at a time, as no pipeline is made for more."""
+
+    name = "stanza"
+    threads = 1
 
     def __init__(self, folder: str) -> None:
         """Prepare; `folder` is as `stanza.download(model_dir=…)` leaves it."""
         self._folder = Path(folder)
         self._pipeline: Any = None
-
-    @property
-    def name(self) -> str:
-        """`stanza`."""
-        return "stanza"
-
-    @property
-    def threads(self) -> int:
-        """One: a pipeline is not made to be shared between threads."""
-        return 1
 
     def start(self) -> None:
         """Load the models."""
