@@ -15,17 +15,12 @@ class Tagged:
 
     Attributes:
         tagger: what a contribution records: its name, `!name` where it failed, "" for no tagger.
-        loss: why it failed; the built-in rules then found the entities.
+        losses: why it failed; the built-in rules then found the entities.
     """
 
     mentions: tuple[Mention, ...] = ()
     tagger: str = ""
-    loss: Loss | None = None
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        """The loss, as a contribution keeps it."""
-        return (self.loss,) if self.loss else ()
+    losses: tuple[Loss, ...] = ()
 
 
 async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
@@ -38,7 +33,7 @@ async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
         why = " ".join(str(exc).split()) or type(exc).__name__
         # No reply of a model was lost: its first try is still the one to repeat, from the cache.
         loss = Loss(f"tagger {tagger.name}: {why}; tagged by the rules", raw="", attempt=-1)
-        return Tagged(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", loss)
+        return Tagged(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", (loss,))
 
 
 def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribution:

@@ -111,8 +111,8 @@ async def _read(run: "Search", segment: Segment, reading: Reading) -> Contributi
         return None
     if run.tagger is not None:
         made = united(made, found)
-    if found.loss:
-        run.listener(Event("warning", {"message": found.loss.reason}))
+    for loss in found.losses:
+        run.listener(Event("warning", {"message": loss.reason}))
     return replace(made, kind="oriented", asked=(run.context.question,), questions=())
 
 

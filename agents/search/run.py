@@ -92,7 +92,7 @@ class Search:
     _told: list[Step] = field(default_factory=list)
     _before: int = 0
     _since: float = field(default_factory=time.monotonic)
-    _counted: dict[str, Any] = field(default_factory=dict)
+    _earlier: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.context = self.asking.context
@@ -110,15 +110,13 @@ class Search:
             write: takes each step as it is done, for whoever streams.
         """
         self._told, self._before, self._write = [], len(state.get("steps", ())), write
+        if self._earlier is None:  # what was used before an interruption
+            self._earlier = state.get("used", {})
 
     def leave(self, update: SearchState) -> SearchState:
-        """Return a step's update with what was told and used meanwhile."""
-        now = plain_usage(self.usage())
-        used = {stage: _more(now[stage], self._counted.get(stage, {})) for stage in now}
-        self._counted = now
-        told: SearchState = {"steps": [to_plain(step) for step in self._told]}
-        told["used"] = {stage: more for stage, more in used.items() if more["calls"]}
-        return {**update, **told}
+        """Return a step's update with what was told meanwhile and used so far."""
+        used = summed(self._earlier or {}, plain_usage(self.usage()))
+        return {**update, "steps": [to_plain(step) for step in self._told], "used": used}
 
     def tell(self, action: str, **found: Any) -> None:
         """Record a step: for the trail, for the listener, and for whoever streams.
@@ -275,9 +273,3 @@ def scored(
         score = round(scores.get(segment.id, 0.0), 4)
         found.append(ScoredSegment(segment.id, score, segment.tokens, via, tuple(over)))
     return found
-
-
-def _more(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was used since, of one stage."""
-    minus = {name: -value for name, value in before.items() if value is not None}
-    return summed({"": dict(now)}, {"": minus})[""] if minus else dict(now)

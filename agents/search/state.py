@@ -100,7 +100,7 @@ _ALLOWED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def summed(before: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def summed(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Add usage by stage, as plain data, to what was used before."""
     total = dict(before)
     for stage, used in new.items():
@@ -169,7 +169,7 @@ class SearchState(TypedDict, total=False):
     answer: dict[str, Any]
     citations: list[dict[str, Any]]
     steps: Annotated[list[dict[str, Any]], add]
-    used: Annotated[dict[str, Any], summed]
+    used: dict[str, Any]
     status: Status
 
 

@@ -6,7 +6,7 @@ alone.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from qrmem.errors import ModelOutputError
 from qrmem.extraction.compact import noted, supplemented
@@ -33,18 +33,7 @@ FRAME = 48
 """Tokens of a reply for each passage beside its notes."""
 
 
-class _Numbered(Protocol):
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def entities(self) -> list[str]: ...
-
-    @property
-    def relations(self) -> list[str]: ...
-
-
-Entry = TypeVar("Entry", bound=_Numbered)
+Entry = TypeVar("Entry", PassageRead, PassageSupplement)
 
 
 async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:

@@ -136,7 +136,12 @@ class _TimedEmbedder:
 
 
 class RemoteEmbedder:
-    """A model of an embeddings endpoint; its dimension is what its first vector has."""
+    """A model of an embeddings endpoint.
+
+    Attributes:
+        name: what is recorded in a namespace.
+        dimension: length of a vector; 0 until a text was embedded.
+    """
 
     def __init__(self, model: str, settings: Settings) -> None:
         self._model = model
@@ -144,7 +149,8 @@ class RemoteEmbedder:
         self._client = Client(self._endpoint, "/embeddings", model, settings.timeout)
         self._retries = Retries(settings.retries)
         self._places = settings.concurrency
-        self._dimension = 0
+        self.name = f"openai:{model}"
+        self.dimension = 0
         self._budget: Budget | None = None
         self._tokenizer: Tokenizer = BuiltinTokenizer()
 
@@ -158,16 +164,6 @@ class RemoteEmbedder:
         other = copy(self)
         other._budget, other._tokenizer = budget, tokenizer
         return other
-
-    @property
-    def name(self) -> str:
-        """What is recorded in a namespace."""
-        return f"openai:{self._model}"
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector; 0 until a text was embedded."""
-        return self._dimension
 
     @staticmethod
     def windows(text: str) -> Sequence[str]:
@@ -194,7 +190,7 @@ class RemoteEmbedder:
 
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         if not batches:
-            return np.empty((0, self._dimension), dtype=np.float32)
+            return np.empty((0, self.dimension), dtype=np.float32)
         places = asyncio.Semaphore(self._places)
 
         async def one(batch: Sequence[str]) -> "NDArray[np.float32]":
@@ -221,8 +217,8 @@ class RemoteEmbedder:
             with attempt:
                 rows = await self._sent(sent, self._budget or Budget())
         self._retries.was_answered = True
-        unit = unit_rows(rows, count=len(texts), dimension=self._dimension, name=self.name)
-        self._dimension = unit.shape[1]
+        unit = unit_rows(rows, count=len(texts), dimension=self.dimension, name=self.name)
+        self.dimension = unit.shape[1]
         return unit
 
     async def _sent(self, texts: list[str], budget: Budget) -> list[Any]:
