@@ -21,7 +21,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.embedding import embed_segments
-from qrmem.agents.executor import InProcess, each
+from qrmem.agents.executor import InProcess
 from qrmem.agents.folding import fold_documents
 from qrmem.agents.likeness import alike_by
 from qrmem.agents.reading import Reader, shares
@@ -29,6 +29,7 @@ from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.view import Decide, decided
+from qrmem.llm.parallel import each
 from qrmem.types import (
     Contribution,
     DocumentInfo,

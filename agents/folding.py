@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.agents.executor import each
 from qrmem.agents.state import BuildDeps
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import entities_in, facts_of, kept_value
+from qrmem.llm.parallel import each
 from qrmem.types import Event, Fact, Relation, Segment
 
 Told = tuple[Fact, ...]

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from qrmem.agents.executor import each
 from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import kept_value
+from qrmem.llm.parallel import each
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, one_thread, reduction_of
 from qrmem.retrieval.trees.nodes import (
     StoredNode,

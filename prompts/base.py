@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
@@ -241,12 +241,6 @@ def _listed(names: object) -> str:
 _CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
 
 
-def _marks() -> Iterator[str]:
-    yield "text"
-    for n in count(2):
-        yield f"text{n}"
-
-
 def fenced(text: str, label: str = "") -> str:
     """Put a text between marks that it cannot close, so that a prompt shows where it ends.
 
@@ -255,7 +249,8 @@ def fenced(text: str, label: str = "") -> str:
     """
     # The closing mark is the first of `</text>`, `</text2>`, … that the text does not hold.
     used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
-    mark = next(name for name in _marks() if name not in used)
+    marks = chain(["text"], (f"text{n}" for n in count(2)))
+    mark = next(name for name in marks if name not in used)
     opening = f"<{mark} {label}>" if label else f"<{mark}>"
     return f"{opening}\n{text}\n</{mark}>"
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qrmem.agents.executor import each
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
@@ -11,6 +10,7 @@ from qrmem.graph.merging import near_names
 from qrmem.graph.overlay import Overlay, names_in, overlaid
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.llm.parallel import each
 from qrmem.text.numbers import counted
 from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
 

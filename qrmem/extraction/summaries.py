@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qrmem.errors import CapReached, ModelOutputError, ModelUnusable
+from qrmem.errors import ModelOutputError
+from qrmem.llm.parallel import each
 from qrmem.llm.prompting import Caller, Kept
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import SummaryReply
@@ -56,22 +57,13 @@ class Summariser:
             texts = self._packed(summaries)
 
     async def _all(self, prompt: str, texts: Sequence[str]) -> list[str]:
-        gate = asyncio.Semaphore(self.concurrency)
+        found: dict[int, str] = {}
 
-        async def one(text: str) -> str:
-            async with gate:
-                return await self._one(prompt, [text[a:b] for a, b in sentences(text)])
+        async def one(n: int) -> None:
+            found[n] = await self._one(prompt, [texts[n][a:b] for a, b in sentences(texts[n])])
 
-        tasks = [asyncio.create_task(one(text)) for text in texts]
-        try:
-            return await asyncio.gather(*tasks)
-        except (CapReached, ModelUnusable):
-            # What is in flight is paid for, and its replies are kept.
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        finally:
-            for task in tasks:
-                task.cancel()
+        await each(range(len(texts)), one, concurrency=self.concurrency)
+        return [found[n] for n in range(len(texts))]
 
     async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
         """Summarise a text given in pieces; what does not fit the window is left out at its end."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from qrmem.agents.executor import each
 from qrmem.errors import CapReached, ModelUnavailable
+from qrmem.llm.parallel import each
 
 Fails = Callable[[int, int], Exception | None]
 """Takes an item and the number of its try, from 1."""

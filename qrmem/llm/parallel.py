@@ -1,0 +1,108 @@
+"""Bounded parallel work of calls to a model, which goes on after a bad spell of the server."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from qrmem.errors import CapReached, ModelUnavailable, ModelUnusable
+
+T = TypeVar("T")
+
+
+async def each(
+    items: Iterable[T],
+    work: Callable[[T], Awaitable[None]],
+    *,
+    concurrency: int,
+    was_answered: bool = False,
+) -> None:
+    """Do some work for each item, started in order, at most `concurrency` at a time.
+
+    An item whose model does not answer is tried again, and nothing new is begun before some item
+    was answered: one bad spell of a server does not end a long run. What fails when nobody was ever
+    answered, or fails a second time without an answer to another in between, does.
+
+    Args:
+        was_answered: whether the model has answered before, in the same run.
+
+    Raises:
+        CapReached: raised by the work; what was in flight is finished first, as it is paid for.
+        ModelUnusable: in the same way.
+        Exception: what else the work raised first; everything in flight is cancelled.
+    """
+    pool = _Pool(items, work, was_answered)
+    workers = [asyncio.create_task(pool.run()) for _ in range(concurrency)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    if pool.stop is not None:
+        raise pool.stop
+
+
+@dataclass(slots=True, eq=False)
+class _Turn(Generic[T]):
+    """An item, and how many had been answered when it failed; `None` if it never did."""
+
+    item: T
+    answers: int | None = None
+
+
+class _Pool(Generic[T]):
+    """What the workers share.
+
+    Attributes:
+        stop: why nothing new is started, if that is so.
+    """
+
+    def __init__(
+        self, items: Iterable[T], work: Callable[[T], Awaitable[None]], was_answered: bool
+    ) -> None:
+        self._new = iter(items)
+        self._again: deque[_Turn[T]] = deque()
+        self._work = work
+        self._answers = int(was_answered)
+        self._is_silent = False
+        self._busy = 0
+        self._changed = asyncio.Condition()
+        self.stop: CapReached | ModelUnusable | None = None
+
+    async def run(self) -> None:
+        """Work until nothing is left."""
+        while (turn := await self._next()) is not None:
+            try:
+                await self._work(turn.item)
+            except (CapReached, ModelUnusable) as exc:
+                self.stop = exc
+            except ModelUnavailable:
+                if turn.answers == self._answers or not self._answers:
+                    raise
+                turn.answers = self._answers
+                self._again.append(turn)
+                self._is_silent = True
+            else:
+                self._answers += 1
+                self._is_silent = False
+            async with self._changed:
+                self._busy -= 1
+                self._changed.notify_all()
+
+    async def _next(self) -> _Turn[T] | None:
+        """Return what to do next: something new if all is well, else what has failed."""
+        async with self._changed:
+            while self.stop is None:
+                turn = None if self._is_silent else next((_Turn(i) for i in self._new), None)
+                # While the server is silent, whoever is still waiting for it may hear from it.
+                if turn is None and self._again and not (self._is_silent and self._busy):
+                    turn = self._again.popleft()
+                if turn is not None:
+                    self._busy += 1
+                    return turn
+                if not self._is_silent:
+                    return None
+                await self._changed.wait()
+            return None
