@@ -77,7 +77,9 @@ class Strategy:
 
 async def read(run: Search, state: SearchState) -> SearchState:
     """Read S_mix and judge whether it answers the question: one call per trial."""
-    verdict, packed, update = await _judged(run, state, force=False)
+    packed, passages = await _packed(run, state)
+    verdict = await run.reasoner.judge(run.context, passages)
+    verdict, update = await _settled(run, verdict, passages)
     hits = dict(state["hits"])
     scores = {**state["important"], **state["added"]}
     run.tell(
@@ -107,7 +109,9 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
     """
     if run.asking.on_exhausted == "abstain" and not run.reasoner.is_local:
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
-    verdict, packed, update = await _judged(run, state, force=True)
+    packed, passages = await _packed(run, state)
+    verdict = await run.reasoner.judge(run.context, passages, force=True)
+    verdict, update = await _settled(run, verdict, passages)
     scores = {**state["important"], **state["added"]}
     run.tell(
         "force",
@@ -157,10 +161,8 @@ async def _missing_in_all(run: Search, state: SearchState) -> str:
     )
 
 
-async def _judged(
-    run: Search, state: SearchState, *, force: bool
-) -> tuple[Verdict, Packed, SearchState]:
-    """Return a verdict on what fits the window, and what of it the state keeps."""
+async def _packed(run: Search, state: SearchState) -> tuple[Packed, list[Passage]]:
+    """Return what fits the window, and the passages that are read of it."""
     packed = await run.packed(state)
     order = state.get("order", "position")
     if order != "position":
@@ -169,8 +171,13 @@ async def _judged(
     passages = await run.graph.passages([weighed.segment for weighed in packed.read])
     scores = state["important"]
     passages = [replace(p, score=scores.get(p.segment.id, 0.0)) for p in passages]
-    passages = await with_corrections(run, passages)
-    verdict = await run.reasoner.judge(run.context, passages, force=force)
+    return packed, await with_corrections(run, passages)
+
+
+async def _settled(
+    run: Search, verdict: Verdict, passages: Sequence[Passage]
+) -> tuple[Verdict, SearchState]:
+    """Return a verdict as it counts, and what of it the state keeps."""
     if verdict.status == "passages" and (absent := await run.absent_names(passages)):
         reason = f"not found in what was searched: {', '.join(absent)}"
         verdict = Verdict(is_answerable=False, reason=reason, tokens=verdict.tokens)
@@ -178,9 +185,9 @@ async def _judged(
         message = "the model's verdict cannot be read; it counts as unanswerable (qrmem doctor)"
         run.listener(Event("warning", {"message": message}))
     if not verdict.is_answerable:
-        return verdict, packed, {}
+        return verdict, {}
     found = [to_plain(replace(citation, quote="")) for citation in cited(verdict, passages)]
-    return verdict, packed, {"answer": to_plain(replace(verdict, quotes=())), "citations": found}
+    return verdict, {"answer": to_plain(replace(verdict, quotes=())), "citations": found}
 
 
 def cited(verdict: Verdict, passages: Sequence[Passage]) -> list[Citation]:

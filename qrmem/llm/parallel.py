@@ -33,7 +33,9 @@ async def each(
         Exception: what else the work raised first; everything in flight is cancelled.
     """
     pool = _Pool(items, work, was_answered)
-    workers = [asyncio.create_task(pool.run()) for _ in range(concurrency)]
+    workers: list[asyncio.Task[None]] = []
+    for _ in range(concurrency):
+        workers.append(asyncio.create_task(pool.run()))
     try:
         await asyncio.gather(*workers)
     finally:
