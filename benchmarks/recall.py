@@ -1,6 +1,7 @@
 """Recall of gold passages, with and without the embedder, beside BM25 and it alone.
 
-    QRMEM_DATA=… python -m benchmarks recall [--kept FOLDER] [--without] [--sets NAME …]
+    QRMEM_DATA=… python -m benchmarks recall [--memory URI] [--kept FOLDER] [--without]
+        [--sets NAME …]
 
 Questions that weights are fitted on are never measured. What is missed is counted by kind.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from benchmarks import multihop
 from benchmarks.frame import Figure, note
-from benchmarks.search_memories import NAMESPACE, Built, built, findings, passage
+from benchmarks.search_memories import Built, built, findings, passage
 from qrmem.graphstore.reads import merged_segments
 from qrmem.retrieval import Searcher
 from qrmem.retrieval.candidates import Neighborhood
@@ -100,10 +101,10 @@ async def tallied(memory: Built) -> tuple[dict[str, Tally], Counter[str]]:
 async def covered(memory: Built, asked: int) -> float:
     """Return the share of the exact first ten by BM25 that are among the index's candidates."""
     searcher = memory.searcher()
-    ids = await merged_segments(memory.store, NAMESPACE)
+    ids = await merged_segments(memory.store, memory.corpus.name)
     shares = []
     for question in memory.corpus.measured[:asked]:
-        scores = await Searcher(memory.store, NAMESPACE).score(question.text, ids)
+        scores = await Searcher(memory.store, memory.corpus.name).score(question.text, ids)
         edge = sorted(scores.values(), reverse=True)[9]
         best = {id_ for id_, score in scores.items() if score > edge and score > 0}
         found = await searcher.ranking(question.text, "bm25", 10)
@@ -126,6 +127,7 @@ def _table(tallies: Mapping[str, Tally], missed: Counter[str], gold: int) -> Ite
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
+    parser.add_argument("--memory", default="", help="a store's URI; files if none is given")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     parser.add_argument("--without", action="store_true", help="without the embedder only")
     parser.add_argument("--sets", nargs="*", default=MEASURED)
@@ -137,7 +139,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     for embedded in (False,) if chosen.without else (True, False):
         for name in chosen.sets:
             corpus = multihop.load(name, multihop.folder())
-            tallies, missed, share = asyncio.run(_measured(corpus, chosen.kept, embedded))
+            tallies, missed, share = asyncio.run(_measured(corpus, chosen, embedded))
             head = f"{name}, {'with' if embedded else 'without'} the embedder"
             gold = sum(len(question.gold) for question in corpus.measured)
             note("\n".join([f"### {head}", "", *_table(tallies, missed, gold), ""]))
@@ -147,7 +149,8 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
 
 
 async def _measured(
-    corpus: multihop.Corpus, folder: Path, embedded: bool
+    corpus: multihop.Corpus, chosen: argparse.Namespace, embedded: bool
 ) -> tuple[dict[str, Tally], Counter[str], float]:
-    async with built(corpus, folder, embedded=embedded) as memory:
+    kept, address = chosen.kept, chosen.memory
+    async with built(corpus, kept, embedded=embedded, memory=address) as memory:
         return *await tallied(memory), await covered(memory, _COVERED)

@@ -21,7 +21,6 @@ from qrmem.retrieval import Searcher, embed_segments
 from qrmem.retrieval.searcher import Findings
 from qrmem.types import Embedder
 
-NAMESPACE = "passages"
 _BATCH = 64
 
 
@@ -90,7 +89,7 @@ class Built:
 
     def searcher(self) -> Searcher:
         """Return a searcher over it."""
-        return Searcher(self.store, NAMESPACE, self.embedder)
+        return Searcher(self.store, self.corpus.name, self.embedder)
 
     async def recall(self, asked: Sequence[Asked], at: Sequence[int]) -> list[float]:
         """Return the share of gold passages among the first k, in per cent, for each k of `at`."""
@@ -115,44 +114,51 @@ def passage(document: str) -> int:
 
 
 @contextlib.asynccontextmanager
-async def built(corpus: Corpus, folder: Path, *, embedded: bool) -> AsyncIterator[Built]:
-    """Open the memory of a corpus; read and embed what is missing first."""
-    store = await open_store(str(folder / f"{corpus.name}.db"), Settings())
+async def built(
+    corpus: Corpus, folder: Path, *, embedded: bool, memory: str = ""
+) -> AsyncIterator[Built]:
+    """Open the memory of a corpus; read and embed what is missing first.
+
+    Args:
+        folder: keeps vectors, and memories where `memory` is "".
+        memory: a store's URI; each corpus is a namespace of its own.
+    """
+    address = memory or str(folder / f"{corpus.name}.db")
+    store = await open_store(address, Settings.from_env())
     try:
-        info = await store.namespace(NAMESPACE)
+        info = await store.namespace(corpus.name)
         if info is None or info.embedder == "none":  # embedded only once it is read completely
-            await _read(corpus, folder)
+            await _read(corpus, address)
         embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
         if embedder is not None:
-            await embed(store, embedder)
+            await embed(store, corpus.name, embedder)
         yield Built(corpus, store, embedder)
     finally:
         await store.close()
 
 
-async def _read(corpus: Corpus, folder: Path) -> None:
+async def _read(corpus: Corpus, address: str) -> None:
     documents = [
         {"id": document_id(place), "title": title, "text": text}
         for place, (title, text) in enumerate(corpus.passages)
     ]
-    path = str(folder / f"{corpus.name}.db")
-    async with qrmem.open(path, namespace=NAMESPACE, embedder="none") as memory:
+    async with qrmem.open(address, namespace=corpus.name, embedder="none") as memory:
         await memory.add(documents)
 
 
-async def embed(store: GraphStore, embedder: KeptEmbedder) -> None:
+async def embed(store: GraphStore, ns: str, embedder: KeptEmbedder) -> None:
     """Embed what has no vectors yet; an embedder keeps its vectors beside the memories."""
-    info = await store.namespace(NAMESPACE)
+    info = await store.namespace(ns)
     if info is None or info.embedder != embedder.name:
-        await store.set_embedder(NAMESPACE, embedder.name, embedder.dimension)
-    done = set(await store.owners(NAMESPACE, "segment"))
-    titles = {found.id: found.title for found in await store.documents(NAMESPACE)}
-    missing = [name for name in await merged_segments(store, NAMESPACE) if name not in done]
+        await store.set_embedder(ns, embedder.name, embedder.dimension)
+    done = set(await store.owners(ns, "segment"))
+    titles = {found.id: found.title for found in await store.documents(ns)}
+    missing = [name for name in await merged_segments(store, ns) if name not in done]
     for start in range(0, len(missing), 512):
-        segments = await store.segments(NAMESPACE, missing[start : start + 512])
+        segments = await store.segments(ns, missing[start : start + 512])
         wanted = [titles[segment.document_id] for segment in segments]
         owners, matrix = await embed_segments(embedder, segments, wanted)
-        await store.put_vectors(NAMESPACE, "segment", owners, matrix)
+        await store.put_vectors(ns, "segment", owners, matrix)
 
 
 async def findings(searcher: Searcher, question: str) -> Findings:

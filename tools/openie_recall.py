@@ -14,7 +14,7 @@ from pathlib import Path
 
 import qrmem
 from benchmarks import multihop
-from benchmarks.search_memories import NAMESPACE, Built, KeptEmbedder, document_id, embed
+from benchmarks.search_memories import Built, KeptEmbedder, document_id, embed
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
 
@@ -39,7 +39,7 @@ def _extraction(corpus: multihop.Corpus, data: Path, folder: Path) -> Path:
 
 
 async def _build(corpus: multihop.Corpus, path: Path, extraction: Path | None, reads: bool) -> None:
-    async with qrmem.open(str(path), namespace=NAMESPACE, embedder="none") as memory:
+    async with qrmem.open(str(path), namespace=corpus.name, embedder="none") as memory:
         if reads:
             await memory.add(
                 {"id": document_id(n), "title": title, "text": text}
@@ -65,7 +65,7 @@ async def table(folder: Path) -> AsyncIterator[str]:
         store = await open_store(str(path), Settings())
         bare = await Built(corpus, store, None).recall(corpus.measured, AT)
         embedder = KeptEmbedder(folder / "vectors.sqlite")
-        await embed(store, embedder)
+        await embed(store, corpus.name, embedder)
         dense = await Built(corpus, store, embedder).recall(corpus.measured, AT)
         figures = (" ".join(f"{share:.1f}" for share in shares) for shares in (dense, bare))
         yield f"| {name} | {' | '.join(figures)} |"
