@@ -282,9 +282,13 @@ async def trees(memory: "Memory", *document_ids: str, kind: TreeKind = "ilm") ->
     Raises:
         NotFound: one of the documents is not there.
     """
-    from qrmem.trees import trees as built_trees
+    from qrmem.retrieval.trees.nodes import load_trees
 
-    return await built_trees(memory._session, document_ids, kind=kind)
+    session = memory._session
+    await session.info()
+    await session.require_documents(document_ids)
+    found = await load_trees(session.store, session.ns, kind, list(document_ids) or None)
+    return [stored.tree for stored in found]
 
 
 async def _decide(memory: "Memory", first: str, second: str, *, same: bool) -> None:

@@ -60,21 +60,17 @@ async def documents(
         BadDocument: no such file, empty, binary, not decodable.
         UsageError: not something that `add` takes.
     """
-    if isinstance(source, Document | Mapping):
-        yield identified(_of(source))
-    elif isinstance(source, str | Path):
-        for found in _of_path(_path(source), glob, follow_links):
-            yield found
-    elif isinstance(source, AsyncIterable):
+    if isinstance(source, AsyncIterable):
         async for item in source:
             for found in _each(item, glob, follow_links):
                 yield found
-    elif isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):
         for item in source:
             for found in _each(item, glob, follow_links):
                 yield found
     else:
-        raise UsageError(f"add takes paths and documents, not {type(source).__name__}")
+        for found in _one(source, glob, follow_links):
+            yield found
 
 
 def identified(document: Document) -> Document:
@@ -128,14 +124,20 @@ def _each(
     item: object, glob: str | None, follow_links: bool
 ) -> Iterator[Document | Refused | PassedOver]:
     try:
-        if isinstance(item, str | Path):
-            yield from _of_path(_path(item), glob, follow_links)
-        elif isinstance(item, Document | Mapping):
-            yield identified(_of(item))
-        else:
-            raise UsageError(f"add takes paths and documents, not {type(item).__name__}")
+        yield from _one(item, glob, follow_links)
     except QrmemError as exc:
         yield Refused(_name(item), exc)
+
+
+def _one(
+    source: object, glob: str | None, follow_links: bool
+) -> Iterator[Document | Refused | PassedOver]:
+    if isinstance(source, str | Path):
+        yield from _of_path(_path(source), glob, follow_links)
+    elif isinstance(source, Document | Mapping):
+        yield identified(_of(source))
+    else:
+        raise UsageError(f"add takes paths and documents, not {type(source).__name__}")
 
 
 def _name(item: object) -> str:

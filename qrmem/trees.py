@@ -11,7 +11,7 @@ from qrmem.llm.budget import Caps
 from qrmem.models import Models, Run
 from qrmem.session import Session
 from qrmem.types import Listener
-from qrmem.types.trees import Tree, TreeKind, TreeReport
+from qrmem.types.trees import TreeKind, TreeReport
 
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeDeps, TreeSettings
@@ -151,19 +151,3 @@ def _summariser(
         is_paper=is_paper,
     )
     return prompted, f"{run.meter.name}:{prompt}:{run.caller.prompts.checksum}"
-
-
-async def trees(
-    session: Session, document_ids: Sequence[str] = (), *, kind: TreeKind = "ilm"
-) -> list[Tree]:
-    """Return the trees of some documents, or all that there are.
-
-    Raises:
-        NotFound: one of the documents is not there.
-    """
-    from qrmem.retrieval.trees.nodes import load_trees
-
-    await session.info()
-    await session.require_documents(document_ids)
-    found = await load_trees(session.store, session.ns, kind, list(document_ids) or None)
-    return [stored.tree for stored in found]

@@ -42,13 +42,8 @@ class Words:
 
 def words_of(text: str) -> Words:
     """Return a text's words."""
-    words, starts, ends, marked = [], [], [], []
-    for word, start, end, has_mark in _each_word(text):
-        words.append(word)
-        starts.append(start)
-        ends.append(end)
-        marked.append(has_mark)
-    return Words(words, starts, ends, marked)
+    found = list(_each_word(text))
+    return Words(*zip(*found, strict=True)) if found else Words((), (), (), ())
 
 
 def _each_word(text: str) -> Iterator[tuple[str, int, int, bool]]:

@@ -2,6 +2,7 @@
 
 import hmac
 import socket
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from qrmem.errors import OutOfReach, UsageError
@@ -27,7 +28,6 @@ class Guard:
         *,
         open_paths: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
-        largest: int = LARGEST,
     ) -> None:
         """Protect an app.
 
@@ -35,13 +35,11 @@ class Guard:
             token: "" lets everybody in.
             open_paths: that need no token; one that ends in `/` stands for all below it, too.
             hosts: values of the header `Host` that are let in; empty: all.
-            largest: bytes of a request's body.
         """
         self._app = app
         self._token = token
         self._open_paths = open_paths
         self._hosts = hosts
-        self._largest = largest
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer 401, 403, 411 or 413 in the place of the app, or hand the request on."""
@@ -53,21 +51,24 @@ class Guard:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        answer = self._app
+        if refused := self._refused(scope["path"], headers):
+            error, status = refused
+            answer = JSONResponse({"error": error}, status)
+        await answer(scope, receive, send)
+
+    def _refused(self, path: str, headers: Mapping[str, str]) -> tuple[str, int] | None:
+        """Return why a request is not let in, and the status that says so."""
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers:
-            refused = JSONResponse({"error": "send the body whole, with a Content-Length"}, 411)
-            await refused(scope, receive, send)
-        elif length.isdigit() and int(length) > self._largest:
-            refused = JSONResponse({"error": f"a body has at most {self._largest} bytes"}, 413)
-            await refused(scope, receive, send)
-        elif self._hosts and headers.get("host", "") not in self._hosts:
-            error = "unknown host; with QRMEM_TOKEN set, any is let in by the token"
-            await JSONResponse({"error": error}, 403)(scope, receive, send)
-        elif not self._is_let_in(scope["path"], headers.get("authorization", "")):
-            refused = JSONResponse({"error": "give the token: Authorization: Bearer TOKEN"}, 401)
-            await refused(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+            return "send the body whole, with a Content-Length", 411
+        if length.isdigit() and int(length) > LARGEST:
+            return f"a body has at most {LARGEST} bytes", 413
+        if self._hosts and headers.get("host", "") not in self._hosts:
+            return "unknown host; with QRMEM_TOKEN set, any is let in by the token", 403
+        if not self._is_let_in(path, headers.get("authorization", "")):
+            return "give the token: Authorization: Bearer TOKEN", 401
+        return None
 
     def _is_let_in(self, path: str, authorization: str) -> bool:
         if not self._token or path in self._open_paths:

@@ -122,7 +122,7 @@ def relation(
 def test_all_pairs_agree_with_plain_python(size: int) -> None:
     given = dict(sorted(files(REPOSITORY, size).items()))
     whole = oracle(REPOSITORY, size, resolved(given))
-    found = relation(given, 1e-9).rows(0, whole.shape[0])
+    found = relation(given, 1e-9).times(np.eye(whole.shape[0]))
     assert np.allclose(found, whole, rtol=0, atol=1e-6)
     assert np.allclose(found, found.T)
 
@@ -130,7 +130,7 @@ def test_all_pairs_agree_with_plain_python(size: int) -> None:
 def test_a_cutoff_only_takes_away_and_no_more_than_itself() -> None:
     given = dict(sorted(files(REPOSITORY).items()))
     whole = oracle(REPOSITORY, 3, resolved(given))
-    found = relation(given, 0.1).rows(0, whole.shape[0])
+    found = relation(given, 0.1).times(np.eye(whole.shape[0]))
     assert (found <= whole + 1e-6).all()
     assert (whole - found <= 0.1).all()
 
@@ -138,15 +138,15 @@ def test_a_cutoff_only_takes_away_and_no_more_than_itself() -> None:
 def test_products_are_those_of_the_rows() -> None:
     made = relation(dict(sorted(files(REPOSITORY).items())), 0.1)
     columns = np.random.default_rng(0).random((made.size, 2))
-    assert np.allclose(made.times(columns), made.rows(0, made.size) @ columns)
-    assert np.allclose(made.diagonal(), np.diag(made.rows(0, made.size)))
+    assert np.allclose(made.times(columns), made.times(np.eye(made.size)) @ columns)
+    assert np.allclose(made.diagonal(), np.diag(made.times(np.eye(made.size))))
 
 
 def test_weights_by_hand() -> None:
     # b() is an expression statement below the root of one.py, its call one edge further down; b is
     # the root's child in two.py: 0.5 * 0.8. Its name alone is a fragment as wide as the node.
     texts = {"one.py": "from two import b\nb()\n", "two.py": "def b(): pass\nx = 1\n"}
-    made = relation(files(texts, 1), 1e-9).rows(0, 4)
+    made = relation(files(texts, 1), 1e-9).times(np.eye(4))
     assert made[1, 2] == pytest.approx(0.5 * 0.8, abs=1e-6)
     # Then to x = 1 by way of the root: 0.5 * 0.5 more.
     assert made[1, 3] == pytest.approx(0.4 * 0.25, abs=1e-6)
@@ -158,7 +158,7 @@ def test_weights_by_hand() -> None:
 def test_a_way_out_of_a_function_goes_over_its_body_by_hand() -> None:
     # f, its body, the return statement, the call: three edges of 0.5, then the call's 0.8.
     texts = {"one.py": "def f():\n    return g()\nx = 1\n", "two.py": "def g():\n    pass\ny = 1\n"}
-    made = relation(files(texts, 2), 1e-9).rows(0, 4)
+    made = relation(files(texts, 2), 1e-9).times(np.eye(4))
     assert made[0, 2] == pytest.approx(0.5**3 * 0.8, abs=1e-6)
 
 
@@ -230,11 +230,11 @@ def test_another_call_never_takes_a_strength_away() -> None:
     given = dict(sorted(files(REPOSITORY).items()))
     edges = resolved(given)
     made = relation(given, 1e-9)
-    whole, changes = made.rows(0, made.size), 0
+    whole, changes = made.times(np.eye(made.size)), 0
     for path, found in edges.items():
         for n in range(len(found)):
             fewer = relation(given, 1e-9, {**edges, path: found[:n] + found[n + 1 :]})
-            less = fewer.rows(0, made.size)
+            less = fewer.times(np.eye(made.size))
             assert (less <= whole + 1e-6).all()
             changes += not np.allclose(less, whole)
     assert changes

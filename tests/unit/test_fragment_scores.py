@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
 from qrmem.retrieval.fragments import (
@@ -44,8 +45,28 @@ def row(*places: int, w_rel: float, document: tuple[int, ...] = ()) -> Structure
 
 
 def whole(relation: Relation) -> list[list[float]]:
-    found: list[list[float]] = relation.rows(0, relation.size).tolist()
+    found: list[list[float]] = dense(relation).tolist()
     return found
+
+
+def dense(relation: Relation) -> NDArray[np.float64]:
+    """Return W, pair by pair as the paper's equations say."""
+    if isinstance(relation, Blend):
+        mean: NDArray[np.float64] = np.mean([dense(part) for part in relation.parts], axis=0)
+        return mean
+    if isinstance(relation, Structure):
+        apart = np.abs(relation.places[:, None] - relation.places).astype(np.float64)
+        same = relation.documents[:, None] == relation.documents
+        return np.where(same, relation.w_rel**apart, 0.0)
+    if isinstance(relation, Links):
+        found = relation.own * np.eye(relation.size)
+        np.add.at(found, (relation.heads, relation.tails), relation.weights)
+        return found
+    assert isinstance(relation, Semantic)
+    vectors = relation.vectors.astype(np.float64)
+    if not (relation.is_clipped or relation.is_printed):
+        return relation.times(np.eye(relation.size))
+    return 1 - vectors @ vectors.T if relation.is_printed else np.maximum(vectors @ vectors.T, 0)
 
 
 # --- by hand -------------------------------------------------------------------------------------
@@ -131,7 +152,7 @@ def test_products_agree_with_sums_over_pairs(kind: str, with_self: bool, n: int,
     relation = made(kind, n, seed)
     alone = np.random.default_rng(seed + 1).random(n)
     if kind == "thin":
-        assert np.allclose(relation.times(alone[:, None])[:, 0], relation.rows(0, n) @ alone)
+        assert np.allclose(relation.times(alone[:, None])[:, 0], dense(relation) @ alone)
         return
     around, scores = oracle(whole(relation), alone.tolist(), 0.5, with_self)
     found = environment(relation, alone, with_self=with_self)
@@ -193,7 +214,7 @@ def test_scores_scale_with_what_they_are_made_of(alone: list[float], factor: flo
 @unhurried
 @given(st.integers(2, 30), st.floats(0.05, 0.95))
 def test_what_is_nearer_is_related_more(n: int, w_rel: float) -> None:
-    first = row(*range(n), w_rel=w_rel).rows(0, 1)[0]
+    first = dense(row(*range(n), w_rel=w_rel))[0]
     assert (np.diff(first) < 0).all()
 
 
@@ -274,5 +295,5 @@ def test_the_line_for_clipping_is_a_relation_like_any_other() -> None:
     given = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
     made = Semantic(given, is_clipped=False)
     columns = np.random.default_rng(5).random((40, 2))
-    assert np.allclose(made.rows(3, 9) @ columns, made.times(columns)[3:9])
-    assert np.allclose(made.diagonal(), np.diag(made.rows(0, 40)))
+    assert np.allclose(dense(made) @ columns, made.times(columns))
+    assert np.allclose(made.diagonal(), np.diag(dense(made)))

@@ -439,8 +439,8 @@ async def test_elaboration_adds_names_and_key_words(reasoner: LocalReasoner) -> 
 
 def test_passages_and_frame_never_exceed_the_window(reasoner: LocalReasoner) -> None:
     context = AskContext("What did the key open?", ("a", "b"), window=400)
-    room = reasoner.room(context)
-    assert room < 400 - 10
+    longer = AskContext("What did the key open?", ("a", "b", "more words here"), window=400)
+    assert reasoner.room(longer) < reasoner.room(context) < 400 - 10
     assert reasoner.size(passages(TIDE)[0]) >= len(TIDE.split())
 
 

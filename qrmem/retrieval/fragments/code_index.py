@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,23 +15,21 @@ from qrmem.text.code import outline
 from qrmem.text.code.languages import CODE_KEY
 
 if TYPE_CHECKING:
-    from qrmem.graphstore.protocol import GraphStore, Kept
+    from qrmem.graphstore.protocol import GraphStore
 
 VERSION = 7
 """Of what is kept; another number makes everything again."""
-_BATCH = 500
 
 
 @dataclass(slots=True)
 class CodeIndex:
     """The source files of one namespace and how their fragments are related.
 
-    What was read or computed stays in memory until a file changes.
+    The strengths stay in memory until a file changes.
     """
 
     store: "GraphStore"
     ns: str
-    _files: dict[str, tuple[str, SourceFile]] = field(default_factory=dict)
     _strengths: dict[float, tuple[str, Strengths]] = field(default_factory=dict)
 
     async def strengths(self, cutoff: float) -> Strengths:
@@ -53,7 +51,7 @@ class CodeIndex:
         return known[1]
 
     async def _kept_strengths(self, cutoff: float, state: str) -> Strengths | None:
-        for kept in (await self._kept([_key(cutoff)])).values():
+        for kept in await self.store.kept(self.ns, [_key(cutoff)]):
             if kept.value.get("state") == state:
                 return Strengths.unpacked(kept.value["packed"])
         return None
@@ -69,19 +67,19 @@ class CodeIndex:
         return found
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
-        """Return all files' outlines: known, kept or made now."""
-        wanted = [path for path, digest in digests.items() if self._known(path) != digest]
-        kept = await self._kept([f"code:file:{path}" for path in sorted(wanted)])
-        for path in wanted:
-            value = kept[key].value if (key := f"code:file:{path}") in kept else {}
+        """Return all files' outlines: kept, or made now."""
+        keys = {path: f"code:file:{path}" for path in sorted(digests)}
+        kept = {one.key: one.value for one in await self.store.kept(self.ns, list(keys.values()))}
+        files = {}
+        for path, key in keys.items():
+            value = kept.get(key, {})
             if value.get("digest") == digests[path]:
-                file = SourceFile.unpacked(path, value["packed"])
+                files[path] = SourceFile.unpacked(path, value["packed"])
             else:
-                file = await self._outline(path)
+                files[path] = file = await self._outline(path)
                 made = {"digest": digests[path], "packed": file.packed()}
                 await self._keep(key, made, await self._segments(path))
-            self._files[path] = digests[path], file
-        return {path: self._files[path][1] for path in sorted(digests)}
+        return files
 
     async def _outline(self, path: str) -> SourceFile:
         document = await self.store.document(self.ns, path)
@@ -93,9 +91,6 @@ class CodeIndex:
             return SourceFile.of(path, document.text, outline(document.text, language), spans)
 
         return await asyncio.to_thread(made)
-
-    def _known(self, path: str) -> str:
-        return self._files[path][0] if path in self._files else ""
 
     # --- the store --------------------------------------------------------------------------------
 
@@ -109,13 +104,6 @@ class CodeIndex:
 
     async def _segments(self, path: str) -> list[str]:
         return [segment.id for segment in await self.store.segments(self.ns, documents=[path])]
-
-    async def _kept(self, keys: Sequence[str]) -> "dict[str, Kept]":
-        found: dict[str, Kept] = {}
-        for at in range(0, len(keys), _BATCH):
-            for kept in await self.store.kept(self.ns, keys[at : at + _BATCH]):
-                found[kept.key] = kept
-        return found
 
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Collection[str]) -> None:
         if not self.store.is_read_only:

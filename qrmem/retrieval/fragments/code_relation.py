@@ -111,13 +111,6 @@ class Code:
         """Number of fragments."""
         return int(self.reach.size)
 
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return a part of W."""
-        picked = np.zeros((self.size, stop - start))
-        picked[np.arange(start, stop), np.arange(stop - start)] = 1
-        # It is its own mirror image.
-        return self.times(picked).T
-
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns."""
         tied = self.reach[:, None] * columns

@@ -37,8 +37,8 @@ async def scores(
     size, documents = fragments.size, {info.id for info in fragments.documents}
     if kind == "search":
         found = await searcher.findings(question, documents=documents, at_least=size)
-        near = found.near.entries if found else ()
-        known = {entry.id: found.scores[row] for row, entry in enumerate(near)} if found else {}
+        assert found is not None  # the namespace has fragments
+        known = {one.id: found.scores[row] for row, one in enumerate(found.near.entries)}
     else:
         by = "bm25" if kind == "bm25" or not has_vectors else "cosine"
         known = await searcher.ranking(question, by, size, documents)

@@ -1,7 +1,7 @@
 """Relations between fragments (FragRel, Equations 5 to 8) as linear operators.
 
 Scores need a relation's products with vectors, never its matrix: none is stored, and those with a
-closed form need no matrix at all. `rows` gives any part of it to look at, or to check against.
+closed form need no matrix at all.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,6 @@ class Relation(Protocol):
         """Number of fragments, n."""
         ...
 
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return `(stop - start, n)`: a part of W."""
-        ...
-
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times `(n, m)`."""
         ...
@@ -67,13 +63,6 @@ class Structure:
     def size(self) -> int:
         """Number of fragments."""
         return int(self.places.size)
-
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return a part of W."""
-        part = slice(start, stop)
-        apart = np.abs(self.places[part, None] - self.places[None, :]).astype(np.float64)
-        same = self.documents[part, None] == self.documents[None, :]
-        return np.where(same, self.w_rel**apart, 0.0)
 
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns, diagonal by diagonal until they vanish."""
@@ -124,14 +113,6 @@ class Semantic:
     def size(self) -> int:
         """Number of fragments."""
         return int(self.vectors.shape[0])
-
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return a part of W."""
-        if not (self.is_clipped or self.is_printed):
-            # It is its own mirror image.
-            mirrored: Matrix = self.times(np.eye(self.size)[:, start:stop]).T
-            return mirrored
-        return self._block(slice(start, stop), slice(0, self.size)).astype(np.float64)
 
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns, in blocks: of two that mirror each other, one is computed."""
@@ -231,15 +212,6 @@ class Links:
         heads, tails = np.concatenate([one, other]), np.concatenate([other, one])
         return cls(size, heads, tails, np.tile(table[:, 2], 2), own)
 
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return a part of W."""
-        result = np.zeros((stop - start, self.size))
-        inside = (self.heads >= start) & (self.heads < stop)
-        np.add.at(result, (self.heads[inside] - start, self.tails[inside]), self.weights[inside])
-        at = np.arange(start, stop)
-        result[at - start, at] += self.own
-        return result
-
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns."""
         result = self.own * columns
@@ -266,10 +238,6 @@ class Blend:
     def size(self) -> int:
         """Number of fragments."""
         return self.parts[0].size
-
-    def rows(self, start: int, stop: int) -> "Matrix":
-        """Return a part of W."""
-        return _mean([part.rows(start, stop) for part in self.parts])
 
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns."""

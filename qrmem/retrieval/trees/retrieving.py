@@ -84,7 +84,7 @@ class Table:
         found = [entry for entry in found if entry.score > 0]
         return sorted(found, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
 
-    async def layered(self, query: str, top: int = TOP_LAYER) -> list[Entry]:
+    async def layered(self, query: str) -> list[Entry]:
         """Return the best of the top level, then the best of what these cover, down to segments."""
         above = {e.key: e for e in await self._above(query) if e.kind == "summary"}
         leaves = {entry.key: entry for entry in await self._leaves(query)}
@@ -93,7 +93,7 @@ class Table:
         found: list[Entry] = []
         while level:
             known = [entry for key in level if (entry := above.get(key) or leaves.get(key))]
-            best = sorted(known, key=lambda entry: (-round(entry.score, 4), entry.key))[:top]
+            best = sorted(known, key=lambda entry: (-round(entry.score, 4), entry.key))[:TOP_LAYER]
             found += [entry for entry in best if entry.score > 0]
             below = (child for entry in best for child in covers.get(entry.key, ()))
             level = list(dict.fromkeys(below))
