@@ -182,7 +182,7 @@ class Asker:
             ns=self.ns,
             reasoner=run.reasoner,
             searcher=searcher,
-            scorer=EdgeScorer(self.store, self.ns, run.embedder, searcher=searcher, aside=aside),
+            scorer=EdgeScorer(searcher, aside),
             asking=asking,
             tagger=self.models.tagger(run.reasoner) if is_read_again else None,
             listener=self.listener,

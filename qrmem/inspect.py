@@ -68,6 +68,8 @@ async def status(memory: "Memory") -> MemoryStatus:
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
     # What is not merged yet has no relations, whatever the replies were.
     waiting = {s.document_id for s in segments if failing[s.id] == _UNMERGED}
+    read = [document for document in documents if document.id not in waiting]
+    incomplete = f"{len(problems)} segments are not complete: run the same `add` again"
     return MemoryStatus(
         location=store.location,
         namespace=info.name,
@@ -80,10 +82,7 @@ async def status(memory: "Memory") -> MemoryStatus:
         states=dict(states),
         problems=problems,
         usage=totals_of(await store.calls(info.name)),
-        warnings=(
-            *low_yields([document for document in documents if document.id not in waiting]),
-            *_incomplete(len(problems)),
-        ),
+        warnings=(*low_yields(read), *([incomplete] if problems else [])),
         readers=tuple(sorted({row.reasoner for row in ledger if row.reasoner})),
     )
 
@@ -263,12 +262,6 @@ def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:
         f"({thousands * 1000:,} characters), where {thousands:,} and more are usual. "
         "If a chat model read it, `qrmem doctor --model` tests the model"
     )
-
-
-def _incomplete(problems: int) -> tuple[str, ...]:
-    if not problems:
-        return ()
-    return (f"{problems} segments are not complete: run the same `add` again",)
 
 
 async def view_entity(

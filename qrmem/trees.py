@@ -14,7 +14,7 @@ from qrmem.types import Listener
 from qrmem.types.trees import TreeKind, TreeReport
 
 if TYPE_CHECKING:
-    from qrmem.agents.tree_building import Summarise, TreeDeps, TreeSettings
+    from qrmem.agents.tree_building import Summarise, TreeSettings
     from qrmem.graphstore.protocol import GraphStore
 
 TreePreset = Literal["default", "paper"]
@@ -70,10 +70,24 @@ async def run_build(
     preset: TreePreset = "default",
 ) -> TreeReport:
     """Build trees with the parts of a run; a cap that is reached is in the report."""
-    from qrmem.agents.tree_building import build_tree
+    from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings, build_tree
 
     began, done, levels, stopped = time.monotonic(), list[str](), 0, ""
-    deps = _deps(store, ns, models, run, listener, kind, preset)
+    settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
+    summarise, method = _summariser(models, run, settings, is_paper=preset == "paper")
+    deps = TreeDeps(
+        store=store,
+        ns=ns,
+        summarise=summarise,
+        method=method,
+        is_local=run.meter is None,
+        count=models.counter.count,
+        settings=settings,
+        embedder=run.embedder,
+        concurrency=models.settings.concurrency if run.meter is not None else 1,
+        listener=listener,
+        take_calls=run.take_all,
+    )
     try:
         for document_id in ids:
             tree = await build_tree(deps, document_id)
@@ -96,37 +110,8 @@ async def run_build(
     )
 
 
-def _deps(
-    store: "GraphStore",
-    ns: str,
-    models: Models,
-    run: Run,
-    listener: Listener,
-    kind: TreeKind,
-    preset: TreePreset,
-) -> "TreeDeps":
-    from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings
-
-    settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
-    summarise, method = _summariser(models, run, listener, settings, is_paper=preset == "paper")
-
-    return TreeDeps(
-        store=store,
-        ns=ns,
-        summarise=summarise,
-        method=method,
-        is_local=run.meter is None,
-        count=models.counter.count,
-        settings=settings,
-        embedder=run.embedder,
-        concurrency=models.settings.concurrency if run.meter is not None else 1,
-        listener=listener,
-        take_calls=run.take_all,
-    )
-
-
 def _summariser(
-    models: Models, run: Run, listener: Listener, settings: "TreeSettings", *, is_paper: bool
+    models: Models, run: Run, settings: "TreeSettings", *, is_paper: bool
 ) -> "tuple[Summarise, str]":
     """Return what writes a node's texts, and the name by which nodes made so are known."""
     from qrmem.extraction import tree_summaries

@@ -46,12 +46,14 @@ def add_serving(commands: Any, common: Common) -> None:
 
 async def mcp(arguments: argparse.Namespace) -> int:
     """Serve an MCP client until it goes away."""
-    from qrmem.integrations.mcp import http_app, server
+    from qrmem.integrations.mcp import server
 
     async with opened(arguments, create=arguments.write) as memory:
         made = server(memory, write=arguments.write, user=arguments.user)
         if arguments.http:
-            await _serve(arguments, http_app(made, arguments.host), "/mcp")
+            # On loopback, it refuses requests under another host name.
+            app = made.streamable_http_app(host=arguments.host)
+            await _serve(arguments, app, "/mcp")
         else:
             await made.run_stdio_async()
     return 0

@@ -12,7 +12,6 @@ from qrmem.integrations.toolset import READING, Toolset, one_line, trail_text
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
-    from starlette.types import ASGIApp
 
     from qrmem.memory import Memory
 
@@ -69,15 +68,6 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
     if not user:
         _offer_resources(made, memory)
     return made
-
-
-def http_app(made: "MCPServer[Any]", host: str) -> "ASGIApp":
-    """Return the server's streamable HTTP app, at `/mcp`.
-
-    Args:
-        host: where it listens; on loopback, requests under another host name are refused.
-    """
-    return made.streamable_http_app(host=host)
 
 
 def _offer(made: "MCPServer[Any]", tools: Toolset, name: str) -> None:

@@ -49,16 +49,11 @@ class Toolset:
 
     def __init__(self, memory: "Memory", user: str = "") -> None:
         self._memory = memory
-        self._user = user
-
-    @property
-    def user(self) -> str:
-        """Whose it is; "": everybody's."""
-        return self._user
+        self.user = user
 
     @property
     def _where(self) -> dict[str, Scalar] | None:
-        return {USER_KEY: self._user} if self._user else None
+        return {USER_KEY: self.user} if self.user else None
 
     @staticmethod
     def functions(*, write: bool = False, user: str = "") -> tuple[str, ...]:
@@ -139,7 +134,7 @@ class Toolset:
             tokens: upper bound of what the turns take, with speakers and times.
         """
         found = await self._memory.recall(
-            _said(prompt, "prompt"), session=session, tokens=tokens, user=self._user or None
+            _said(prompt, "prompt"), session=session, tokens=tokens, user=self.user or None
         )
         return recalled_text(found)
 
@@ -172,8 +167,8 @@ class Toolset:
             document_id: its id; a document of this id with another text is replaced.
         """
         id = document_id
-        if self._user:  # no user replaces what is another's, or finds it there already
-            id = f"{self._user}/{id or sha256(text.encode()).hexdigest()[:16]}"
+        if self.user:  # no user replaces what is another's, or finds it there already
+            id = f"{self.user}/{id or sha256(text.encode()).hexdigest()[:16]}"
         document = {
             "text": _said(text, "text"),
             "title": title,
@@ -195,7 +190,7 @@ class Toolset:
             speaker: a name, where several people share a role.
         """
         id = await self._memory.add_turn(
-            role, text, session=session, speaker=speaker, user=self._user
+            role, text, session=session, speaker=speaker, user=self.user
         )
         return f"Kept as {id}."
 

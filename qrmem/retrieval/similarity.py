@@ -17,9 +17,6 @@ from qrmem.text.words import terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import GraphStore
-    from qrmem.types import Embedder
-
 
 def vector_owner(text: str) -> str:
     """Return who owns the vector of an edge's text: a changed description is another owner."""
@@ -29,29 +26,17 @@ def vector_owner(text: str) -> str:
 class EdgeScorer:
     """Scores edges and segments of one namespace against a query."""
 
-    def __init__(
-        self,
-        store: "GraphStore",
-        ns: str,
-        embedder: "Embedder | None" = None,
-        *,
-        searcher: Searcher | None = None,
-        aside: Aside | None = None,
-    ) -> None:
-        """Take a namespace.
+    def __init__(self, searcher: Searcher, aside: Aside | None = None) -> None:
+        """Take a namespace's searcher.
 
         Args:
-            store: where it is.
-            ns: its name.
-            embedder: the namespace's, or `None`.
-            searcher: over the same namespace, where there is one.
             aside: keeps the vectors that are made, as far as the store takes them.
         """
-        self._store = store
-        self._ns = ns
-        self._embedder = embedder
-        self._searcher = searcher or Searcher(store, ns, embedder)
-        self._aside = aside or Aside(store)
+        self._searcher = searcher
+        self._store = searcher.store
+        self._ns = searcher.ns
+        self._embedder = searcher.embedder
+        self._aside = aside or Aside(searcher.store)
 
     @property
     def is_dense(self) -> bool:

@@ -57,7 +57,7 @@ def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
     """Return the most frequent form that spells a name, else one with its words, else any."""
     norm = split_key(key)[0]
     return min(
-        (form for form in forms),
+        forms,
         key=lambda f: (not spells(f[0], key), normalise_name(f[0]) != norm, -f[1], -len(f[0]), f),
         default=("", 0),
     )[0]

@@ -46,7 +46,7 @@ async def followed(
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(store, "ns"),
+        scorer=EdgeScorer(Searcher(store, "ns")),
         asking=asking,
     )
     items = [

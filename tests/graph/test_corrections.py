@@ -82,7 +82,7 @@ async def test_a_model_is_shown_the_correction_and_which_turn_is_out_of_date() -
             ns=session.ns,
             reasoner=reasoner,
             searcher=searcher,
-            scorer=EdgeScorer(session.store, session.ns),
+            scorer=EdgeScorer(await session.searcher()),
             asking=Asking(question="When is the dentist?", hits=1),
         )
         segments = await session.store.segments(session.ns, documents=["turn-00000001"])

@@ -49,7 +49,7 @@ async def ask(store: MemoryStore, chat: Noting, question: str, **options: Any) -
         ns="ns",
         reasoner=ScriptedReasoner(room=120),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(store, "ns"),
+        scorer=EdgeScorer(Searcher(store, "ns")),
         asking=Asking(question=question, window=2000, **options),
         caller=Caller(chat, TokenBudget(BuiltinTokenizer())),
     )
@@ -122,7 +122,7 @@ async def test_a_comparison_reads_for_each_side() -> None:
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(store, "ns"),
+        scorer=EdgeScorer(Searcher(store, "ns")),
         asking=Asking(question="How do Hask and Skarrow differ?", hits=4, max_trials=1),
     )
     await outcome_of(run)

@@ -122,7 +122,7 @@ async def ask(
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(store, "ns"),
+        scorer=EdgeScorer(Searcher(store, "ns")),
         asking=asking,
         folded_by_reasoner=True,
     )

@@ -95,7 +95,7 @@ async def ask(
         ns="ns",
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(store, "ns"),
+        scorer=EdgeScorer(Searcher(store, "ns")),
         asking=Asking(question=question, strategy=strategy, choices=choices, **options),
         listener=(heard if heard is not None else []).append,
     )

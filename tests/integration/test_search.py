@@ -301,7 +301,7 @@ EDGES = {"a": "Orla Venn - wrote - The Grey Keel", "b": "Orla Venn - kept - bees
 
 
 async def test_edges_are_scored_by_words_over_the_maximum_without_an_embedder() -> None:
-    scorer = EdgeScorer(await store_of(PAGES), "test")
+    scorer = EdgeScorer(Searcher(await store_of(PAGES), "test"))
     scores = await scorer.score_edges("Who wrote the Keel?", EDGES)
     assert not scorer.is_dense
     assert scores == {"a": 1.0, "b": 0.0}
@@ -312,12 +312,15 @@ async def test_edges_are_scored_by_words_over_the_maximum_without_an_embedder() 
 async def test_edge_vectors_are_made_once_and_again_for_a_changed_description() -> None:
     embedder = HashEmbedder()
     store = await store_of(PAGES, embedder)
-    scorer = EdgeScorer(store, "test", embedder)
+    scorer = EdgeScorer(Searcher(store, "test", embedder))
     first = await scorer.score_edges("wrote The Grey Keel", EDGES)
     assert first["a"] > first["b"]
     embedder.embedded.clear()
     assert (
-        await EdgeScorer(store, "test", embedder).score_edges("wrote The Grey Keel", EDGES) == first
+        await EdgeScorer(Searcher(store, "test", embedder)).score_edges(
+            "wrote The Grey Keel", EDGES
+        )
+        == first
     )
     assert embedder.embedded == ["wrote The Grey Keel"]
     changed = EDGES | {"b": "Orla Venn - sold - bees"}
@@ -329,7 +332,7 @@ async def test_edge_vectors_are_made_once_and_again_for_a_changed_description() 
 
 @pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["lexical", "dense"])
 async def test_segments_are_scored_against_the_question(embedder: HashEmbedder | None) -> None:
-    scorer = EdgeScorer(await store_of(PAGES, embedder), "test", embedder)
+    scorer = EdgeScorer(Searcher(await store_of(PAGES, embedder), "test", embedder))
     scores = await scorer.score_segments("squares of a board", ["bees#0", "chess#0", "none"])
     assert scores.keys() == {"bees#0", "chess#0"}
     assert scores["chess#0"] > scores["bees#0"]

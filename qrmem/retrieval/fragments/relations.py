@@ -152,8 +152,6 @@ class Semantic:
         mine: NDArray[Any] = self.vectors[one].astype(self._type)
         theirs: NDArray[Any] = self.vectors[other].astype(self._type)
         cosines: NDArray[Any] = mine @ theirs.T
-        if self.is_printed:
-            return 1.0 - cosines
         np.maximum(cosines, 0, out=cosines)
         return cosines
 

@@ -107,25 +107,21 @@ async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, Sto
 
 def _node(kept: Kept) -> StoredNode | None:
     """Read a node; `None` for one that an archive brought in another form: it is made anew."""
+    value = kept.value
     try:
-        return _read(kept)
+        node = TreeNode(
+            key=kept.key,
+            document_id=value["document"],
+            level=value["level"],
+            summary=value["summary"],
+            surprises=tuple(value["surprises"]),
+            covers=tuple(value["covers"]),
+            segments=tuple(value["segments"]),
+            is_well_formed=value["well_formed"],
+        )
+        return StoredNode(node, _vectors(value.get("vectors")))
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _read(kept: Kept) -> StoredNode:
-    value = kept.value
-    node = TreeNode(
-        key=kept.key,
-        document_id=value["document"],
-        level=value["level"],
-        summary=value["summary"],
-        surprises=tuple(value["surprises"]),
-        covers=tuple(value["covers"]),
-        segments=tuple(value["segments"]),
-        is_well_formed=value["well_formed"],
-    )
-    return StoredNode(node, _vectors(value.get("vectors")))
 
 
 def _vectors(rows: Sequence[str] | None) -> "Vectors | None":
