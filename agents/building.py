@@ -81,7 +81,7 @@ class BuildRun:
         segments: of the given documents, by id, in order.
         of_document: the ids of each one's segments.
         lossy: first readings of an earlier run of which something was lost; they are made again.
-        again: what `accept` found for each lacking segment of the portion.
+        again: for each lacking segment of the portion its second reading, as `accept` found it.
         questioned: all segments that have accepted questions.
     """
 
@@ -91,7 +91,7 @@ class BuildRun:
     segments: dict[str, Segment] = field(default_factory=dict)
     of_document: dict[str, list[str]] = field(default_factory=dict)
     lossy: dict[str, Contribution] = field(default_factory=dict)
-    again: dict[str, "Again"] = field(default_factory=dict)
+    again: dict[str, Job] = field(default_factory=dict)
     questioned: set[str] = field(default_factory=set)
 
     def job(self, segment_id: str, question: str) -> Job:
@@ -102,11 +102,13 @@ class BuildRun:
         attempt = known.next_attempt if known else 0
         return Job(segment, Reading(info.title, info.summary, question, attempt=attempt), known)
 
-    def job_again(self, segment_id: str, question: str) -> Job:
-        """Return a second reading to make, or a segment to close without one."""
-        job, again = self.job(segment_id, question), self.again[segment_id]
-        reading = replace(job.reading, attempt=again.attempt)
-        return replace(job, reading=reading, known=again.first, questions=again.questions)
+    def job_again(
+        self, first: Contribution, question: str, accepted: tuple[str, ...] = (), attempt: int = 0
+    ) -> Job:
+        """Return a second reading to make; without accepted questions a segment to close."""
+        job = self.job(first.segment_id, question)
+        reading = replace(job.reading, attempt=attempt)
+        return replace(job, reading=reading, known=first, questions=accepted)
 
     def state_of(self, segment_id: str) -> SegmentState:
         """Return how far a segment is."""
@@ -152,21 +154,6 @@ class BuildRun:
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
         return BuildOutcome(self.reader.first_readings, dict(states), tuple(problems))
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A segment that is not complete after its first reading.
-
-    Attributes:
-        first: that reading.
-        questions: accepted ones to read it again with; none where that is done.
-        attempt: number of the first try.
-    """
-
-    first: Contribution
-    questions: tuple[str, ...] = ()
-    attempt: int = 0
 
 
 async def build_documents(
@@ -302,7 +289,7 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Decide on the proposed questions, one pool per document, in segment order."""
-    run, portion = runtime.context, state["portion"]
+    run, portion, question = runtime.context, state["portion"], state["question"]
     found = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
     extractions = [c for c in found if c.kind == "extraction"]
     asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
@@ -315,9 +302,9 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
             before = asked.get((first.segment_id, questions))
             if questions and (before is None or before.losses):
                 attempt = before.next_attempt if before else 0
-                run.again[first.segment_id] = Again(first, questions, attempt)
+                run.again[first.segment_id] = run.job_again(first, question, questions, attempt)
             elif run.state_of(first.segment_id) != "ok":
-                run.again[first.segment_id] = Again(first)
+                run.again[first.segment_id] = run.job_again(first, question)
     ids = (id for document in portion for id in run.of_document[document])
     return {"lacking": [id for id in ids if id in run.again]}
 
@@ -328,7 +315,7 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     if not lacking:
         return
     run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
-    again = [run.job_again(id, state["question"]) for id in lacking]
+    again = [run.again[id] for id in lacking]
     await run.reader.close([job for job in again if not job.questions])
     asked = [job for job in again if job.questions]
     await run.reader.read("supplement", asked, run.questioned)
