@@ -88,6 +88,11 @@ def check_removable(ns: str, importing: str, token: str, has_documents: bool) ->
         raise lost_import(ns)
 
 
+def not_new(ids: Iterable[str]) -> StoreConflict:
+    """Return what is raised where a document that was to be new is there."""
+    return StoreConflict(f"there is a document {min(ids)!r} already")
+
+
 def lost_import(ns: str) -> StoreConflict:
     """Return the error for an import whose namespace is no longer its own."""
     return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")

@@ -20,6 +20,7 @@ from qrmem.graphstore.checking import (
     check_segment_ids,
     checked_documents,
     lost_import,
+    not_new,
 )
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.memory_space import Space
@@ -132,9 +133,12 @@ class MemoryStore:
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
         anew: bool = False,
+        only_new: bool = False,
     ) -> None:
         space = self._existing(ns)
         checked = checked_documents(written)
+        if only_new and (known := space.documents.keys() & {id_ for id_, _, _ in checked}):
+            raise not_new(known)
         for id_, document, segments in checked:
             _digest(document.text)
             there = space.segments.keys() & {segment.id for segment in segments}

@@ -129,6 +129,7 @@ class FactStore(Protocol):
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
         anew: bool = False,
+        only_new: bool = False,
     ) -> None:
         """Write documents and their segments, all or none; replaces documents of the same id.
 
@@ -140,9 +141,11 @@ class FactStore(Protocol):
         Args:
             written: documents of different ids, with their segments.
             anew: keep nothing, as if the documents were deleted first, in the same transaction.
+            only_new: replace nothing.
 
         Raises:
             UsageError: a document has no id, or a segment's id is another's already.
+            StoreConflict: a document of such an id is there, and `only_new` is set.
         """
         ...
 

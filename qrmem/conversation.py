@@ -117,18 +117,29 @@ async def _keep(
     listener: Listener,
     user: str,
 ) -> tuple[list[Turn], AddReport]:
+    kept: list[Turn] = []
     async with memory.turns:
         await memory.known()
-        last = await _last(memory)
-        kept = [
-            Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
-            for n, (role, text, speaker, at) in enumerate(said, last + 1)
-        ]
-        documents = [dialog.as_document(turn) for turn in kept]
         models = await memory.models(create=True)
-        with memory.adding():
-            report = await Adder(memory.store, memory.ns, models, listener=listener).add(documents)
-    return kept, report
+        while True:
+            last = await _last(memory)
+            turns = [
+                Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
+                for n, (role, text, speaker, at) in enumerate(said, last + 1)
+            ]
+            adder = Adder(memory.store, memory.ns, models, listener=listener, only_new=True)
+            with memory.adding():
+                report = await adder.add([dialog.as_document(turn) for turn in turns])
+            kept += [turn for turn in turns if turn.id in report.added]
+            refused = {id: why for id, index, why in report.problems if index < 0}
+            done = {*report.added, *refused}
+            # Where another process took a number, this turn and those after it get new ones.
+            said = [m for turn, m in zip(turns, said, strict=True) if turn.id not in done]
+            if not said or refused or report.stopped:
+                break
+    if refused:
+        raise UsageError(next(iter(refused.values())))
+    return kept, replace(report, added=tuple(turn.id for turn in kept))
 
 
 async def turns(memory: Session, session: str | None, user: str | None = None) -> list[Turn]:

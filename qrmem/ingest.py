@@ -66,6 +66,7 @@ class _Tally:
     batched: int = 0
     waiting: int = 0
     stopped: str = ""
+    is_taken: bool = False
     passed_over: Counter[str] = field(default_factory=Counter)
     unparsed: list[str] = field(default_factory=list)
 
@@ -86,16 +87,20 @@ class Adder:
         caps: Caps | None = None,
         open_entity: bool = True,
         graph_update: bool = True,
+        only_new: bool = False,
     ) -> None:
         """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
 
         Args:
             caps: of this run; those of the settings where there are none.
+            only_new: add no document whose id is there, and none of those after it: another
+                process took the id, and the caller chooses others.
             open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
                 `graph_update`.
         """
         self._open_entity = open_entity
         self._graph_update = graph_update
+        self._only_new = only_new
         self._store = store
         self._ns = ns
         self._models = models
@@ -162,6 +167,8 @@ class Adder:
         ids = [found.id or "" for found in ahead if isinstance(found, Document)]
         await self._state.look(ids)
         for found in ahead:
+            if self._tally.is_taken:
+                break
             await self._take(found)
             if self._tally.batched >= BATCH_CHARACTERS:
                 await self._build()
@@ -193,6 +200,8 @@ class Adder:
             if self._is_alone:
                 raise
             self._tally.problems.append((found.id or "", -1, str(exc)))
+        except StoreConflict:
+            self._tally.is_taken = True
 
     async def _write(self, document: Document) -> None:
         name = document.id or ""
@@ -200,6 +209,8 @@ class Adder:
         before = self._tally.seen.get(name) or self._state.digest(name)
         if name in self._tally.seen and before == digest:
             return
+        if self._only_new and before is not None:
+            raise StoreConflict(f"there is a document {name!r} already")
         stored = self._state.info(name) if self._state.digest(name) == digest else None
         if before not in (None, digest) and not (self._update and name not in self._tally.seen):
             raise UsageError(
@@ -223,8 +234,10 @@ class Adder:
                 self._trust(await self._states(name))
         elif before == digest:
             await self._put(document, self._tally.updated, anew=True)
+        elif before is None:
+            await self._put(document, self._tally.added, only_new=self._only_new)
         else:
-            await self._put(document, self._tally.added if before is None else self._tally.updated)
+            await self._put(document, self._tally.updated)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
         elif is_turn(document.metadata):
@@ -264,7 +277,9 @@ class Adder:
             self._tally.added.append(document.id or "")
             self._enlist(document.id or "", Counter(pending=len(segments)))
 
-    async def _put(self, document: Document, done: list[str], *, anew: bool = False) -> None:
+    async def _put(
+        self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False
+    ) -> None:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
@@ -273,7 +288,9 @@ class Adder:
         if self._state.info(name) is not None and self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
             await self._store.set_summary(self._ns, name, "")
-        await self._store.put_documents(self._ns, [(document, segments)], anew=anew)
+        await self._store.put_documents(
+            self._ns, [(document, segments)], anew=anew, only_new=only_new
+        )
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 

@@ -11,6 +11,7 @@ from qrmem.graphstore.checking import (
     check_segment_ids,
     checked_documents,
     lost_import,
+    not_new,
 )
 from qrmem.graphstore.neo4j import changes, runs, vectors, words
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
@@ -61,6 +62,7 @@ async def put_documents(
     written: Sequence[tuple[Document, Sequence[Segment]]],
     *,
     anew: bool = False,
+    only_new: bool = False,
 ) -> None:
     """Write documents and their segments; what hangs on segments that are gone goes."""
     await work.lock()
@@ -73,6 +75,8 @@ async def put_documents(
         check_segment_ids(id_, [taken])
     keys = [short(id_) for id_, _, _ in checked]
     there = set(await work.gathered("documents.existing", keys))
+    if only_new and there:
+        raise not_new(id_ for id_, _, _ in checked if short(id_) in there)
     old = {segment for (segment,) in await work.each("documents.segment_ids", sorted(there))}
     new = {segment.id for _, _, segments in checked for segment in segments}
     await drop_segments(work, old - new)

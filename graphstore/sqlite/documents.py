@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import
+from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import, not_new
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.sqlite import changes, passages, removal, words
@@ -78,10 +78,14 @@ def put_documents(
     written: Sequence[tuple[Document, Sequence[Segment]]],
     *,
     anew: bool = False,
+    only_new: bool = False,
 ) -> None:
     """Write documents and their segments; what hangs on segments that are gone goes."""
     number = required_namespace(db, ns)
-    for id_, document, segments in checked_documents(written):
+    checked = checked_documents(written)
+    if only_new and (there := [id_ for id_, _, _ in checked if document_number(db, number, id_)]):
+        raise not_new(there)
+    for id_, document, segments in checked:
         if anew:
             delete_document(db, ns, id_)
         _put(db, number, id_, document, segments)

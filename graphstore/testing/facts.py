@@ -89,6 +89,16 @@ class FactsContract(Contract):
         (info,) = await store.documents("n")
         assert info.digest == hashlib.sha256(document.text.encode()).hexdigest()
 
+    async def test_what_is_to_be_new_replaces_nothing(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        await store.put_documents("n", [text("d", "One. ")], only_new=True)
+        with pytest.raises(StoreConflict, match="'d'"):
+            await store.put_documents("n", [text("e", "Two. "), text("d", "Two. ")], only_new=True)
+        kept = await store.document("n", "d")
+        assert kept is not None
+        assert kept.text == "One. "
+        assert await store.document("n", "e") is None
+
     async def test_documents_are_found_by_metadata_and_by_how_their_ids_begin(
         self, store: GraphStore
     ) -> None:

@@ -122,10 +122,11 @@ class _FullWhileWriting(MemoryStore):
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
         anew: bool = False,
+        only_new: bool = False,
     ) -> None:
         if self.is_full:
             raise StoreUnavailable("no space left")
-        await super().put_documents(ns, written, anew=anew)
+        await super().put_documents(ns, written, anew=anew, only_new=only_new)
 
 
 async def test_a_rebuild_that_cannot_write_loses_nothing() -> None:
