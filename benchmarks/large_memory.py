@@ -9,14 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.everyday import _word
-from qrmem.graphstore import (
-    Change,
-    EntityRow,
-    GraphStore,
-    MentionRow,
-    NamespaceInfo,
-)
-from qrmem.graphstore.protocol import FactRow
+from qrmem.graphstore import GraphStore, NamespaceInfo
+from qrmem.graphstore.protocol import Change, EntityRow, FactRow, MentionRow
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     node_key,

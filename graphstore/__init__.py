@@ -1,45 +1,6 @@
-"""Databases of memories behind one protocol."""
+"""Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
 
 from qrmem.graphstore.opening import missing_file, open_store, withdraw
-from qrmem.graphstore.protocol import (
-    Change,
-    EntityCount,
-    EntityRow,
-    Entry,
-    FactRow,
-    GraphStore,
-    Kept,
-    MentionRow,
-    NameFilter,
-    NameRow,
-    NamespaceInfo,
-    Titled,
-    Unmerged,
-    VectorKind,
-    Vectors,
-    Vocabulary,
-    relation_key,
-)
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 
-__all__ = [
-    "Change",
-    "EntityCount",
-    "EntityRow",
-    "Entry",
-    "FactRow",
-    "GraphStore",
-    "Kept",
-    "MentionRow",
-    "NameFilter",
-    "NameRow",
-    "NamespaceInfo",
-    "Titled",
-    "Unmerged",
-    "VectorKind",
-    "Vectors",
-    "Vocabulary",
-    "missing_file",
-    "open_store",
-    "relation_key",
-    "withdraw",
-]
+__all__ = ["GraphStore", "NamespaceInfo", "missing_file", "open_store", "withdraw"]

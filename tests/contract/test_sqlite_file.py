@@ -15,7 +15,8 @@ import pytest
 from qrmem.config import Settings
 from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
 from qrmem.graph.merging import refresh_names
-from qrmem.graphstore import Change, GraphStore, open_store
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
 from qrmem.graphstore.testing.samples import INFO, add, contents, series, text

@@ -24,7 +24,8 @@ from qrmem.errors import (
     StoreUnavailable,
     UsageError,
 )
-from qrmem.graphstore import GraphStore, Kept, NamespaceInfo, open_store
+from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
+from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.testing.samples import add, contents, text
 from qrmem.io.archive import export_archive, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow

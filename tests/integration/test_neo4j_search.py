@@ -15,8 +15,9 @@ from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.agents.embedding import embed_segments
-from qrmem.graphstore import Change, GraphStore, NamespaceInfo, open_store
+from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
+from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.testing.samples import indexed
 from qrmem.retrieval import Searcher
 from qrmem.types import Document, Segment, Strategy

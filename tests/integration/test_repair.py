@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import qrmem
-from qrmem.graphstore import Change, EntityRow, GraphStore
+from qrmem.graphstore import GraphStore
+from qrmem.graphstore.protocol import Change, EntityRow
 
 DOCUMENTS = [
     {"id": "a", "text": "Captain Ahab lost a leg to Moby Dick off Japan. Owen Chase saw Japan."},

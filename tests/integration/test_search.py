@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, ModelUnavailable, UsageError
-from qrmem.graphstore import (
-    Change,
-    EntityRow,
-    GraphStore,
-    MentionRow,
-    NamespaceInfo,
-    open_store,
-)
+from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
+from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
 from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.words import terms
