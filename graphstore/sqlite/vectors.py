@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 LEAST = 2_000
 """Vectors from which on there is a copy in a file; fewer are read from the database in a moment."""
 _BATCH = 1_000
+_ROWS: Mapping[VectorKind, tuple[str, str]] = {
+    "segment": (
+        "SELECT d.id, s.idx, v.num, s.id, v.data FROM segment s"
+        " CROSS JOIN segment_vector v ON v.segment = s.num"
+        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ?",
+        "s.id",
+    ),
+    "relation": ("SELECT key, num, key, data FROM relation_vector WHERE ns = ?", "key"),
+}
+"""How rows are read, with what they are ordered by first, and the column of their owners."""
 
 
 def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int) -> None:
@@ -123,35 +133,15 @@ def read(
     import numpy as np
 
     number = namespace_number(db, ns)
-    if kind == "relation":
-        sql = "SELECT key, data FROM relation_vector WHERE ns = ?{} ORDER BY key, num"
-        column = "key"
-    else:
-        sql = (
-            "SELECT s.id, v.data FROM segment_vector v CROSS JOIN segment s ON s.num = v.segment"
-            " CROSS JOIN document d ON d.num = s.document WHERE v.ns = ?{}"
-            " ORDER BY d.id, s.idx, v.num"
-        )
-        column = "s.id"
+    sql, column = _ROWS[kind]
     if owners is None:
-        rows = db.execute(sql.replace("{}", ""), (number,)).fetchall()
-    elif kind == "segment":
-        rows = _of_segments(db, number, owners)
+        rows = sorted(db.execute(sql, (number,)))
     else:
-        found = rows_in(db, sql.replace("{}", f" AND {column} IN ({{}})"), set(owners), number)
-        rows = sorted(found, key=lambda row: row[0])
+        rows = sorted(rows_in(db, f"{sql} AND {column} IN ({{}})", set(owners), number))
     row = db.execute("SELECT dimension FROM namespace WHERE num = ?", (number,)).fetchone()
-    data = np.frombuffer(b"".join(blob for _, blob in rows), np.float32)
-    return Vectors([owner for owner, _ in rows], data.reshape(len(rows), row[0] if row else 0))
-
-
-def _of_segments(db: sqlite3.Connection, ns: int, ids: Sequence[str]) -> list[tuple[str, bytes]]:
-    sql = (
-        "SELECT d.id, s.idx, v.num, s.id, v.data FROM segment s"
-        " CROSS JOIN segment_vector v ON v.segment = s.num"
-        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ? AND s.id IN ({})"
-    )
-    return [(id_, data) for _, _, _, id_, data in sorted(rows_in(db, sql, set(ids), ns))]
+    data = np.frombuffer(b"".join(blob for *_, blob in rows), np.float32)
+    dimension = row[0] if row else 0
+    return Vectors([owner for *_, owner, _ in rows], data.reshape(len(rows), dimension))
 
 
 class Copies:
