@@ -7,7 +7,7 @@ each letter, with its marks, is a word: one-letter words retrieve better there t
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from qrmem.text.scripts import LATIN, MARKS, UNSPACED
 
@@ -46,14 +46,10 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that carry no content; dropped from terms before stemming."""
 
 
-def terms(text: str, language: str = "english") -> list[str]:
+def terms(text: str) -> list[str]:
     """Return the words that BM25 counts: lower-cased, stemmed, accents folded, stop words dropped.
 
-    Args:
-        text: any text.
-        language: of words in Latin letters, a Snowball algorithm's name; any other name stems
-            nothing. Words of other scripts are stemmed by their script. Stop words are dropped from
-            English only; elsewhere their weight is near zero anyway.
+    Words in Latin letters are taken for English, others are stemmed by their script.
 
     Returns:
         In text order, repeats kept; empty if there are only stop words.
@@ -63,7 +59,7 @@ def terms(text: str, language: str = "english") -> list[str]:
         text = _CLITIC.sub("", text)
     if "," in text:
         text = _THOUSANDS.sub("", text)
-    return list(filter(None, map(_term(language), _words(text))))
+    return list(filter(None, map(_term, _words(text))))
 
 
 def tokens(text: str) -> list[str]:
@@ -82,29 +78,19 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.replace("_", " "))
 
 
-@lru_cache(maxsize=32)
-def _term(language: str) -> Callable[[str], str]:
-    """Return what turns a word into its term, "" for a stop word."""
-    import Stemmer  # type: ignore[import-not-found]
-
-    stop = STOP_WORDS if language == "english" else frozenset()
-    known = language in Stemmer.algorithms()
-    stem = Stemmer.Stemmer(language).stemWord if known else str
-
-    @lru_cache(maxsize=_MEMO_SIZE)
-    def term(word: str) -> str:
-        if word in stop:
-            return ""
-        if known and not word.isascii() and (script := _script(word[0])):
-            return str(_stemmer(script)(word)) or word
-        return str(stem(_folded(word)) if language == "english" else _folded(stem(word)))
-
-    return term
+@lru_cache(maxsize=_MEMO_SIZE)
+def _term(word: str) -> str:
+    """Return a word's term, "" for a stop word."""
+    if word in STOP_WORDS:
+        return ""
+    if not word.isascii() and (script := _script(word[0])):
+        return _stemmer(script)(word) or word
+    return _stemmer("english")(_folded(word))
 
 
-@lru_cache(maxsize=len(_SCRIPTS))
+@cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    import Stemmer
+    import Stemmer  # type: ignore[import-not-found]
 
     return Stemmer.Stemmer(language).stemWord  # type: ignore[no-any-return]
 
