@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -148,13 +148,24 @@ class Harness:
                 self._texts.popitem(last=False)
         return known[1]
 
-    async def prepared(self, key: str, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what a context is read into before any question, made once in a run."""
+    async def prepared(
+        self, key: str, make: Callable[[Reader], Awaitable[T]]
+    ) -> tuple[T, dict[str, StageUsage]]:
+        """Return what a context is read into before any question, made once in a run, and its cost.
+
+        Args:
+            make: it, by a reader of its own; these calls count as construction.
+        """
+
+        async def made() -> tuple[T, dict[str, StageUsage]]:
+            reader = self.reader()
+            return await make(reader), dict(reader.calls.stages)
+
         task = self._prepared.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = self._prepared[key] = asyncio.create_task(make())
-        made: T = await asyncio.shield(task)
-        return made
+            task = self._prepared[key] = asyncio.create_task(made())
+        found: tuple[T, dict[str, StageUsage]] = await asyncio.shield(task)
+        return found
 
     @property
     def used(self) -> Amount:

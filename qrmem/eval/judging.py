@@ -1,7 +1,7 @@
 """A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -105,16 +105,6 @@ async def _judged(
         if not row.error and not row.prediction.is_ranking
         if key not in known or known[key].rating is None
     ]
-    return await _rated(waiting, items, folder, settings, options)
-
-
-async def _rated(
-    rows: Sequence[Row],
-    items: Mapping[str, Item],
-    folder: Path,
-    settings: Settings,
-    options: RunOptions,
-) -> tuple[list[Rating], Amount]:
     made: list[Rating] = []
     async with open_harness(
         resolved(settings).with_(embedder="none"),
@@ -124,7 +114,7 @@ async def _rated(
         listener=options.listener,
         record=lambda entry: None,
     ) as harness:
-        harness.listener(Event("items", {"total": len(rows)}))
+        harness.listener(Event("items", {"total": len(waiting)}))
 
         async def work(row: Row) -> None:
             one = await _rating(harness, items[row.item], row)
@@ -134,7 +124,7 @@ async def _rated(
             harness.listener(Event("item", {"item": row.item, "error": error}))
             harness.tell_paid()
 
-        await at_once(rows, work, options.concurrency)
+        await at_once(waiting, work, options.concurrency)
         return made, harness.used
 
 

@@ -13,9 +13,8 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, predicted, ranking
 from qrmem.eval.systems.retrieval import in_document_order
-from qrmem.llm.prompting import Caller
 from qrmem.prompts.replies import QuestionsReply
-from qrmem.types import StageUsage, Step, Usage, Verdict
+from qrmem.types import Step, Usage, Verdict
 
 MODEL = frozenset({"model"})
 Made = TypeVar("Made")
@@ -35,9 +34,9 @@ class MemWalker:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(caller: Caller) -> memwalker.Tree:
+        async def made(reader: Reader) -> memwalker.Tree:
             pieces = harness.texts(context, self.leaf_tokens)
-            return await memwalker.build_tree(caller, pieces, harness.settings.window)
+            return await memwalker.build_tree(reader.caller, pieces, harness.settings.window)
 
         async def answered(reader: Reader, tree: memwalker.Tree) -> Answered:
             walk = memwalker.Walk(tree, reader.caller, reader.reasoner, harness.asked(item))
@@ -66,12 +65,12 @@ class ReadAgent:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(caller: Caller) -> list[read_agent.Page]:
+        async def made(reader: Reader) -> list[read_agent.Page]:
             pages: list[read_agent.Page] = []
             for document in context.documents:
                 own = replace(context, documents=(document,))
                 pieces = harness.texts(own, _PIECE_TOKENS)
-                pages += await read_agent.read_pages(caller, pieces, harness.settings.window)
+                pages += await read_agent.read_pages(reader.caller, pieces, harness.settings.window)
             return pages
 
         async def answered(reader: Reader, pages: list[read_agent.Page]) -> Answered:
@@ -170,7 +169,7 @@ def _noted(question: str, parts: list[str], answers: list[str]) -> str:
 async def _found(
     harness: Harness,
     key: str,
-    made: Callable[[Caller], Awaitable[Made]],
+    made: Callable[[Reader], Awaitable[Made]],
     answered: Callable[[Reader, Made], Awaitable[Answered]],
 ) -> Prediction:
     """Return what an agent answers from what was made of the context, once in a run.
@@ -180,12 +179,7 @@ async def _found(
         made: reads the context; its calls count as construction.
         answered: answers from that.
     """
-
-    async def construct() -> tuple[Made, dict[str, StageUsage]]:
-        reader = harness.reader()
-        return await made(reader.caller), dict(reader.calls.stages)
-
-    known, stages = await harness.prepared(key, construct)
+    known, stages = await harness.prepared(key, made)
     reader = harness.reader()
     verdict, steps = await answered(reader, known)
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]

@@ -4,13 +4,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, Literal
 
 from qrmem.agents.baselines import told
 from qrmem.errors import MissingError
-from qrmem.eval.harness import Harness
+from qrmem.eval.harness import Harness, Reader
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -18,7 +18,7 @@ from qrmem.eval.systems.reading import answer_from, fitting, read_step
 from qrmem.llm.prompting import Caller
 from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
-from qrmem.types import Passage, Reasoner, Segment, StageUsage, Step, Usage, Verdict
+from qrmem.types import Passage, Reasoner, Segment, Step, Usage, Verdict
 
 Keep = Literal["left", "right", "middle"]
 
@@ -191,16 +191,13 @@ class Summary:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         made, stages = await harness.prepared(
-            f"summary {context.id}", lambda: _summaries(context, harness)
+            f"summary {context.id}", partial(_summaries, context, harness)
         )
         found = await answer_from(harness, item, made)
         return replace(found, usage=Usage(stages, found.usage.online))
 
 
-async def _summaries(
-    context: Context, harness: Harness
-) -> tuple[list[Passage], dict[str, StageUsage]]:
-    reader = harness.reader()
+async def _summaries(context: Context, harness: Harness, reader: Reader) -> list[Passage]:
     if harness.model is None:
         texts = await _telling(context, harness, reader.reasoner)
     else:
@@ -208,11 +205,10 @@ async def _summaries(
         whole_text = [piece.segment.text for piece in harness.texts(context)]
         pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
         texts = await _reduced(pieces, reader.caller, room)
-    made = [
+    return [
         Passage(f"S{n}", whole(f"{context.id} {n}", text, harness))
         for n, text in enumerate(texts, 1)
     ]
-    return made, dict(reader.calls.stages)
 
 
 async def _telling(context: Context, harness: Harness, reasoner: Reasoner) -> list[str]:
