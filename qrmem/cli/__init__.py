@@ -30,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser.parse_args(argv)
         if arguments.command == "help":
             parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
+        if arguments.command in ("serve", "view", "mcp"):
+            ending.interrupted = "stopped"
         import asyncio
 
         from qrmem.cli.commands import COMMANDS
@@ -43,6 +45,7 @@ class Exit:
 
     Attributes:
         code: 0, what the block sets, or that of its error.
+        interrupted: what is said after Ctrl-C.
     """
 
     def __init__(self, *, debug: bool = False, as_json: bool = False) -> None:
@@ -53,6 +56,7 @@ class Exit:
             as_json: the line is a JSON object with `error`, `kind` and `exit`.
         """
         self.code = 0
+        self.interrupted = "interrupted; run the same command again to continue"
         self._debug = debug
         self._as_json = as_json
 
@@ -70,7 +74,7 @@ class Exit:
             self.code = 0
             return True
         if isinstance(exc, KeyboardInterrupt):
-            self.code, line = INTERRUPTED, "interrupted; run the same command again to continue"
+            self.code, line = INTERRUPTED, self.interrupted
         elif isinstance(exc, MemoryError):
             self.code, line = 1, "out of memory; add fewer or smaller documents at a time"
         elif self._debug or not isinstance(exc, Exception):

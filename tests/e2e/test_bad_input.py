@@ -9,6 +9,8 @@ import pytest
 from documents import epub_file
 from e2e.conftest import Ran, Shell
 
+from qrmem.cli.commands import COMMANDS
+
 GOOD = "Ada Lovelace met Charles Babbage in London in 1833."
 
 
@@ -303,3 +305,19 @@ def test_wrong_words_are_told_in_plain_words(
     qrmem: Shell, words: tuple[str, ...], says: str
 ) -> None:
     assert_one_line(qrmem(*words), 2, says)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [("serve", "qrmem: stopped\n"), ("list", "qrmem: interrupted; run the same")],
+)
+def test_a_server_that_is_ended_has_nothing_to_continue(
+    qrmem: Shell, monkeypatch: pytest.MonkeyPatch, command: str, says: str
+) -> None:
+    async def ended(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, command, ended)
+    ran = qrmem(command)
+    assert ran.code == 130
+    assert ran.err.startswith(says)
