@@ -72,9 +72,8 @@ def passages(near: Neighborhood, rows: Iterable[int]) -> list[int]:
 def kind(found: Findings, missing: int) -> str:
     """Say how a passage was reached that is missing among the first."""
     evidence, entries = found.evidence, found.near.entries
-    assert evidence is not None
     rows = [n for n, entry in enumerate(entries) if passage(entry.document_id) == missing]
-    if not set(rows) & set(evidence.rows.tolist()):
+    if evidence is None or not set(rows) & set(evidence.rows.tolist()):
         return "nothing leads there"
     for hop, links in (("one link", evidence.first), ("two links", evidence.second)):
         if set(rows) & set(links.targets.tolist()):
