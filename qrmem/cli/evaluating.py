@@ -55,6 +55,7 @@ async def _list(arguments: Namespace) -> int:
 
 async def _run_named(arguments: Namespace) -> int:
     """Run a task or a preset, then report; exit 1 if anything failed or was left out."""
+    _require_fitting(arguments)
     out = Path(arguments.out or Path("runs") / arguments.name)
     tell = partial(output.note, quiet=arguments.quiet)
     left: list[Skipped] = []
@@ -86,11 +87,29 @@ def _spec(arguments: Namespace) -> RunSpec:
         corpus=_corpus(arguments.corpus),
         size=arguments.sample,
         seed=arguments.seed,
-        first=max(arguments.first or 0, 0),
-        skip=max(arguments.skip, 0),
+        first=arguments.first or 0,
+        skip=arguments.skip,
         retrieve=arguments.retrieve,
         force=not arguments.abstain,
     )
+
+
+_OF_TASKS = ("corpus", "skip", "abstain", "retrieve")
+"""Options that a preset sets by itself."""
+
+
+def _require_fitting(arguments: Namespace) -> None:
+    """Refuse numbers that are no counts, and options that a preset would not look at."""
+    for option in ("first", "skip"):
+        count = getattr(arguments, option) or 0
+        if count < 0:
+            raise UsageError(f"--{option} is a number of items, 0 or more, not {count}")
+    given = [f"--{option}" for option in _OF_TASKS if getattr(arguments, option)]
+    if given and arguments.name in preset_names():
+        raise UsageError(
+            f"{arguments.name} is a preset, which sets this itself: take {', '.join(given)} away, "
+            "or run a task of `qrmem eval list`"
+        )
 
 
 def _require_name(name: str) -> None:
@@ -114,6 +133,7 @@ def _chosen(arguments: Namespace) -> PresetOptions:
 
 async def _plan(arguments: Namespace) -> int:
     """Say what a run would use; a preset's parts are told one by one."""
+    _require_fitting(arguments)
     settings = settings_of(arguments)
     if not settings.model:
         raise UsageError("a run without a chat model costs nothing; name one with --model")

@@ -189,7 +189,9 @@ class RunFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             self.close()
-            raise StoreUnavailable(f"another run is working in {self.path}") from exc
+            raise StoreUnavailable(
+                f"another run is working in {self.path}; wait until it ends, or name another --out"
+            ) from exc
 
     def _require_own(self) -> None:
         if not (self.path / CONFIG).exists():

@@ -114,6 +114,9 @@ async def run_made(made: PreparedRun, out: Path, options: RunOptions) -> RunStat
         return await run_prepared(made, folder, options, made.items)
 
 
+_RANKING = ("search", "bm25", "fragment")
+
+
 def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     """Check a specification, and load and sample its data."""
     settings = resolved(settings)
@@ -122,7 +125,10 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
         systems[word] = parse(word)
         require(needs(systems[word]), settings, word)
         if spec.retrieve and not ranks(systems[word]):
-            raise UsageError(f"the system {word!r} only answers; leave it or --retrieve out")
+            raise UsageError(
+                f"the system {word!r} only answers, and --retrieve only ranks: take --retrieve "
+                f"away, or name systems that rank, such as {', '.join(_RANKING)}"
+            )
     if not systems:
         raise UsageError("name at least one system: --system reflection,bm25")
     dataset = load(spec.task, spec.data, spec.corpus)
@@ -133,7 +139,9 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     if spec.skip:
         dataset = replace(dataset, items=dataset.items[spec.skip :])
     if not dataset.items:
-        raise UsageError(f"no item is left of {spec.data} after the first {spec.skip}")
+        taken = f"--first {spec.first}, " if spec.first else ""
+        told = f": {taken}--skip {spec.skip} leaves none" if spec.skip else ""
+        raise UsageError(f"{spec.data} has no items to run{told}")
     items = sample(dataset.items, spec.size, spec.seed, spec.strata)
     return PreparedRun(spec, settings, systems, dataset, items)
 

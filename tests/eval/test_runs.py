@@ -70,7 +70,7 @@ def test_the_first_items_can_be_left_out_and_their_passages_stay(
     assert {item for _, item in rows("r")} == {"h2", "h3"}
     assert rows("r").items() <= rows("all").items()
     assert run(*words, "--out", "none", "--skip", "3") == 2
-    assert "no item is left" in capsys.readouterr().err
+    assert "has no items to run: --skip 3 leaves none" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_where_it_stopped() -> None:
@@ -140,7 +140,7 @@ def test_two_runs_in_one_folder_are_refused(capsys: pytest.CaptureFixture[str]) 
     config = folder.config()
     with folder.begin(config, []):
         assert run("--system", "bm25,search", "--out", "r") == 4
-    assert "another run is working" in capsys.readouterr().err
+    assert "another run is working in r; wait until it ends" in capsys.readouterr().err
     assert run("--system", "bm25,search", "--out", "r") == 0
 
 
@@ -172,7 +172,10 @@ def test_an_item_that_crashes_is_reported_and_the_others_go_on(
         (("--system", "bm25", "--sample", "0"), 2, "at least one item, not 0"),
         (("--system", "bm25", "--sample", "-3"), 2, "at least one item, not -3"),
         (("--system", "bm25,keep-left", "--retrieve"), 2, "'keep-left' only answers"),
-        (("--system", "reflection", "--retrieve"), 2, "'reflection' only answers"),
+        (("--system", "passages", "--retrieve"), 2, "systems that rank, such as search, bm25"),
+        (("--system", "bm25", "--first", "-1"), 2, "--first is a number of items, 0 or more"),
+        (("--system", "bm25", "--skip", "-1"), 2, "--skip is a number of items, 0 or more"),
+        (("--system", "bm25", "--first", "2", "--skip", "2"), 2, "--first 2, --skip 2 leaves none"),
     ],
 )
 def test_wrong_words_are_refused(
@@ -181,6 +184,40 @@ def test_wrong_words_are_refused(
     assert run(*words, "--out", "r") == code
     assert told in capsys.readouterr().err
     assert not Path("r").exists()
+
+
+@pytest.mark.parametrize("action", ["run", "plan"])
+def test_a_preset_refuses_what_it_would_not_look_at(
+    action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--corpus", "union", "--skip", "2", "--abstain", "--retrieve")
+    assert main(["eval", action, "table-1", "--data", ".", *words]) == 2
+    told = capsys.readouterr().err
+    assert "table-1 is a preset, which sets this itself: take --corpus, --skip, --abstain" in told
+
+
+def test_a_report_keeps_no_table_of_failures_that_are_mended() -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    kept = Path("r/rows.jsonl")
+    lines = kept.read_text().splitlines()
+    failed = {**json.loads(lines[0]), "error": "it failed"}
+    kept.write_text("\n".join([json.dumps(failed), *lines[1:], ""]))
+    assert main(["eval", "report", "r"]) == 0
+    assert "it failed" in Path("r/report/errors.csv").read_text()
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert not Path("r/report/errors.csv").exists()
+
+
+def test_sums_over_memories_are_exact_in_any_order() -> None:
+    assert run("--system", "reflection", "--out", "r") == 0
+    kept = Path("r/memories.jsonl")
+    built = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert len(built) == 3
+    # Added one after the other in any order, they lose the last two.
+    for entry, seconds in zip(built, (2.0**53, 1.0, 2.0**-60), strict=True):
+        entry["seconds"] = seconds
+    kept.write_text("".join(f"{json.dumps(entry)}\n" for entry in built))
+    assert read_results(Path("r")).systems["reflection"].alone.seconds == 2.0**53 + 2
 
 
 @pytest.mark.parametrize(
@@ -194,7 +231,7 @@ def test_wrong_words_are_refused(
         ("tabel-2", ".", "no task or preset is called 'tabel-2'; did you mean table-2?"),
         ("xyz", ".", "no task or preset is called 'xyz'; `qrmem eval list` shows them"),
         ("hotpotq", HOTPOT, "did you mean hotpotqa"),
-        ("musique", HOTPOT, "record 0 has no field 'paragraphs'"),
+        ("musique", HOTPOT, "has no field 'paragraphs': is it a file of another data set?"),
     ],
 )
 def test_wrong_data_is_refused_with_where_to_get_it(

@@ -147,7 +147,8 @@ def each(path: Path, make: Callable[[Any], T]) -> list[T]:
         except UsageError as exc:
             raise UsageError(f"{name}: {exc}") from exc
         except KeyError as exc:
-            raise UsageError(f"{name} has no field {exc}") from exc
+            told = f"{name} has no field {exc}: is it a file of another data set?"
+            raise UsageError(told) from exc
         except (TypeError, ValueError, IndexError, AttributeError) as exc:
             raise UsageError(f"{name} is not of this form: {exc}") from exc
     if not made:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,8 @@ def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) ->
 def _sum(parts: Sequence[Spent]) -> Spent:
     columns = zip(*map(astuple, parts), strict=True)
     known = [[value for value in column if value is not None] for column in columns]
-    sums: list[Any] = [sum(column) if column else None for column in known]
+    # Memories come from a set: an exact sum is the same in any order.
+    sums: list[Any] = [fsum(column) if column else None for column in known]
     return Spent(*sums)
 
 

@@ -131,12 +131,17 @@ def write_report(results: Results, against: str = "") -> Path:
         text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
         (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
     for table in found:
-        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+        file = folder / f"{table.name}.csv"
+        if table.rows:
+            file.write_text(table.csv(), encoding="utf-8")
+        else:
+            # An earlier report may have had rows, such as items that failed then.
+            file.unlink(missing_ok=True)
     pieces = [
         heading(results),
         *conditions(results.config),
         "",
-        *(table.markdown() for table in found),
+        *(table.markdown() for table in found if table.rows),
     ]
     shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
     if draw_bars(folder / "results.png", results, shown):
@@ -206,8 +211,8 @@ def _file(file: dict[str, object]) -> str:
 
 
 def tables(results: Results, against: str) -> list[Table]:
-    """Return the tables of a report."""
-    found = [
+    """Return the tables of a report; some may be empty."""
+    return [
         _scores(results, "results", "Results (%)", results.metrics),
         _scores(results, "other-scores", "Scored too (%; raw: not shortened)", results.others),
         _differences(results, against),
@@ -216,7 +221,6 @@ def tables(results: Results, against: str) -> list[Table]:
         _ratings(results),
         _errors(results),
     ]
-    return [table for table in found if table.rows]
 
 
 def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> Table:
