@@ -71,7 +71,7 @@ async def _run_named(arguments: Namespace) -> int:
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
         told = f"{counted(missing, 'segments')} of the memories: not read, or not wholly"
-        why = "memories.jsonl has the reasons; they are read again at the next use"
+        why = "memories.jsonl has the reasons; a system that is added to the run reads them again"
         output.note(f"{told}; {why}", quiet=False)
     return 1 if ran.failed or left or missing else 0
 

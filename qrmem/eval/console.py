@@ -139,7 +139,7 @@ def listing_lines() -> list[str]:
         wants = f"; needs {needed}" if needed else ""
         source = f" ({system['source']})" if system["source"] else ""
         lines += [f"  {name:20} {system['what']}{source}{wants}", *_options(system["parameters"])]
-    lines.append("builders (`qrmem eval build KIND --data PATH --out FOLDER KEY=VALUE …`)")
+    lines.append("builders (`qrmem eval build KIND KEY=VALUE … --data PATH --out FOLDER`)")
     for name, made in found["builders"].items():
         lines += [f"  {name:20} {made['what']}", *_options(made["options"])]
     return lines

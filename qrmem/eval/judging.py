@@ -53,7 +53,8 @@ def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
     """
     found: dict[tuple[str, str], Rating] = {}
     path = folder / RATINGS
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    # Not `splitlines`: a reason may hold other ends of lines, and a cut line half a character.
+    for line in path.read_bytes().split(b"\n") if path.exists() else ():
         try:
             one = Rating(**json.loads(line))
         except (ValueError, TypeError):
@@ -93,7 +94,8 @@ async def _judged(
     folder: Path, settings: Settings, options: RunOptions
 ) -> tuple[list[Rating], Amount]:
     run = RunFolder(folder)
-    run.config()
+    if run.config()["answers"] == "none":
+        raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
     items = {item.id: item for item in run.items()}
     known = ratings(folder)
     other = next((r.judge for r in known.values() if r.judge != settings.model), "")

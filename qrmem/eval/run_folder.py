@@ -1,8 +1,9 @@
 """A run's folder: configuration, items, a line for each result; for one process at a time."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -13,6 +14,8 @@ from qrmem.graphstore.codec import dumps, loads
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
 _OWN = ("run.lock", f"{CONFIG}.new")
 """What a run that was killed at its very beginning may leave."""
+_NEEDED = {"task", "systems", "settings", "price"}
+"""What a configuration always has."""
 FREE = ("systems", "about")
 """What may differ when a run goes on: systems can be added, and the code may have moved."""
 
@@ -36,9 +39,17 @@ def mark_preset(path: Path, name: str) -> None:
 
 
 def preset_in(path: Path) -> str:
-    """Return the name of the preset that a folder holds, "" for none."""
+    """Return the name of the preset that a folder holds, "" for none.
+
+    Raises:
+        UsageError: the file that names it cannot be read.
+    """
     file = path / PRESET
-    return str(json.loads(file.read_text(encoding="utf-8"))["preset"]) if file.exists() else ""
+    try:
+        return str(json.loads(file.read_bytes())["preset"]) if file.exists() else ""
+    except (ValueError, TypeError, KeyError) as exc:
+        told = f"{file} cannot be read ({exc}): delete it, and run the same preset again"
+        raise UsageError(told) from exc
 
 
 T = TypeVar("T")
@@ -140,22 +151,25 @@ class RunFolder:
         path = self.path / CONFIG
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(found, dict) or not found.keys() >= _NEEDED:
+                raise ValueError("it holds no configuration")
         except FileNotFoundError:
             what = "holds no run" if self.path.is_dir() else "is no folder"
             told = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
             raise UsageError(told) from None
         except (OSError, ValueError) as exc:
-            raise UsageError(f"{path} cannot be read: {exc}") from exc
+            told = f"{path} cannot be read ({exc}): name another --out, and run again"
+            raise UsageError(told) from exc
         return found
 
     def items(self) -> list[Item]:
         """Return the items of the run, in the order of their file."""
-        return self._records(ITEMS, Item)
+        return self._records(ITEMS, partial(loads, kind=Item))
 
     def rows(self) -> dict[tuple[str, str], Row]:
         """Return the last result of each (system, item), one that succeeded if there is any."""
         last: dict[tuple[str, str], Row] = {}
-        for row in self._records(ROWS, Row):
+        for row in self._records(ROWS, partial(loads, kind=Row)):
             known = last.get((row.system, row.item))
             # Files of several workers have no order between them: what succeeded counts.
             if known is None or known.error or not row.error:
@@ -168,7 +182,7 @@ class RunFolder:
 
     def memories(self) -> list[dict[str, Any]]:
         """Return what building the memories cost, one entry per build."""
-        return [json.loads(line) for path in self._files(MEMORIES) for line in _lines(path)]
+        return self._records(MEMORIES, json.loads)
 
     def unread(self) -> tuple[int, int]:
         """Return how many segments of the memories were not read, or not wholly, and of how many.
@@ -252,12 +266,12 @@ class RunFolder:
             self.path.glob(f"{stem}.[0-9]*.{ending}")
         )
 
-    def _records(self, name: str, kind: type[T]) -> list[T]:
+    def _records(self, name: str, read: Callable[[str], T]) -> list[T]:
         found = []
         for path in self._files(name):
             for n, line in enumerate(_lines(path), 1):
                 try:
-                    found.append(loads(line, kind))
+                    found.append(read(line.decode()))
                 except (ValueError, TypeError, KeyError, AttributeError) as exc:
                     raise UsageError(
                         f"{path}: line {n} cannot be read ({exc}); without that line the same "
@@ -266,7 +280,7 @@ class RunFolder:
         return found
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that were written whole."""
-    with path.open(encoding="utf-8") as file:
-        yield from (line for line in file if line.endswith("\n"))
+    with path.open("rb") as file:
+        yield from (line for line in file if line.endswith(b"\n"))

@@ -124,3 +124,13 @@ async def test_several_answers_are_rated_at_the_same_time(folder: Path) -> None:
     assert len(await judge(folder, SETTINGS, many)) == 3
     assert heard.count("item") == 3
     assert "paid" in heard
+
+
+def test_a_rating_is_read_whatever_its_reason_holds_and_a_cut_line_is_none(folder: Path) -> None:
+    reason = "one\u2028two\x85three"
+    chat = Judge({"": json.dumps({"reasoning": reason, "rating": 7}, ensure_ascii=False)})
+    asyncio.run(judge(folder, SETTINGS, means(chat)))
+    with (folder / RATINGS).open("ab") as file:
+        file.write('{"reason": "é'.encode()[:-1])
+    assert {one.reason for one in ratings(folder).values()} == {reason}
+    assert len(ratings(folder)) == 3

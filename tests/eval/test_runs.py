@@ -121,6 +121,7 @@ def test_what_can_be_run_is_listed_without_empty_brackets(
     told = capsys.readouterr().out
     assert "()" not in told
     assert "needs a chat model" in told
+    assert "qrmem eval build KIND KEY=VALUE … --data" in told, "options stand after the kind"
     assert not [line for line in told.splitlines() if not line.strip()]
 
 
@@ -184,6 +185,43 @@ def test_wrong_words_are_refused(
     assert run(*words, "--out", "r") == code
     assert told in capsys.readouterr().err
     assert not Path("r").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("rows.jsonl", b"\xff\xfe\n", "rows.jsonl: line 1 cannot be read"),
+        ("memories.jsonl", b"nothing\n", "memories.jsonl: line 1 cannot be read"),
+        ("run.json", b"[]", "it holds no configuration): name another --out"),
+        ("run.json", b"{}", "it holds no configuration): name another --out"),
+        ("preset.json", b"x", "preset.json cannot be read"),
+        ("rows.jsonl", b"", "r has no results yet: run the same `qrmem eval run` again"),
+        ("items.jsonl", b"", "items.jsonl lacks the item 'h1', which has a result: delete"),
+    ],
+)
+def test_a_damaged_folder_is_told_in_words(
+    file: str, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    (Path("r") / file).write_bytes(content)
+    assert main(["eval", "report", "r"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_items_that_were_deleted_are_written_anew() -> None:
+    assert run("--system", "bm25", "--out", "r") == 0
+    items = Path("r/items.jsonl")
+    before = items.read_text()
+    items.unlink()
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert items.read_text() == before
+
+
+def test_answers_that_there_are_not_cannot_be_rated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--system", "bm25", "--retrieve", "--out", "r") == 0
+    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert main(["eval", "judge", "r", *model]) == 2
+    assert "r has no answers to rate: it was run with --retrieve" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("action", ["run", "plan"])

@@ -62,6 +62,7 @@ def test_every_system_answers_every_item(server: OpenAIServer) -> None:
     )
     assert not any(found.errors for found in results.systems.values())
     assert results.systems["closed-book"].alone.calls == 0
+    assert results.systems["closed-book"].alone.money == 0, "nothing was built, which is free"
     for name in ("memwalker", "read-agent-p", "reflection"):
         assert results.systems[name].alone.calls > 0, "what was built before is counted apart"
 

@@ -12,7 +12,7 @@ from qrmem.eval.judging import Rating, ratings
 from qrmem.eval.metrics import abstention, scores
 from qrmem.eval.records import Item, Row
 from qrmem.eval.registry import DATASETS
-from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.run_folder import ITEMS, RunFolder
 from qrmem.eval.statistics import Difference, Mean, difference, mean
 from qrmem.llm.budget import Price
 from qrmem.types import StageUsage
@@ -138,7 +138,12 @@ def read_results(path: Path) -> Results:
     for (system, item), row in folder.rows().items():
         rows[system][item] = row
     if not rows:
-        raise UsageError(f"{path} has no results yet")
+        raise UsageError(f"{path} has no results yet: run the same `qrmem eval run` again")
+    if lacking := [item for found in rows.values() for item in found if item not in items]:
+        raise UsageError(
+            f"{path / ITEMS} lacks the item {lacking[0]!r}, which has a result: delete that file; "
+            "the same `qrmem eval run` writes it anew"
+        )
     price = Price(**config["price"]) if config["price"] else None
     built = _built(folder.memories(), price)
     users = _users(rows)
@@ -171,7 +176,8 @@ def _result(
             by_metric["rating"][id] = rating.share
     done = [row for row in rows.values() if not row.error]
     memories = {row.prediction.memory for row in done if row.prediction.memory}
-    own = _prepared(done, items, price)
+    nothing = Spent(money=0.0 if price else None)
+    own = [nothing, *_prepared(done, items, price)]
     return Result(
         system=name,
         rows=rows,
