@@ -381,7 +381,7 @@ class Memory:
             del chosen[name]
         return await plan_ask(self._session, await asked(self._session, **chosen))
 
-    async def stream(
+    def stream(
         self, question: str, *, words: bool = False, **options: Unpack[AskOptions]
     ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Answer like `ask`, yielding every step as it happens, then the answer.
@@ -390,6 +390,11 @@ class Memory:
             words: yield what a chat model writes, too, while it writes it.
             options: of `ask`.
         """
+        return observability.in_one_context(self._streamed(question, words=words, **options))
+
+    async def _streamed(
+        self, question: str, *, words: bool, **options: Unpack[AskOptions]
+    ) -> AsyncGenerator[Step | Words | Answer, None]:
         from qrmem.asking import asked, streamed
 
         chosen = _arguments(Memory.ask, self, question, options)

@@ -5,15 +5,19 @@ without it, or with no tracer provider set, there are none. What documents, ques
 say is in no span.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from qrmem.llm.embedders import STAGE as EMBEDDING
 from qrmem.types import Event
+
+T = TypeVar("T")
 
 logger = logging.getLogger("qrmem")
 # A library says nothing by itself: without this, warnings would go to standard error.
@@ -42,8 +46,32 @@ def run(operation: str, **attributes: str) -> Iterator[None]:
     if operation == "ask":
         given |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "qrmem"}
     name = "invoke_agent qrmem" if operation == "ask" else f"qrmem.{operation}"
-    with trace.get_tracer("qrmem").start_as_current_span(name, attributes=given):
-        yield
+    # An error's message can quote a reply or a document, so the span names its kind alone.
+    with trace.get_tracer("qrmem").start_as_current_span(
+        name, attributes=given, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield
+        except Exception as exc:
+            span.set_attribute("error.type", type(exc).__name__)
+            span.set_status(trace.StatusCode.ERROR)
+            raise
+
+
+async def in_one_context(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Yield what a generator yields, and run all of it in one context.
+
+    A generator runs in the context of whoever asks for its next item. A span that it opens would be
+    the current one there, too, and would be lost where another task asks for the item after.
+    """
+    context = copy_context()
+    try:
+        while True:
+            yield await asyncio.create_task(anext(items), context=context)
+    except StopAsyncIteration:
+        return
+    finally:
+        await asyncio.create_task(items.aclose(), context=context)
 
 
 def observe(event: Event) -> None:
@@ -143,4 +171,4 @@ def _opentelemetry() -> Any:
     return trace
 
 
-__all__ = ["logger", "observe", "run"]
+__all__ = ["in_one_context", "logger", "observe", "run"]

@@ -6,7 +6,7 @@ its own thread, and has its signature and documentation.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -37,6 +37,7 @@ class Memory:
 
     def __init__(self, opening: facade.Opening) -> None:
         """Start the thread and open the memory on it; use `open`."""
+        self._streams: set[AsyncGenerator[Any, None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="qrmem", daemon=True)
         self._thread.start()
@@ -61,6 +62,8 @@ class Memory:
     def close(self) -> None:
         """Close the memory and stop its thread; afterwards every call is refused."""
         if not self._loop.is_closed():
+            for items in list(self._streams):
+                self._end(items)
             self._run(self._memory.close())
             self._stop()
 
@@ -74,8 +77,12 @@ class Memory:
             options: of `ask`.
         """
         items = self._memory.stream(question, words=words, **options)
-        while (item := self._run(_next(items))) is not None:
-            yield item
+        self._streams.add(items)
+        try:
+            while (item := self._run(_next(items))) is not None:
+                yield item
+        finally:
+            self._end(items)
 
     add = _blocking(facade.Memory.add)
     add_text = _blocking(facade.Memory.add_text)
@@ -145,7 +152,14 @@ class Memory:
             future.cancel()
             raise
 
+    def _end(self, items: AsyncGenerator[Any, None]) -> None:
+        """End a stream that was left before its answer."""
+        if items in self._streams:
+            self._streams.discard(items)
+            self._run(items.aclose())
+
     def _stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -167,3 +181,12 @@ open = _opens(facade.open)
 async def _next(items: Any) -> Step | Words | Answer | None:
     item: Step | Words | Answer | None = await anext(items, None)
     return item
+
+
+async def _end_all() -> None:
+    """End what still runs on this loop: it would never be done after the loop is stopped."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

@@ -16,7 +16,8 @@ from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.errors import ModelUnavailable
+from qrmem import sync
+from qrmem.errors import ModelUnavailable, ModelUnusable, UsageError
 from qrmem.types import Event
 
 TEXT = "Ahab lost a leg near Japan. He hunts the whale. Ishmael sailed with Queequeg."
@@ -79,6 +80,20 @@ async def test_no_span_holds_what_a_text_a_question_or_a_reply_says() -> None:
     told = str([(s.name, dict(s.attributes or {})) for s in EXPORTER.get_finished_spans()])
     assert "Ahab" not in told
     assert "Japan" not in told
+
+
+async def test_a_span_that_fails_does_not_quote_what_the_model_said() -> None:
+    async with serving(obeys_forms=False) as server:
+        chosen = qrmem.Settings(model="test", base_url=server.url, embedder="none", retries=0)
+        async with qrmem.open("memory://", settings=chosen, shared_tokens=0) as memory:
+            texts = [{"id": f"d{n}", "text": f"Ann{n} met Bob{n} in Rome."} for n in range(40)]
+            with pytest.raises(ModelUnusable, match="the last begins"):
+                await memory.add(texts)
+    (added,) = named("qrmem.add")
+    assert not added.status.is_ok
+    assert (added.attributes or {})["error.type"] == "ModelUnusable"
+    assert not added.events
+    assert not added.status.description
 
 
 async def test_a_failed_call_is_a_span_with_its_error() -> None:
@@ -159,3 +174,34 @@ async def test_a_stream_that_is_left_at_its_answer_has_closed_its_span(
         gc.collect()
         await asyncio.sleep(0.05)
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
+
+
+async def test_the_span_of_a_stream_is_not_current_where_the_stream_is_read() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(qrmem.Document(TEXT, "Whales", "w"))
+        before = trace.get_current_span()
+        async for _ in memory.stream(QUESTION, strategy="reflection"):
+            assert trace.get_current_span() is before
+
+
+def test_all_steps_of_a_stream_without_await_are_inside_its_span(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with sync.open("memory://", embedder="none") as memory:
+        memory.add(qrmem.Document(TEXT, "Whales", "w"))
+        steps = [item for item in memory.stream(QUESTION, strategy="reflection")][:-1]
+        (asked,) = named("invoke_agent qrmem")
+        inside = [s for s in EXPORTER.get_finished_spans() if s.name.startswith("qrmem.step")]
+        assert len(inside) == len(steps) > 1
+        assert {span.parent and span.parent.span_id for span in inside} == {asked.context.span_id}
+        left = memory.stream(QUESTION, strategy="reflection")
+        next(left)
+        left.close()  # type: ignore[attr-defined]
+        assert len(named("invoke_agent qrmem")) == 2
+        kept = memory.stream(QUESTION, strategy="reflection")
+        next(kept)
+    assert len(named("invoke_agent qrmem")) == 3
+    with pytest.raises(UsageError, match="closed"):
+        next(kept)
+    gc.collect()
+    assert not [one for one in caplog.records if one.name.startswith(("opentelemetry", "asyncio"))]
