@@ -28,6 +28,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+_SCALARS = {"str", "int", "float", "bool"}
 _SHOULD = re.compile(r"\w+ (should .+)", re.DOTALL)
 
 
@@ -54,7 +55,20 @@ def refused(errors: Iterable[Mapping[str, Any]]) -> str:
     Args:
         errors: its `errors()`, whose `loc` begins with the name of the value.
     """
-    return "; ".join(dict.fromkeys(map(_refused, errors)))
+    found = list(errors)
+    kinds: dict[tuple[Any, ...], set[Any]] = {}
+    for error in found:
+        *name, kind = error["loc"] or ("",)
+        kinds.setdefault(tuple(name), set()).add(kind)
+    # What may be of several types is refused once for each of them.
+    scalars = [name for name, of in kinds.items() if of >= _SCALARS]
+    said = (
+        f"{'.'.join(map(str, error['loc'][:-1]))} should be text, a number, true or false"
+        if tuple(error["loc"][:-1]) in scalars
+        else _refused(error)
+        for error in found
+    )
+    return "; ".join(dict.fromkeys(said))
 
 
 def _refused(error: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """`qrmem doctor`: what is installed, what answers, what is missing and how to get it."""
 
+import shlex
 import sqlite3
 import sys
-import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,8 +30,7 @@ EXTRAS = {
     "tree": ("scikit-learn", "umap-learn"),
 }
 
-_WIDTH = 80
-"""Columns of a terminal."""
+_EXTRA = "extra "
 ENOUGH = 0.5
 """Share of a passage's names below which a model is of little use for reading."""
 
@@ -69,22 +68,23 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line a finding; a long command goes on below, as a shell reads it."""
-    lines = (f"{'ok' if f.is_well else '--':3} {f.what:18} {f.text}" for f in findings)
-    return [part for line in lines for part in _folded(line)]
+    """One line a finding; how extras are installed is said once, below."""
+    missing = [f.what for f in findings if _is_missing(f)]
+    lines = [
+        f"{'ok' if f.is_well else '--':3} {f.what:18} "
+        f"{'not installed' if f.what in missing else f.text}"
+        for f in findings
+    ]
+    if missing:
+        name = missing[0].removeprefix(_EXTRA)
+        command = f"{shlex.quote(sys.executable)} -m pip install '.[{name}]'"
+        lines.append(f"to install an extra, in a clone: {command}")
+        lines.append("from anywhere: qrmem doctor --json has the command for each")
+    return lines
 
 
-def _folded(line: str) -> list[str]:
-    if " pip install " not in line or len(line) <= _WIDTH:
-        return [line]
-    *parts, last = textwrap.wrap(
-        line,
-        _WIDTH - 2,
-        subsequent_indent=" " * 23,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [*(f"{part} \\" for part in parts), last]
+def _is_missing(finding: Finding) -> bool:
+    return finding.what.startswith(_EXTRA) and not finding.is_well
 
 
 def repair_lines(done: Repair) -> list[str]:
@@ -105,8 +105,8 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        return Finding(f"extra {name}", False, f"not installed: {install(name)}")
-    return Finding(f"extra {name}", True, ", ".join(found))
+        return Finding(f"{_EXTRA}{name}", False, f"not installed: {install(name)}")
+    return Finding(f"{_EXTRA}{name}", True, ", ".join(found))
 
 
 async def _store(settings: Settings) -> Finding:

@@ -59,6 +59,12 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         raise MissingError(f"the REST service needs: {install('serve')}") from exc
     from importlib.metadata import version
 
+    from starlette.convertors import PathConvertor, register_url_convertor
+
+    class Whole(PathConvertor):
+        regex = r"[\s\S]*"  # an id can hold line breaks, as a file's name can
+
+    register_url_convertor("whole", Whole())
     app: FastAPI = FastAPIOffline(title="qrmem", version=version("qrmem"))
 
     @app.exception_handler(QrmemError)
@@ -69,7 +75,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
         # What was sent is not repeated: a request can hold numbers that no reply can.
-        error = _whole(_refused(exc.errors()))
+        error = _whole(_refused(exc.errors(), exc.body))
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
             error = "send JSON, with the header content-type: application/json"
         return JSONResponse({"error": error, "kind": "UsageError"}, 422)
@@ -91,12 +97,14 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     return app
 
 
-def _refused(errors: Sequence[Mapping[str, Any]]) -> str:
+def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
     """Say what is wrong with a request; the first of `loc` is the part that it stands in."""
     first = errors[0]
     if first["type"] == "json_invalid":
         why, at = first["ctx"]["error"], first["loc"][-1]
         return f"the body is not JSON, or is cut: {why}, at character {at}"
+    if body is not None and not isinstance(body, dict):
+        return 'the body should be a JSON object: {"name": value, …}'
     return refused({**one, "loc": one["loc"][1:]} for one in errors)
 
 
@@ -144,7 +152,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
         return part(await memory.documents(), offset, limit, response)
 
-    @get("/documents/{id:path}", summary="A document, with its text or with its length")
+    @get("/documents/{id:whole}", summary="A document, with its text or with its length")
     async def document(id: str, text: bool = True) -> Any:
         found = await memory.document(id)
         length = {"characters": len(found.text)}
@@ -154,11 +162,11 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def entities(limit: limit = 100) -> Any:
         return await memory.entities(limit)
 
-    @get("/entities/{name:path}", summary="An entity with its relations, questions and segments")
+    @get("/entities/{name:whole}", summary="An entity with its relations, questions and segments")
     async def entity(name: str) -> Any:
         return await memory.entity(name)
 
-    @get("/around/{name:path}", summary="An entity and what is near it, a part at a time")
+    @get("/around/{name:whole}", summary="An entity and what is near it, a part at a time")
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
         return _neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
 
@@ -283,7 +291,7 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
         return await memory.add(document, update=update)
 
-    @app.delete("/documents/{id:path}", summary="Forget a document")
+    @app.delete("/documents/{id:whole}", summary="Forget a document")
     async def delete(id: str) -> Any:
         await memory.delete(id)
         return {"deleted": _whole(id)}
@@ -303,7 +311,7 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         )
         return {"added": id}
 
-    @app.delete("/users/{user:path}", summary="Forget all turns and documents of a user")
+    @app.delete("/users/{user:whole}", summary="Forget all turns and documents of a user")
     async def forget_user(user: str) -> Any:
         return {"deleted": await memory.forget_user(user)}
 

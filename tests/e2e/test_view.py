@@ -203,6 +203,17 @@ def test_what_is_not_there_is_said(page: Any) -> None:
     assert "no document" in go(page, "#/documents/other")
 
 
+@pytest.mark.parametrize("typed", ["entities/100%", "constructor", "__proto__/x"])
+def test_an_address_that_a_person_typed_wrong_breaks_nothing(page: Any, typed: str) -> None:
+    faults: list[Any] = []
+    page.on("pageerror", lambda fault: faults.append(fault))
+    page.evaluate("typed => { location.hash = `#/${typed}`; }", typed)
+    wanted = "100%" if "%" in typed else "default"
+    page.locator("main").filter(has_text=wanted).wait_for()
+    page.wait_for_timeout(200)
+    assert not faults
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_accessible(page: Any, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe

@@ -62,11 +62,26 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
             ({"query": "x", "k": 0}, "k should be greater than or equal to 1"),
             ({"query": ""}, "query should have at least 1 character"),
             ({"query": 3}, "query should be a valid string"),
+            ([], 'the body should be a JSON object: {"name": value, …}'),
+            (
+                {"query": "x", "where": {"year": [1], "str": None}},
+                "where.year should be text, a number, true or false; "
+                "where.str should be text, a number, true or false",
+            ),
         ):
             assert client.post("/search", json=sent).json()["error"] == said
         assert client.get("/trails?limit=x").json()["error"].startswith("limit should be a valid")
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
+
+
+async def test_an_id_with_a_line_break_is_shown_and_deleted() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "two\nlines", "text": TEXT})
+        app = httpx.ASGITransport(app=api(memory, write=True))
+        async with httpx.AsyncClient(transport=app, base_url="http://localhost") as client:
+            assert (await client.get("/documents/two%0Alines")).json()["text"] == TEXT
+            assert (await client.delete("/documents/two%0Alines")).status_code == 200
 
 
 def test_a_writing_client_adds_and_deletes(served: Served) -> None:

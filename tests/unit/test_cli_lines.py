@@ -36,14 +36,15 @@ def test_every_other_warning_is_told_unless_it_has_no_words(
     assert not told.out
 
 
-def test_a_long_command_of_doctor_goes_on_below_as_a_shell_reads_it() -> None:
-    command = "python3 -m pip install " + " ".join(f"'tree-sitter-{n}<1,>=0.23'" for n in range(9))
-    lines = finding_lines([Finding("extra code", False, f"not installed: {command}")])
-    assert max(map(len, lines)) <= 80
-    shell = "\n".join(lines).partition("not installed: ")[2]
-    assert shell.replace("\\\n", " ").split() == command.split()
-    (short,) = finding_lines([Finding("extra mcp", True, "mcp 2.3.0")])
-    assert short == "ok  extra mcp          mcp 2.3.0"
+def test_doctor_says_once_how_extras_are_installed() -> None:
+    found = [Finding(f"extra {name}", False, f"not installed: pip {name}") for name in ("a", "b")]
+    lines = finding_lines([*found, Finding("extra mcp", True, "mcp 2.3.0")])
+    assert lines[:2] == [f"--  extra {name}            not installed" for name in ("a", "b")]
+    assert lines[2] == "ok  extra mcp          mcp 2.3.0"
+    assert len(lines) == 5
+    assert lines[3].endswith("-m pip install '.[a]'")
+    assert "--json" in lines[4]
+    assert len(finding_lines([Finding("python", True, "3.11")])) == 1
 
 
 @pytest.mark.parametrize(

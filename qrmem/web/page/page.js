@@ -26,10 +26,15 @@ function refuse(name, error) {
     make("p", { class: "error", role: "alert" }, error.message));
 }
 
+// An address that a person typed may hold a bare percent sign.
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 async function route() {
   if (!location.hash.startsWith("#/") && location.hash) return; // the link that skips the frame
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
-  const [all, one] = PARTS[name] ?? [overview, overview];
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
+  const [all, one] = Object.hasOwn(PARTS, name) ? PARTS[name] : [overview, overview];
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.getAttribute("href") === `#/${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
