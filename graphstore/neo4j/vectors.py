@@ -23,6 +23,8 @@ FEW = 10_000
 """Vectors of a namespace from which on the index is asked; fewer are all compared."""
 _ASKED = 10
 """How many times what is wanted the index is asked for at first; it is approximate."""
+_LEAST = 1_000
+"""The index is asked for so many at the least: of few it misses every fourth."""
 _MOST = 200_000
 
 
@@ -153,7 +155,7 @@ async def nearest(
 
 async def _by_index(work: Work, vector: Any, limit: int) -> list[list[Any]]:
     """Ask the index for more and more, until enough of the namespace's own come back."""
-    k = _ASKED * limit
+    k = max(_ASKED * limit, _LEAST)
     while True:
         rows = await work.rows(
             "vectors.nearest_by_index",

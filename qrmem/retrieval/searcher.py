@@ -21,7 +21,7 @@ from qrmem.types import Hit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.graphstore.protocol import Entry, GraphStore, NamespaceInfo
+    from qrmem.graphstore.protocol import Entry, GraphStore, NamespaceInfo, Vocabulary
     from qrmem.types import Embedder, Segment
 
 
@@ -60,6 +60,7 @@ class Searcher:
         self.ns = ns
         self.embedder = embedder
         self._texts = Texts(store, ns)
+        self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
 
     def on_account(self, embedder: "Embedder | None") -> "Searcher":
         """Return a searcher for one run.
@@ -69,7 +70,20 @@ class Searcher:
         """
         other = copy(self)
         other.embedder = embedder if self.embedder is not None else None
+        other._looked_up = {}
         return other
+
+    async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
+        """Return how many segments have each term.
+
+        One run looks the same terms up once: Neo4j goes through all segments with each of them.
+        """
+        if self._looked_up is None:
+            return await self.store.vocabulary(self.ns, wanted)
+        key = tuple(wanted)
+        if key not in self._looked_up:
+            self._looked_up[key] = await self.store.vocabulary(self.ns, wanted)
+        return self._looked_up[key]
 
     async def search(
         self,
@@ -208,7 +222,7 @@ class Searcher:
             known = [entry.id for entry in await self.store.entries(self.ns, ids)]
             return {id_: near.get(id_, 0.0) for id_ in known}
         wanted = scoring.query_terms(query)
-        vocabulary = await self.store.vocabulary(self.ns, list(wanted))
+        vocabulary = await self.vocabulary(list(wanted))
         weights = scoring.weighted(wanted, vocabulary)
         entries = await self.store.entries(self.ns, ids)
         bags = (entry.terms for entry in entries)

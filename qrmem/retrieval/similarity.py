@@ -97,7 +97,7 @@ class EdgeScorer:
     async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
         """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
         wanted = scoring.query_terms(query)
-        known = await self._store.vocabulary(self._ns, list(wanted))
+        known = await self._searcher.vocabulary(list(wanted))
         weights = scoring.weighted(wanted, known)
         bags = [terms(text) for text in edges.values()]
         length = max(sum(map(len, bags)) / len(bags), 1.0)
