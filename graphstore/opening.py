@@ -33,6 +33,9 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
                 "a memory's address has no user and password in it; write neo4j://HOST and set "
                 "NEO4J_USERNAME and NEO4J_PASSWORD"
             )
+        begun, colon, rest = uri.partition(":")
+        if colon and begun in _NEO4J:
+            raise UsageError(f"{uri} lacks a slash; write {begun}://{rest.lstrip('/')}")
         return await _sqlite(uri, create=create, read_only=False)
     if scheme == "sqlite":
         path, _, query = rest.partition("?")

@@ -1,12 +1,14 @@
 """The driver, and transactions on one namespace."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import count
 from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
-from neo4j.exceptions import ConfigurationError
+from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from qrmem.errors import NotFound, StoreUnavailable
 from qrmem.graphstore.neo4j.errors import too_old, translated
@@ -28,6 +30,11 @@ MAX_BYTES = 1 << 20
 """About how much one statement carries."""
 
 MAX_ROWS = 5_000
+
+_AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")
+"""What the server says to the later of two clients that make the same index at once."""
+
+_LONGEST_PAUSE = 1.0
 
 _CELL = 9  # a number, or what goes with a text
 
@@ -101,14 +108,22 @@ class Work:
 
 
 class Connection:
-    """A driver on one database; every call is one transaction, repeated where that may help."""
+    """A driver on one database; every call is one transaction, repeated where that may help.
 
-    def __init__(self, driver: AsyncDriver, database: str | None, location: str) -> None:
+    Args:
+        patience: seconds for which statements outside a transaction are repeated; the driver knows
+            its own for transactions.
+    """
+
+    def __init__(
+        self, driver: AsyncDriver, database: str | None, location: str, patience: float
+    ) -> None:
         from neo4j import AsyncGraphDatabase
 
         self.location = location
         self._driver = driver
         self._database = database
+        self._patience = patience
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
         self._writers = asyncio.Semaphore(MAX_WRITERS)
         self._is_closed = False
@@ -138,10 +153,24 @@ class Connection:
                 return await session.execute_write(lambda tx: work(Work(tx, ns), *args, **kwargs))
 
     async def outside(self, text: str, **values: Any) -> list[Row]:
-        """Run a statement that no transaction may hold (schema, deleting in portions)."""
-        async with self._session() as session:
-            result = await session.run(Query(text), **values)
-            return [list(record) async for record in result]
+        """Run a statement that no transaction may hold (schema, deleting in portions).
+
+        It is repeated as a transaction is, and has to be one that can run twice.
+        """
+        until = time.monotonic() + self._patience
+        with translated(self.location):
+            for attempt in count():
+                try:
+                    async with self._session() as session:
+                        result = await session.run(Query(text), **values)
+                        return [list(record) async for record in result]
+                except (DriverError, Neo4jError) as exc:
+                    code = exc.code or "" if isinstance(exc, Neo4jError) else ""
+                    may_help = exc.is_retryable() or any(word in code for word in _AT_ONCE)
+                    if not may_help or time.monotonic() > until:
+                        raise
+                    await asyncio.sleep(min(0.05 * 2**attempt, _LONGEST_PAUSE))
+        raise AssertionError("unreachable")
 
     async def agent(self) -> str:
         """Return the server's name and version."""

@@ -15,7 +15,6 @@ from qrmem.graphstore.checking import (
 )
 from qrmem.graphstore.neo4j import changes, runs, vectors, words
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
-from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
 from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
@@ -270,13 +269,12 @@ async def _clear_digests(work: Work) -> None:
 
 
 async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) -> None:
-    with translated(connection.location):
-        for label in labels:
-            await connection.outside(
-                f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
-                " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
-                ns=short(ns),
-            )
+    for label in labels:
+        await connection.outside(
+            f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
+            " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
+            ns=short(ns),
+        )
 
 
 async def delete_namespace(connection: Connection, ns: str, importing: str | None = None) -> None:

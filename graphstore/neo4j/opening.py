@@ -37,7 +37,8 @@ async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> Ne
     location = _location(uri)
     with translated(location):
         driver = _driver(uri, settings)
-    connection = Connection(driver, settings.neo4j_database or None, location)
+    database, patience = settings.neo4j_database or None, settings.neo4j_patience
+    connection = Connection(driver, database, location, patience)
     try:
         agent = await connection.agent()
         if is_too_old(agent):
@@ -70,6 +71,11 @@ def _location(uri: str) -> str:
         raise UsageError(f"{shown(uri)}: the host is missing; write {parts.scheme}://HOST:7687")
     if parts.query and not parts.scheme.startswith("neo4j"):
         raise UsageError(f"{shown(uri)}: only a neo4j:// address takes options after the ?")
+    if parts.path.strip("/"):
+        raise UsageError(
+            f"{shown(uri)}: the address ends with the port; set QRMEM_NEO4J_DATABASE to"
+            f" {parts.path.strip('/')}"
+        )
     named = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{named}:{port or 7687}"
 

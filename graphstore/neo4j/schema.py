@@ -4,13 +4,8 @@ Every statement can be run again, and two clients may run them at once; the vers
 all is there and online.
 """
 
-import asyncio
-
-from neo4j.exceptions import ClientError, TransientError
-
 from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work
-from qrmem.graphstore.neo4j.errors import translated
 from qrmem.graphstore.neo4j.statements import statement
 
 VERSION = 6
@@ -54,9 +49,6 @@ STATEMENTS = (
     "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",
 )
 
-_AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")
-_ATTEMPTS = 8
-
 
 async def prepare(connection: Connection, *, create: bool) -> None:
     """See that the database has this version's schema; make it if there is none.
@@ -76,10 +68,9 @@ async def prepare(connection: Connection, *, create: bool) -> None:
         )
     if not create:
         raise NotFound(f"{connection.location} holds no memory yet; add a document first")
-    with translated(connection.location):
-        for text in STATEMENTS:
-            await _run_again(connection, text)
-        await connection.outside(statement("schema.await"))
+    for text in STATEMENTS:
+        await connection.outside(text)
+    await connection.outside(statement("schema.await"))
     await connection.write(_set_version, "")
 
 
@@ -90,16 +81,3 @@ async def _version(work: Work) -> int:
 
 async def _set_version(work: Work) -> None:
     await work.run("schema.set_version", version=VERSION)
-
-
-async def _run_again(connection: Connection, text: str) -> None:
-    """Run a schema statement; another client may be making the same thing."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            await connection.outside(text)
-            return
-        except (ClientError, TransientError) as exc:
-            is_shared = any(word in (exc.code or "") for word in _AT_ONCE)
-            if attempt == _ATTEMPTS - 1 or not (is_shared or exc.is_retryable()):
-                raise
-            await asyncio.sleep(0.05 * 2**attempt)

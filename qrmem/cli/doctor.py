@@ -93,7 +93,9 @@ def repair_lines(done: Repair) -> list[str]:
     if done.differences:
         kept = f"; {len(done.decisions)} edits are kept" if done.decisions else ""
         lines.append(f"the graph was built again from the documents{kept}")
-    lines += [f"{id_}: parts of its text are missing; add it again" for id_ in done.damaged]
+    lines += [
+        f"{id_}: parts of its text are missing; add it again with --rebuild" for id_ in done.damaged
+    ]
     return lines
 
 

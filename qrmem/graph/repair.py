@@ -8,13 +8,14 @@ comes back as the facts have it.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from qrmem.errors import StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import entities_in, facts_of
-from qrmem.types import Fact, MergeDecision, Repair
+from qrmem.types import DocumentInfo, Fact, MergeDecision, Repair
 
 _ALL = 2**31 - 1
 _PASSES = ("extraction", "supplement")
@@ -50,8 +51,9 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
     Raises:
         StoreConflict: somebody else changed the namespace meanwhile.
     """
-    documents = [info.id for info in await store.documents(ns)]
-    damaged = [id_ for id_ in documents if await _is_damaged(store, ns, id_)]
+    infos = await store.documents(ns)
+    documents = [info.id for info in infos]
+    damaged = [info.id for info in infos if await _is_damaged(store, ns, info)]
     found = await _view(store, ns, documents)
     expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
     differences = list(_differences(found, expected))
@@ -77,12 +79,15 @@ async def _check(
         raise StoreConflict(f"namespace {ns!r} changed while it was repaired; repair it again")
 
 
-async def _is_damaged(store: GraphStore, ns: str, document_id: str) -> bool:
-    """Say whether segments are no longer where they stood in the document's text."""
-    document = await store.document(ns, document_id)
-    segments = await store.segments(ns, documents=[document_id])
-    return document is None or any(
-        document.text[segment.start : segment.end] != segment.text for segment in segments
+async def _is_damaged(store: GraphStore, ns: str, info: DocumentInfo) -> bool:
+    """Say whether a text is no longer what it was, or segments are gone or not at their place."""
+    document = await store.document(ns, info.id)
+    if document is None or sha256(document.text.encode()).hexdigest() != info.digest:
+        return True
+    segments = await store.segments(ns, documents=[info.id])
+    return any(
+        segment.index != n or document.text[segment.start : segment.end] != segment.text
+        for n, segment in enumerate(segments)
     )
 
 

@@ -168,7 +168,8 @@ class Repair(Short):
     Attributes:
         differences: in words.
         decisions: what was changed by hand and is kept, as decisions on names.
-        damaged: ids of documents whose segments no longer hold their text; add them again.
+        damaged: ids of documents whose segments no longer hold their text; add them again with
+            `rebuild=True`.
     """
 
     differences: tuple[str, ...]

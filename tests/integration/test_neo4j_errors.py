@@ -1,10 +1,12 @@
 """What goes wrong with a server is said in one line, with the right exit code."""
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +23,7 @@ from qrmem.errors import (
 )
 from qrmem.graphstore import open_store
 from qrmem.graphstore.neo4j.errors import is_too_old
+from qrmem.graphstore.neo4j.store import Neo4jStore
 
 pytestmark = pytest.mark.neo4j
 
@@ -68,6 +71,31 @@ async def test_a_scheme_that_is_none_is_wrong_use(neo4j: Server) -> None:
 async def test_an_address_without_a_host_is_wrong_use(neo4j: Server) -> None:
     for uri in ("bolt://", "bolt://:7687", "neo4j://host:port"):
         assert isinstance(await _refusal(uri, neo4j.settings), UsageError)
+
+
+@pytest.mark.parametrize("uri", ["neo4j:127.0.0.1:7687", "bolt:/127.0.0.1:7687"])
+async def test_an_address_without_its_slashes_is_no_path(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = await _refusal(uri, Settings())
+    assert isinstance(error, UsageError)
+    assert f"{uri.partition(':')[0]}://127.0.0.1:7687" in str(error)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_database_in_the_address_is_wrong_use(neo4j: Server) -> None:
+    error = await _refusal(f"{neo4j.uri}/mine", neo4j.settings)
+    assert isinstance(error, UsageError)
+    assert "QRMEM_NEO4J_DATABASE" in str(error)
+
+
+async def test_a_statement_outside_a_transaction_fails_in_our_words(neo4j: Server) -> None:
+    store = await open_store(neo4j.uri, neo4j.settings)
+    assert isinstance(store, Neo4jStore)
+    with pytest.raises(StoreUnavailable, match="Invalid input"):
+        await store.db.outside("no Cypher")
+    await store.close()
 
 
 async def test_a_password_in_the_address_is_refused_and_not_repeated(neo4j: Server) -> None:

@@ -70,3 +70,15 @@ async def test_a_merge_by_hand_is_kept_as_the_users_decision(
     one, other = [await memory.entity(n) for n in ("Thomas Nickerson", "Herman Melville")]
     assert one.entity.key == other.entity.key
     assert (await memory.repair()).differences == ()
+
+
+async def test_a_text_whose_last_segment_is_deleted_is_named_and_comes_back(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    neo4j.query("MATCH (s:Segment {ns: 'edited', document: 'a'}) DETACH DELETE s")
+    assert all(hit.document_id == "b" for hit in await memory.search("Who saw Japan?"))
+    assert (await memory.repair()).damaged == ("a",)
+    assert (await memory.add(DOCUMENTS[0], rebuild=True)).updated == ("a",)
+    assert (await memory.search("Who saw Japan?"))[0].document_id == "a"
+    done = await memory.repair()
+    assert (done.differences, done.damaged) == ((), ())

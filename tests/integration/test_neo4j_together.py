@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from servers.neo4j_server import Server
 
@@ -91,4 +93,25 @@ async def test_clients_in_namespaces_of_their_own_do_not_meet(neo4j: Server) -> 
     expected = await _expected("n", share)
     for at, store in enumerate(stores):
         assert await contents(store, f"n{at}") == expected
+    await _close(stores)
+
+
+async def test_clients_whose_embedder_is_the_first_of_its_dimension_all_keep_vectors(
+    neo4j: Server,
+) -> None:
+    neo4j.clear()
+    stores = await _stores(neo4j, 4)
+    for length in range(11, 19):
+        ns = f"of {length}"
+        given = text("d", *"abcd")
+        await stores[0].create_namespace(ns, replace(INFO, dimension=length))
+        await stores[0].put_documents(ns, [given])
+        await asyncio.gather(
+            *(
+                store.put_vectors(ns, "segment", [segment.id], np.ones((1, length), np.float32))
+                for store, segment in zip(stores, given[1], strict=True)
+            )
+        )
+        assert len(await stores[0].owners(ns, "segment")) == 4
+        neo4j.query(f"DROP INDEX qrmem_vectors_{length}")
     await _close(stores)
