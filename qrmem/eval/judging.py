@@ -78,7 +78,8 @@ async def judge(folder: Path, settings: Settings, options: RunOptions) -> list[R
     """Rate every answer of a run, or of a preset's, that has none yet; return what was made now.
 
     Raises:
-        UsageError: there is no run in the folder, or another model has judged it.
+        UsageError: there is no run in the folder, it has no answers, or another model judged it.
+        StoreUnavailable: a run, or another judge, is working in the folder.
         MissingError: there is no chat model.
         CapReached: a cap was reached; what was rated stays.
     """
@@ -96,6 +97,14 @@ async def _judged(
     run = RunFolder(folder)
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
+    with run.hold():
+        return await _judged_alone(run, settings, options)
+
+
+async def _judged_alone(
+    run: RunFolder, settings: Settings, options: RunOptions
+) -> tuple[list[Rating], Amount]:
+    folder = run.path
     items = {item.id: item for item in run.items()}
     known = ratings(folder)
     other = next((r.judge for r in known.values() if r.judge != settings.model), "")

@@ -120,6 +120,18 @@ class RunFolder:
             raise
         return self
 
+    def hold(self) -> Self:
+        """Keep every other run and judge out of the folder until it is closed.
+
+        Raises:
+            StoreUnavailable: another process is working in it, or it cannot be written.
+        """
+        try:
+            self._take_lock()
+        except OSError as exc:
+            raise StoreUnavailable(f"{self.path}: {exc.strerror}") from exc
+        return self
+
     def add(self, row: Row) -> None:
         """Keep a result; it is on disk when this returns."""
         self._append(ROWS, dumps(row))
@@ -204,7 +216,7 @@ class RunFolder:
         except BlockingIOError as exc:
             self.close()
             raise StoreUnavailable(
-                f"another run is working in {self.path}; wait until it ends, or name another --out"
+                f"another run is working in {self.path}; wait until it ends, or name another folder"
             ) from exc
 
     def _require_own(self) -> None:

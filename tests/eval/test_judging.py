@@ -10,9 +10,10 @@ from servers.openai_server import OpenAIServer, in_thread
 from qrmem.agents.state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
-from qrmem.errors import CapReached, UsageError
+from qrmem.errors import CapReached, StoreUnavailable, UsageError
 from qrmem.eval import RunOptions, judge, read_results
 from qrmem.eval.judging import RATINGS, ratings
+from qrmem.eval.run_folder import RunFolder
 from qrmem.llm.budget import Caps
 from qrmem.types import ChatReply, ChatRequest
 
@@ -134,3 +135,12 @@ def test_a_rating_is_read_whatever_its_reason_holds_and_a_cut_line_is_none(folde
         file.write('{"reason": "é'.encode()[:-1])
     assert {one.reason for one in ratings(folder).values()} == {reason}
     assert len(ratings(folder)) == 3
+
+
+async def test_two_judges_of_a_run_do_not_ask_for_the_same_ratings(folder: Path) -> None:
+    chat = Judge({"": rated(7)})
+    with RunFolder(folder).hold():
+        with pytest.raises(StoreUnavailable, match="another run is working in .*; wait until"):
+            await judge(folder, SETTINGS, means(chat))
+    assert not chat.asked
+    assert len(await judge(folder, SETTINGS, means(chat))) == 3
