@@ -32,9 +32,8 @@ from qrmem.eval.registry import DATASETS, build
 from qrmem.eval.report.preset_report import write_preset_report
 from qrmem.eval.report.results import Results, read_results
 from qrmem.eval.report.tables import (
-    WITHOUT_A_MODEL,
+    passages_note,
     percent,
-    shows_passages,
     summaries,
     write_comparison,
     write_report,
@@ -268,8 +267,8 @@ def _score_lines(results: Results) -> list[str]:
     for name, result in results.systems.items():
         for error, count in Counter(result.errors.values()).most_common(_ERRORS):
             lines.append(f"failed, and in no score: {name}, {counted(count, 'items')}: {error}")
-    if shows_passages(results) and "em" in results.metrics:
-        lines.append(WITHOUT_A_MODEL.replace("`", ""))
+    if note := passages_note(results):
+        lines.append(note.replace("`", ""))
     return lines
 
 

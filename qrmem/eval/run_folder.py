@@ -166,6 +166,9 @@ class RunFolder:
             if not isinstance(found, dict) or not found.keys() >= _NEEDED:
                 raise ValueError("it holds no configuration")
         except FileNotFoundError:
+            if name := preset_in(self.path):
+                told = f"{self.path} holds the runs of {name}, each in a folder: name one of those"
+                raise UsageError(told) from None
             what = "holds no run" if self.path.is_dir() else "is no folder"
             told = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
             raise UsageError(told) from None

@@ -208,6 +208,29 @@ def test_a_damaged_folder_is_told_in_words(
     assert told in capsys.readouterr().err
 
 
+def test_the_folder_of_a_preset_is_no_run_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p").mkdir()
+    Path("p/preset.json").write_text('{"preset": "table-1"}')
+    assert run("--system", "bm25", "--out", "r") == 0
+    assert main(["eval", "report", "p", "r"]) == 2
+    assert "p holds the runs of table-1, each in a folder: name one" in capsys.readouterr().err
+
+
+def test_every_score_of_passages_is_told_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    case: dict[str, object] = {
+        "id": "1",
+        "question": "Where is Ann?",
+        "answer": "hall",
+        "answers": ["hall"],
+    }
+    case |= {"text": "Ann went to the hall.", "spans": [[0, 21]], "task": "qa1", "length": "0k"}
+    Path("babilong.jsonl").write_text(json.dumps(case))
+    assert run("--system", "bm25", "--out", "r", task="babilong", data="babilong.jsonl") == 0
+    assert (
+        "the answers are passages. Scores of answers are made for short" in capsys.readouterr().out
+    )
+
+
 def test_items_that_were_deleted_are_written_anew() -> None:
     assert run("--system", "bm25", "--out", "r") == 0
     items = Path("r/items.jsonl")

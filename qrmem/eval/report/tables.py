@@ -229,13 +229,15 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
         cells = [_with_interval(result, metric) for metric in metrics]
         n = max((len(found) for found in result.scores.values()), default=0)
         rows.append([system, str(n), *cells])
-    notes = [WITHOUT_A_MODEL] if shows_passages(results) and "em" in metrics else []
+    notes = [note] if metrics == results.metrics and (note := passages_note(results)) else []
     return Table(name, title, ["system", "n", *metrics], rows if metrics else [], notes)
 
 
-def shows_passages(results: Results) -> bool:
-    """Say whether passages were shown in the place of answers."""
-    return any(result.statuses.get("passages") for result in results.systems.values())
+def passages_note(results: Results) -> str:
+    """Say what scores mean where passages were shown in the place of answers, else ""."""
+    if not any(result.statuses.get("passages") for result in results.systems.values()):
+        return ""
+    return WITHOUT_A_MODEL + (EXACT if "em" in results.metrics else OTHERS)
 
 
 def _with_interval(result: Result, metric: str) -> str:
@@ -342,9 +344,13 @@ def _errors(results: Results) -> Table:
     return Table("errors", "Items that failed (unscored)", ["system", "item", "error"], rows)
 
 
-WITHOUT_A_MODEL = (
-    "Without a chat model the answers are passages. `em` and `f1` compare them whole with the "
-    "short answer, so they stay low; `cover_em` says whether they hold it."
+WITHOUT_A_MODEL = "Without a chat model the answers are passages. "
+EXACT = (
+    "`em` and `f1` compare them whole with the short answer, so they stay low; `cover_em` says "
+    "whether they hold it."
+)
+OTHERS = (
+    "Scores of answers are made for short ones, so they stay low; scores of what is found hold."
 )
 ALIKE = ("task", "corpus", "arrange", "answers", "files")
 
