@@ -145,11 +145,18 @@ class Memory:
         if self._loop.is_closed():
             work.close()
             raise UsageError(CLOSED)
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        begun: list[asyncio.Task[Any]] = []
+
+        async def run() -> T:
+            begun.extend(filter(None, [asyncio.current_task()]))
+            return await work
+
+        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
+            asyncio.run_coroutine_threadsafe(_until_done(begun), self._loop).result()
             raise
 
     def _end(self, items: AsyncGenerator[Any, None]) -> None:
@@ -181,6 +188,11 @@ open = _opens(facade.open)
 async def _next(items: Any) -> Step | Words | Answer | None:
     item: Step | Words | Answer | None = await anext(items, None)
     return item
+
+
+async def _until_done(tasks: list[asyncio.Task[Any]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 async def _end_all() -> None:

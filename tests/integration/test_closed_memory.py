@@ -1,6 +1,9 @@
 """Whoever uses a memory after closing it is told so, whatever the method and the face."""
 
+import asyncio
 import inspect
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,20 @@ def _arguments(name: str) -> list[object]:
 
 def _silent(event: Event) -> None:
     """Take an event and do nothing."""
+
+
+def test_ctrl_c_returns_when_the_call_has_let_go() -> None:
+    told: list[str] = []
+
+    async def slow(_: qrmem.Memory) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.2)
+            told.append("let go")
+
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        with pytest.raises(KeyboardInterrupt):
+            memory.call(slow)
+        assert told == ["let go"]
