@@ -29,9 +29,8 @@ check: $(VENV)/.dev lint types layers
 test: $(VENV)/.dev
 	$(PYTEST)
 
-# These kill and time whole processes: one after the other.
 longest: $(VENV)/.dev
-	$(BIN)/python -m pytest -q --longest
+	$(PYTEST) --longest
 
 coverage: $(VENV)/.dev
 	$(PYTEST) --cov --cov-report=term:skip-covered
