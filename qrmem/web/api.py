@@ -50,6 +50,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         MissingError: the extra `serve` is not installed.
     """
     try:
+        from fastapi import Depends
         from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
         from fastapi_offline import FastAPIOffline
@@ -65,7 +66,22 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         regex = r"[\s\S]*"  # an id can hold line breaks, as a file's name can
 
     register_url_convertor("whole", Whole())
-    app: FastAPI = FastAPIOffline(title="qrmem", version=version("qrmem"))
+
+    async def nothing_else(request: Request) -> None:
+        known = request.scope["route"].dependant
+        wrong = set(request.query_params) - {one.alias for one in known.query_params}
+        if known.body_params and "json" in request.headers.get("content-type", ""):
+            body = await request.json()
+            wrong |= set(body if isinstance(body, dict) else ()) - {
+                one.alias for one in known.body_params
+            }
+        if wrong:  # a name with a slip in it would search everything, or keep half of a turn
+            kind = {"type": "extra_forbidden"}
+            raise RequestValidationError([kind | {"loc": ("", name)} for name in sorted(wrong)])
+
+    app: FastAPI = FastAPIOffline(
+        title="qrmem", version=version("qrmem"), dependencies=[Depends(nothing_else)]
+    )
 
     @app.exception_handler(QrmemError)
     async def refuse(_: Any, exc: QrmemError) -> JSONResponse:

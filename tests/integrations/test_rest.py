@@ -62,6 +62,7 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
             ({"query": "x", "k": 0}, "k should be greater than or equal to 1"),
             ({"query": ""}, "query should have at least 1 character"),
             ({"query": 3}, "query should be a valid string"),
+            ({"query": "x", "document": ["note"]}, "there is no argument document"),
             ([], 'the body should be a JSON object: {"name": value, …}'),
             (
                 {"query": "x", "where": {"year": [1], "str": None}},
@@ -71,6 +72,8 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
         ):
             assert client.post("/search", json=sent).json()["error"] == said
         assert client.get("/trails?limit=x").json()["error"].startswith("limit should be a valid")
+        odd = client.get("/trails?limt=3")
+        assert (odd.status_code, odd.json()["error"]) == (422, "there is no argument limt")
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
 
