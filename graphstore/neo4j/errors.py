@@ -66,7 +66,10 @@ def is_too_old(agent: str) -> bool:
 def _from_server(exc: Neo4jError, location: str) -> QrmemError:
     code = exc.code or ""
     if code == _NO_DATABASE:
-        return MissingError(f"{location}: {_line(exc)}")
+        return MissingError(
+            f"{location}: {_line(exc)}; set QRMEM_NEO4J_DATABASE to a database that is there, "
+            "or leave it empty for the server's default"
+        )
     if code == _RIGHTS:
         return AccessRefused(f"{location}: the user may not do this ({_line(exc)})")
     if code == _TOO_OFTEN:

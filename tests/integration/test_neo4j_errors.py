@@ -160,6 +160,7 @@ async def test_a_database_that_is_not_there_is_named(neo4j: Server) -> None:
     assert isinstance(error, MissingError)
     assert error.exit_code == 3
     assert "nowhere" in str(error)
+    assert "QRMEM_NEO4J_DATABASE" in str(error)
 
 
 async def test_a_password_of_special_characters_lets_in(neo4j: Server) -> None:
