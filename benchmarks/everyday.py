@@ -159,7 +159,10 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
                 )
                 if first.setdefault(what, value) and wanted == chosen.sizes[-1] != chosen.sizes[0]:
                     growth = value / first[what]
-                    yield Figure(f"growth of {what}", growth, at_most=MOST_GROWTH)
+                    most = MOST_GROWTH if is_step else None
+                    yield Figure(f"growth of {what}", growth, at_most=most)
+            again = found["search after add"] / found["search warm"]
+            yield Figure(f"search after add to warm, {wanted} passages", again, at_most=1.5)
             yield from _fresh(where, writer, wanted, bounds)
             if not chosen.memory:
                 yield _size(where, writer, wanted)
