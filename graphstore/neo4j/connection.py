@@ -1,14 +1,13 @@
 """The driver, and transactions on one namespace."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import count
 from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from neo4j import READ_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncSession, Query
 from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from qrmem.errors import NotFound, StoreUnavailable
 from qrmem.graphstore.neo4j.errors import too_old, translated
@@ -157,20 +156,19 @@ class Connection:
 
         It is repeated as a transaction is, and has to be one that can run twice.
         """
-        until = time.monotonic() + self._patience
+        tries = AsyncRetrying(
+            retry=retry_if_exception(_may_help),
+            stop=stop_after_delay(self._patience),
+            wait=wait_exponential(0.05, max=_LONGEST_PAUSE),
+            reraise=True,
+        )
         with translated(self.location):
-            for attempt in count():
-                try:
-                    async with self._session() as session:
-                        result = await session.run(Query(text), **values)
-                        return [list(record) async for record in result]
-                except (DriverError, Neo4jError) as exc:
-                    code = exc.code or "" if isinstance(exc, Neo4jError) else ""
-                    may_help = exc.is_retryable() or any(word in code for word in _AT_ONCE)
-                    if not may_help or time.monotonic() > until:
-                        raise
-                    await asyncio.sleep(min(0.05 * 2**attempt, _LONGEST_PAUSE))
-        raise AssertionError("unreachable")
+            return await tries(self._once, text, values)
+
+    async def _once(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        async with self._session() as session:
+            result = await session.run(Query(text), **values)
+            return [list(record) async for record in result]
 
     async def agent(self) -> str:
         """Return the server's name and version."""
@@ -240,3 +238,10 @@ def _weight(value: Any) -> int:
     if kind is list or kind is tuple:
         return sum(map(_weight, value)) + _CELL
     return _CELL
+
+
+def _may_help(exc: BaseException) -> bool:
+    """Say whether a statement that failed so may pass when it is run again."""
+    if isinstance(exc, Neo4jError) and any(word in (exc.code or "") for word in _AT_ONCE):
+        return True
+    return isinstance(exc, DriverError | Neo4jError) and exc.is_retryable()
