@@ -21,6 +21,7 @@ from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.requests import Request
 
 _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
     (NotFound, 404),
@@ -68,16 +69,9 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     register_url_convertor("whole", Whole())
 
     async def nothing_else(request: Request) -> None:
-        known = request.scope["route"].dependant
-        wrong = set(request.query_params) - {one.alias for one in known.query_params}
-        if known.body_params and "json" in request.headers.get("content-type", ""):
-            body = await request.json()
-            wrong |= set(body if isinstance(body, dict) else ()) - {
-                one.alias for one in known.body_params
-            }
-        if wrong:  # a name with a slip in it would search everything, or keep half of a turn
+        if unknown := await _unknown(request):
             kind = {"type": "extra_forbidden"}
-            raise RequestValidationError([kind | {"loc": ("", name)} for name in sorted(wrong)])
+            raise RequestValidationError([kind | {"loc": ("", name)} for name in unknown])
 
     app: FastAPI = FastAPIOffline(
         title="qrmem", version=version("qrmem"), dependencies=[Depends(nothing_else)]
@@ -111,6 +105,20 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         _writing(app, memory)
         deciding(app, memory)
     return app
+
+
+async def _unknown(request: "Request") -> list[str]:
+    """Return what is sent under no name that the request has, sorted.
+
+    A name with a slip in it would search everything, or keep half of a turn.
+    """
+    known = request.scope["route"].dependant
+    unknown = set(request.query_params) - {one.alias for one in known.query_params}
+    if known.body_params and "json" in request.headers.get("content-type", ""):
+        body = await request.json()
+        given = set(body if isinstance(body, dict) else ())
+        unknown |= given - {one.alias for one in known.body_params}
+    return sorted(unknown)
 
 
 def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
