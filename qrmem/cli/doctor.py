@@ -91,7 +91,7 @@ def repair_lines(done: Repair) -> list[str]:
     """What `doctor --repair` found and did."""
     lines = list(done.differences) or ["the graph is what the documents say"]
     if done.differences:
-        kept = f"; {len(done.decisions)} edits are kept" if done.decisions else ""
+        kept = f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
         lines.append(f"the graph was built again from the documents{kept}")
     lines += [
         f"{id_}: parts of its text are missing; add it again with --rebuild" for id_ in done.damaged
@@ -150,7 +150,7 @@ async def _model(settings: Settings) -> Finding:
 
 
 async def _probed(settings: Settings) -> list[Finding]:
-    """Say what works with a chat model, and at what yield."""
+    """Say what works with a chat model, and how many names of a known passage it finds."""
     if not settings.model:
         return [Finding("chat model", False, "none named: qrmem doctor --model M", 2)]
     from qrmem.llm.chat import Chat
@@ -165,14 +165,16 @@ async def _probed(settings: Settings) -> list[Finding]:
     share = round(100 * found.found)
     invented = f"; not in the text: {', '.join(found.invented[:5])}" if found.invented else ""
     repaired = ", after a repair" if found.repaired else ""
-    read = f"read in {found.attempts} requests{repaired}" if found.is_structured else "never"
-    counted = "by the server" if found.counts_tokens else "here: the server does not say"
+    requests = counted(found.attempts, "requests")
+    read = f"read in {requests}{repaired}" if found.is_structured else "never"
+    counter = "by the server" if found.counts_tokens else "here: the server does not say"
+    names = f"{share} % of those in a known passage{invented}"
     return [
         Finding("chat model", True, f"{settings.model} at {where}, {found.seconds:.1f} s a reply"),
         Finding("output form", found.is_structured, f"{found.form}, the strictest that it takes"),
         Finding("structured reply", found.is_structured, read, 0 if found.is_structured else 3),
-        Finding("yield", found.found >= ENOUGH, f"{share} % of the names of a passage{invented}"),
-        Finding("tokens counted", found.counts_tokens, counted),
+        Finding("names found", found.found >= ENOUGH, names),
+        Finding("tokens counted", found.counts_tokens, counter),
         *(Finding("trouble", False, problem) for problem in found.problems),
     ]
 

@@ -38,8 +38,9 @@ def add_serving(commands: Any, common: Common) -> None:
     )
     view.add_argument("--no-browser", action="store_true", help="print the address only")
     view.add_argument("--port", type=int, default=0, metavar="P", help="port (default: a free one)")
+    mcp.add_argument("--write", action="store_true", help="let clients add texts and turns")
+    serve.add_argument("--write", action="store_true", help="let clients add, merge and delete")
     for server in (mcp, serve):
-        server.add_argument("--write", action="store_true", help="let clients add and delete")
         server.add_argument("--host", default=HOST, metavar="H", help="address")
         server.add_argument("--port", type=int, default=PORT, metavar="P", help="port")
 

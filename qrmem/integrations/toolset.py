@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.errors import QrmemError, UsageError, refused
 from qrmem.graph.dialog import USER_KEY
 from qrmem.prompts import fenced
+from qrmem.text.numbers import counted
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ EXCERPT = 1200
 """Characters of one passage or quotation that a model is shown."""
 MOST = 50
 """The largest `k` that is carried out; a model that asks for more gets this many."""
-_RELATIONS = 10
+_RELATIONS = _PLACES = 10
 
 READING = (
     "search_memory",
@@ -217,7 +218,8 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
     Whatever else ends a call is said, too: an agent goes on without its memory.
     """
     if name not in tools.functions(write=True, user=tools.user):
-        return f"error: there is no function {name!r}"
+        known = ", ".join(tools.functions(write=True, user=tools.user))
+        return f"error: there is no function {name!r}; there are {known}"
     try:
         given = dict(zip(tools.arguments(name).model_fields, args, strict=False)) | options
         text: str = await getattr(tools, name)(**tools.checked(name, given))
@@ -277,7 +279,16 @@ def recalled_text(found: Recalled) -> str:
 def entity_text(view: EntityView) -> str:
     """Return what is known of an entity."""
     lines = [f"{view.entity.name} ({view.entity.type or 'type unknown'})"]
-    lines += [f"- {relation.description[:EXCERPT]}" for relation in view.relations[:_RELATIONS]]
+    for relation in view.relations[:_RELATIONS]:
+        other = relation.tail if relation.head == view.entity.key else relation.head
+        told = f"{view.neighbours.get(other, view.entity.name)}: {relation.description[:EXCERPT]}"
+        lines.append(f"- {told}")
+    places = dict.fromkeys(
+        one_line(f"{segment.document_id} {segment.part}") for segment in view.segments
+    )
+    if places:
+        more = f"; and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
+        lines.append(f"named in: {'; '.join([*places][:_PLACES])}{more}")
     return "\n".join(lines)
 
 
@@ -286,11 +297,13 @@ def trail_text(trail: Trail) -> str:
     lines = [f"{trail.question} ({trail.strategy}, window {trail.window}): {trail.status}"]
     for step in trail.steps:
         read = ", ".join(segment.segment_id for segment in step.read)
-        counts = f"read {len(step.read)}"
+        counts = f": read {counted(len(step.read), 'segments')}" if step.read else ""
         if step.dropped:
             counts += f", dropped {len(step.dropped)}: no room in the window"
-        lines.append(f"{step.n}. {step.action}: {counts}. {step.verdict} {step.reason}".rstrip())
-        lines += [f"   read: {read}"] if read else []
+        verdict = f" → {step.verdict}" if step.verdict else ""
+        lines.append(f"{step.n}. {step.action}{counts}{verdict}")
+        lines += [f"   {step.reason}"] if step.reason else []
+        lines += [f"   segments: {read}"] if read else []
     return "\n".join(lines)
 
 

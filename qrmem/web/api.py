@@ -37,6 +37,11 @@ TOTAL = "x-total-count"
 """The header that says how many rows there are, where a reply holds a part of them."""
 _MOST = 2**31 - 1
 """Tokens that can be asked for."""
+_UNREAD = {
+    RecursionError: "the body is nested too deep",
+    UnicodeDecodeError: "the body is not UTF-8",
+}
+"""What is wrong with a body that JSON's parser gives up."""
 _LONGEST = 600
 """Characters of a relation's description; one of two common names may have thousands."""
 
@@ -85,8 +90,10 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
         # What was sent is not repeated: a request can hold numbers that no reply can.
-        error = _whole(_refused(exc.errors(), exc.body))
-        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+        null = (await request.body()).strip() == b"null"  # which is handed on as no body
+        error = _whole(_refused(exc.errors(), [] if null else exc.body))
+        typed = "json" in request.headers.get("content-type", "")
+        if request.method == "POST" and (not typed or isinstance(exc.body, bytes)):
             error = "send JSON, with the header content-type: application/json"
         return JSONResponse({"error": error, "kind": "UsageError"}, 422)
 
@@ -94,8 +101,9 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     async def miss(request: Request, exc: HTTPException) -> JSONResponse:
         what = f"{request.method} {request.url.path}"
         more = "" if write else "; a service that changes the memory is started with --write"
-        said = f"there is no {what}: /docs lists what there is{more}"
-        error = said if exc.status_code in (404, 405) else str(exc.detail)
+        error = f"there is no {what}: /docs lists what there is{more}"
+        if exc.status_code not in (404, 405):
+            error = _UNREAD.get(type(exc.__cause__), str(exc.detail))
         body = {"error": _whole(error), "kind": "UsageError"}
         return JSONResponse(body, exc.status_code, headers=exc.headers)
 
@@ -115,7 +123,10 @@ async def _unknown(request: "Request") -> list[str]:
     known = request.scope["route"].dependant
     unknown = set(request.query_params) - {one.alias for one in known.query_params}
     if known.body_params and "json" in request.headers.get("content-type", ""):
-        body = await request.json()
+        try:
+            body = await request.json()
+        except (ValueError, RecursionError):  # none, or of a type that is not read as JSON
+            body = None
         given = set(body if isinstance(body, dict) else ())
         unknown |= given - {one.alias for one in known.body_params}
     return sorted(unknown)
@@ -181,6 +192,9 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         found = await memory.document(id)
         length = {"characters": len(found.text)}
         return found if text else asdict(replace(found, text="", parts=())) | length
+
+    # A browser takes `..` in a path for the folder above.
+    get("/document", summary="The same, for an id that no path can hold, such as `..`")(document)
 
     @get("/entities", summary="Entities by falling number of segments")
     async def entities(limit: limit = 100) -> Any:
@@ -261,12 +275,12 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
     narrowed = Annotated[dict[str, Scalar] | None, Body()]
-    amount = Annotated[int, Body(ge=1, le=_MOST)]
+    amount = Annotated[int, Body(ge=1, le=_MOST, strict=True)]
 
     @app.post("/search", summary="Rank segments; no chat model is called")
     async def search(
         query: asked,
-        k: Annotated[int, Body(ge=1, le=1000)] = 10,
+        k: Annotated[int, Body(ge=1, le=1000, strict=True)] = 10,
         documents: several = None,
         where: narrowed = None,
     ) -> Any:
@@ -276,7 +290,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     async def ask(
         question: asked,
         strategy: Annotated[str | None, Body()] = None,
-        window: Annotated[int | None, Body(ge=1, le=_MOST)] = None,
+        window: Annotated[int | None, Body(ge=1, le=_MOST, strict=True)] = None,
         choices: several = None,
         documents: several = None,
         where: narrowed = None,

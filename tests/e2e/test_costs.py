@@ -211,10 +211,10 @@ def test_the_probe_tells_what_a_good_and_a_faulty_server_can_do(qrmem: Shell) ->
     with in_thread(OpenAIServer()) as good:
         ran = qrmem.apart("doctor", "--model", "m", "--base-url", good.url)
         assert ran.code == 0, ran.out
-        assert "100 % of the names" in ran.out
+        assert "100 % of those in a known passage" in ran.out
         assert "json_schema" in ran.out
         named = qrmem.apart("doctor", "--model", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url)
-        assert "100 % of the names" in named.out
+        assert "100 % of those in a known passage" in named.out
         asked = good.stats.requests
         assert qrmem.apart("doctor", QRMEM_MODEL="m", OPENAI_BASE_URL=good.url).code == 0
         assert good.stats.requests == asked + 1, "without --model there is no probe"

@@ -27,12 +27,14 @@ TEXTS = [
         "title": "Engines",
         "text": "Charles Babbage built an engine in London. Mr. Babbage showed it to Ada Lovelace.",
     },
+    {"id": "..", "title": "Above", "text": "The ferry is late."},
 ]
 QUESTION = "Who built an engine in London?"
 PARTS = (
     "",
     "documents",
     "documents/b",
+    "documents/..",
     "entities",
     "entities/Ada Lovelace",
     "trees",
@@ -111,6 +113,13 @@ def test_documents_show_their_segments_and_hostile_text_as_text(page: Any) -> No
     page.wait_for_selector("blockquote")
     assert HOSTILE in page.inner_text("main")
     assert page.query_selector("main img") is None
+
+
+def test_a_document_opens_whose_id_means_the_folder_above(page: Any) -> None:
+    go(page, "#/documents")
+    page.click("text=Above")
+    page.wait_for_selector("blockquote")
+    assert "The ferry is late." in page.inner_text("main blockquote")
 
 
 def test_an_entity_is_found_by_keyboard_and_drawn_with_its_neighbours(page: Any) -> None:

@@ -65,5 +65,7 @@ async def test_an_agent_searches_asks_and_looks_entities_up() -> None:
         assert "characters 0-" in answer
         unknown = await said(memory, "ask_memory", question="What did the elephant weigh?")
         assert "do not answer this" in unknown
-        assert "Charles Babbage" in await said(memory, "look_up_entity", name="Ada Lovelace")
+        looked_up = await said(memory, "look_up_entity", name="Ada Lovelace")
+        assert "- Charles Babbage: " in looked_up
+        assert looked_up.endswith("named in: note")
         assert "no entity is called" in await said(memory, "look_up_entity", name="Zeus")

@@ -1,6 +1,7 @@
 """`qrmem serve` as an HTTP client meets it."""
 
 import socket
+from json import dumps
 
 import httpx
 import pytest
@@ -64,18 +65,40 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
             ({"query": 3}, "query should be a valid string"),
             ({"query": "x", "document": ["note"]}, "there is no argument document"),
             ([], 'the body should be a JSON object: {"name": value, …}'),
+            (None, 'the body should be a JSON object: {"name": value, …}'),
+            ({"query": "x", "k": True}, "k should be a valid integer"),
             (
                 {"query": "x", "where": {"year": [1], "str": None}},
                 "where.year should be text, a number, true or false; "
                 "where.str should be text, a number, true or false",
             ),
         ):
-            assert client.post("/search", json=sent).json()["error"] == said
+            posted = client.post("/search", content=dumps(sent), headers=json)
+            assert posted.json()["error"] == said
+        for body, said in (
+            (b"", "query is missing"),
+            (b"[" * 100_000, "the body is nested too deep"),
+            (b'{"query": "\xff"}', "the body is not UTF-8"),
+        ):
+            unread = client.post("/search", content=body, headers=json)
+            assert (unread.status_code // 100, unread.json()["error"]) == (4, said)
+        lines = client.post("/search", content=b"{}", headers={"content-type": "text/json"})
+        assert "content-type: application/json" in lines.json()["error"]
         assert client.get("/trails?limit=x").json()["error"].startswith("limit should be a valid")
         odd = client.get("/trails?limt=3")
         assert (odd.status_code, odd.json()["error"]) == (422, "there is no argument limt")
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
+
+
+async def test_a_document_is_shown_whose_id_no_path_can_hold() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "..", "text": TEXT})
+        app = httpx.ASGITransport(app=api(memory))
+        async with httpx.AsyncClient(transport=app, base_url="http://localhost") as client:
+            assert (await client.get("/document", params={"id": ".."})).json()["text"] == TEXT
+            brief = await client.get("/document", params={"id": "..", "text": "false"})
+            assert brief.json()["characters"] == len(TEXT)
 
 
 async def test_an_id_with_a_line_break_is_shown_and_deleted() -> None:

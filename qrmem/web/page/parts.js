@@ -54,7 +54,7 @@ export async function oneDocument(id, at = "1") {
   const marked = Math.max(Number.parseInt(at, 10) || 1, 1) - 1;
   const from = Math.max(marked - 3, 0);
   const [info, [total, shown]] = await Promise.all([
-    call(`/documents/${encodeURIComponent(id)}?text=false`),
+    call(`/document?id=${encodeURIComponent(id)}&text=false`),
     paged(`/segments?document=${encodeURIComponent(id)}`, (segment) => segmentBox(segment, "", "", at !== "1" && segment.index === marked), "segment", SOME, from)]);
   return [make("p", { class: "crumbs" }, link("Documents", "documents")),
     make("h2", {}, info.title || id),

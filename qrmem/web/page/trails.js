@@ -75,7 +75,7 @@ async function load(id) {
   const ids = [...new Set([...read, ...dropped, ...cited])].slice(0, 1000);
   const found = ids.length ? await call("/segments", { ids }) : [];
   const documents = [...new Set(found.map((segment) => segment.document_id))].slice(0, RIBBONS);
-  const infos = await Promise.all(documents.map((id) => call(`/documents/${encodeURIComponent(id)}?text=false`)));
+  const infos = await Promise.all(documents.map((id) => call(`/document?id=${encodeURIComponent(id)}&text=false`)));
   const lengths = new Map(infos.map((info) => [info.id, info.characters]));
   return { trail, read, dropped, cited, lengths, texts: new Map(found.map((segment) => [segment.id, segment])) };
 }
