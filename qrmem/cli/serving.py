@@ -1,6 +1,7 @@
 """`qrmem mcp`, `qrmem serve`: a memory for other programs."""
 
 import argparse
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,12 @@ async def mcp(arguments: argparse.Namespace) -> int:
             app = made.streamable_http_app(host=arguments.host)
             await _serve(arguments, app, "/mcp")
         else:
-            await made.run_stdio_async()
+            # A thread waits for a line and cannot be told to stop: Ctrl-C ends the process at once.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            try:
+                await made.run_stdio_async()
+            except* BrokenPipeError:
+                raise BrokenPipeError from None  # the client went away
     return 0
 
 

@@ -1,6 +1,7 @@
 """A memory in LangChain: tools for agents, and a retriever for chains."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -9,12 +10,12 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import ConfigDict, Field
 
 from qrmem import sync
-from qrmem.errors import UsageError
-from qrmem.integrations.toolset import Toolset, as_text
+from qrmem.errors import QrmemError, UsageError
+from qrmem.integrations.toolset import Toolset
 from qrmem.memory import Memory
 from qrmem.types import Hit
 
@@ -48,16 +49,17 @@ def tools(
 
 
 def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
-    async def coroutine(*args: Any, **options: Any) -> str:
-        text: str = await _acall(
-            memory, lambda m: as_text(Toolset(m, user), name, *args, **options)
-        )
+    async def coroutine(**options: Any) -> str:
+        with _told():
+            text: str = await _acall(memory, lambda m: getattr(Toolset(m, user), name)(**options))
         return text
 
-    def function(*args: Any, **options: Any) -> str:
-        if isinstance(memory, Memory):
-            return f"error: {_AWAITED}"
-        return memory.call(lambda m: as_text(Toolset(m, user), name, *args, **options))
+    def function(**options: Any) -> str:
+        with _told():
+            if isinstance(memory, Memory):
+                raise UsageError(_AWAITED)
+            text: str = memory.call(lambda m: getattr(Toolset(m, user), name)(**options))
+        return text
 
     made = StructuredTool.from_function(
         func=function,
@@ -71,7 +73,17 @@ def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
         return f"error: {Toolset.wrong(name, error.errors())}"
 
     made.handle_validation_error = invalid
+    made.handle_tool_error = True
     return made
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Let a model read what ends a call: an agent goes on without its memory."""
+    try:
+        yield
+    except QrmemError as exc:
+        raise ToolException(f"error: {exc}") from exc
 
 
 class MemoryRetriever(BaseRetriever):

@@ -9,7 +9,7 @@ from hashlib import sha256
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import QrmemError, UsageError, refused
+from qrmem.errors import NotFound, QrmemError, UsageError, refused
 from qrmem.graph.dialog import USER_KEY
 from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 EXCERPT = 1200
 """Characters of one passage or quotation that a model is shown."""
+_TITLE = 200
+"""Characters of a title that a model is shown."""
+_NO_ANSWER = "The documents do not answer this."
 MOST = 50
 """The largest `k` that is carried out; a model that asks for more gets this many."""
 _RELATIONS = _PLACES = 10
@@ -101,7 +104,12 @@ class Toolset:
     @classmethod
     def wrong(cls, name: str, errors: Iterable[Mapping[str, Any]]) -> str:
         """Say what is wrong with the arguments of a call, and which the function takes."""
-        return f"{refused(errors)} (arguments: {', '.join(cls.arguments(name).model_fields)})"
+        taken = ", ".join(cls.arguments(name).model_fields) or "none"
+        return f"{refused(errors)} (arguments: {taken})"
+
+    async def _is_new_user(self) -> bool:
+        """Whether it is the toolset of one user, of whom nothing is kept: that is no error."""
+        return bool(self.user) and not await self._memory.documents(where=self._where)
 
     async def search_memory(self, query: str, k: int = 5) -> str:
         """Find passages of the documents that fit a query; returns them with their ids.
@@ -110,7 +118,13 @@ class Toolset:
             query: what to look for, as a question or in keywords.
             k: how many passages, from 1 to 50.
         """
-        hits = await self._memory.search(_said(query, "query"), k=_count(k), where=self._where)
+        query, k = _said(query, "query"), _count(k)
+        try:
+            hits = await self._memory.search(query, k=k, where=self._where)
+        except NotFound:
+            if not await self._is_new_user():
+                raise
+            return hits_text([])
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
         said = [f"- [{t.at}] {t.speaker or t.role}: {t.text[:EXCERPT]}" for t in later.values()]
@@ -123,7 +137,13 @@ class Toolset:
         Args:
             question: one question, complete in itself.
         """
-        answer = await self._memory.ask(_said(question, "question"), where=self._where)
+        question = _said(question, "question")
+        try:
+            answer = await self._memory.ask(question, where=self._where)
+        except NotFound:
+            if not await self._is_new_user():
+                raise
+            return _NO_ANSWER
         return answer_text(answer)
 
     async def recall_conversation(self, prompt: str, session: str = "", tokens: int = 2000) -> str:
@@ -246,11 +266,16 @@ def _count(k: int) -> int:
 def hits_text(hits: Sequence[Hit]) -> str:
     """Return passages with their ids, each between marks; of a long one the part that matches."""
     shown = [
-        f"{one_line(f'[{hit.segment_id}] {hit.title or hit.document_id} {hit.part}')}\n"
+        f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
         f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
         for hit in hits
     ]
     return "\n\n".join(shown) or "Nothing in the memory fits."
+
+
+def _place(segment_id: str, title: str, part: str) -> str:
+    """Return in a line where a passage stands; a title may be of any length."""
+    return one_line(f"[{segment_id}] {title[:_TITLE]} {part[:_TITLE]}")
 
 
 def one_line(text: str) -> str:
@@ -261,9 +286,10 @@ def one_line(text: str) -> str:
 def answer_text(answer: Answer) -> str:
     """Return an answer with its quotations and where they stand."""
     if answer.status == "unanswerable":
-        return f"The documents do not answer this. {answer.reason}".strip()
+        return f"{_NO_ANSWER} {answer.reason}".strip()
     quotes = [
-        f'- "{c.quote[:EXCERPT]}" ({c.title or c.document_id}, characters {c.start}-{c.end})'
+        f'- "{c.quote[:EXCERPT]}" '
+        f"({one_line(c.title or c.document_id)[:_TITLE]}, characters {c.start}-{c.end})"
         for c in answer.citations
     ]
     return "\n".join([answer.text, *quotes])
@@ -281,8 +307,8 @@ def entity_text(view: EntityView) -> str:
     lines = [f"{view.entity.name} ({view.entity.type or 'type unknown'})"]
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
-        told = f"{view.neighbours.get(other, view.entity.name)}: {relation.description[:EXCERPT]}"
-        lines.append(f"- {told}")
+        told = one_line(relation.description)[:EXCERPT]
+        lines.append(f"- {view.neighbours.get(other, view.entity.name)}: {told}")
     places = dict.fromkeys(
         one_line(f"{segment.document_id} {segment.part}") for segment in view.segments
     )

@@ -96,6 +96,40 @@ async def test_a_wrong_argument_comes_back_as_text(
         assert said in content
 
 
+async def test_what_ends_a_call_is_marked_as_an_error() -> None:
+    memory = sync.open("memory://", embedder="none")
+    memory.add(TEXTS)
+    search, entity = tools(memory, ["search_memory", "look_up_entity"])
+    unknown = {"type": "tool_call", "id": "1", "name": entity.name, "args": {"name": "Zeus"}}
+    wrong = {"type": "tool_call", "id": "2", "name": search.name, "args": {"q": "Zeus"}}
+    assert entity.invoke(unknown).status == search.invoke(wrong).status == "error"
+    memory.close()
+    closed = {"type": "tool_call", "id": "3", "name": search.name, "args": {"query": "Zeus"}}
+    for message in (search.invoke(closed), await search.ainvoke(closed)):
+        assert message.status == "error"
+        assert message.content == "error: the memory is closed; open it again"
+
+
+async def test_a_user_of_whom_nothing_is_kept_meets_no_error() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(TEXTS)
+        search, ask = tools(memory, ["search_memory", "ask_memory"], user="ann")
+        assert await search.ainvoke({"query": "Babbage"}) == "Nothing in the memory fits."
+        assert await ask.ainvoke({"question": "Who?"}) == "The documents do not answer this."
+
+
+async def test_a_title_of_any_length_takes_little_of_a_prompt() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "a", "title": "T" * 2_000, "text": "Ada met Babbage in London."})
+        search, ask = tools(memory, ["search_memory", "ask_memory"])
+        for shown in (
+            await search.ainvoke({"query": "Babbage"}),
+            await ask.ainvoke({"question": "Where did Ada meet Babbage?"}),
+        ):
+            assert "TTT" in shown
+            assert len(shown) < 1_000
+
+
 async def test_tools_of_an_awaited_memory_are_awaited() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(TEXTS)

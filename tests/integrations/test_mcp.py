@@ -1,6 +1,8 @@
 """The MCP server as the official client sees it: in this process, over stdio and over HTTP."""
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from integrations.conftest import Served
 from mcp import Client, MCPError, StdioServerParameters
 
 import qrmem
+from qrmem import sync
 from qrmem.integrations.mcp import NAMES, server
 from qrmem.integrations.toolset import Toolset, as_text
 
@@ -62,6 +65,7 @@ async def test_a_client_reads_and_cannot_write() -> None:
             "search: k should be a valid integer, unable to parse string as an integer "
             "(arguments: query, k)",
         ),
+        ("status", {"of": 3}, "status: there is no argument of (arguments: none)"),
         ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),
     ],
 )
@@ -157,6 +161,40 @@ async def test_the_command_speaks_over_stdio(tmp_path: Path) -> None:
     )
     async with Client(command) as client:
         assert TEXT in await said(client, "search", query="Who met Babbage?")
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "EOF", "gone"])
+def test_the_command_ends_with_its_client(tmp_path: Path, how: str) -> None:
+    with sync.open(str(tmp_path / "m.db"), embedder="none") as memory:
+        memory.add({"id": "note", "text": TEXT})
+    command = [sys.executable, "-m", "qrmem", "mcp", "--memory", str(tmp_path / "m.db")]
+    pipe = subprocess.PIPE
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+
+        def send(id: int, method: str, **params: object) -> None:
+            message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+            process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+
+        send(0, "initialize", **hello)
+        assert b"qrmem" in process.stdout.readline()
+        if how == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        else:
+            if how == "gone":
+                process.stdout.close()
+                send(1, "tools/list")
+            process.stdin.close()
+        assert process.wait(60) == (-signal.SIGINT if how == "Ctrl-C" else 0)
+        assert process.stderr.read() == b""
 
 
 async def test_the_command_speaks_over_http(served: Served) -> None:
