@@ -7,7 +7,7 @@ The folder with the files is named by `QRMEM_DATA`; none of it is part of the pr
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,6 @@ class Corpus:
     measured: tuple[Asked, ...]
 
 
-NAMES = ("musique", "musique-fit", "hotpotqa", "2wikimultihopqa", "xquad")
-
-
 def folder() -> Path:
     """Return the folder with the data.
 
@@ -56,8 +53,8 @@ def folder() -> Path:
 
 
 def load(name: str, data: Path) -> Corpus:
-    """Return one of `NAMES`."""
-    return _LOADERS[name](data)
+    """Return one of `LOADERS`."""
+    return LOADERS[name](data)
 
 
 def _musique(data: Path) -> Corpus:
@@ -69,16 +66,23 @@ def _musique(data: Path) -> Corpus:
 
 def _musique_fit(data: Path) -> Corpus:
     records = list(_lines(data / "musique" / "migres_dev200.jsonl"))
-    passages = list(
-        dict.fromkeys(
-            (p["title"], p["paragraph_text"]) for record in records for p in record["paragraphs"]
-        )
-    )
-    asked = _asked_musique(passages, records)
-    return Corpus("musique-fit", tuple(passages), tuple(asked), ())
+    passages = _own_passages(records)
+    return Corpus("musique-fit", passages, tuple(_asked_musique(passages, records)), ())
 
 
-def _asked_musique(passages: list[Passage], records: Iterable[Any]) -> Iterator[Asked]:
+def _musique_20(data: Path) -> Corpus:
+    """Return the 20 questions of the first table in the README, over their own passages."""
+    records = _json(data / "musique" / "hippo_train100.json")[:20]
+    passages = _own_passages(records)
+    return Corpus("musique-20", passages, (), tuple(_asked_musique(passages, records)))
+
+
+def _own_passages(records: Iterable[Any]) -> tuple[Passage, ...]:
+    passages = ((p["title"], p["paragraph_text"]) for r in records for p in r["paragraphs"])
+    return tuple(dict.fromkeys(passages))
+
+
+def _asked_musique(passages: Sequence[Passage], records: Iterable[Any]) -> Iterator[Asked]:
     place = {passage: n for n, passage in enumerate(passages)}
     for record in records:
         gold = [
@@ -179,9 +183,10 @@ def _lines(path: Path) -> Iterator[Any]:
         yield from map(json.loads, file)
 
 
-_LOADERS = {
+LOADERS = {
     "musique": _musique,
     "musique-fit": _musique_fit,
+    "musique-20": _musique_20,
     "hotpotqa": _hotpotqa,
     "2wikimultihopqa": _2wiki,
     "xquad": _xquad,
