@@ -8,7 +8,7 @@ from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.statements import statement
 
-VERSION = 6
+VERSION = 7
 
 LABELS = (
     "Namespace",
@@ -43,7 +43,7 @@ STATEMENTS = (
     ),
     "CREATE INDEX qrmem_relates_segment IF NOT EXISTS FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
     "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
-    " ON EACH [s.terms, s.title_terms, s.space]"
+    " ON EACH [s.terms, s.space]"
     " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",
     "CREATE INDEX qrmem_entity_name IF NOT EXISTS FOR (e:Entity) ON (e.ns, e.name)",
     "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",

@@ -37,12 +37,13 @@ def add_steps(
     ready: list[Properties] = []
     for id_, frequencies in given.items():
         title = own[titles[short(id_)]]
+        words = [*title, *Counter(frequencies).elements()]
         ready.append(
             {
                 "key": short(id_),
-                "terms": " ".join(Counter(frequencies).elements()),
-                "title_terms": " ".join(title),
-                "length": sum(frequencies.values()) + len(title),
+                "terms": " ".join(words),
+                "of_title": len(title),
+                "length": len(words),
                 "space": _space(work),
             }
         )
@@ -83,13 +84,19 @@ def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
 async def retitle(work: Work, documents: Collection[str]) -> None:
     """Write the terms of the titles that documents, given by short key, have now."""
     changed, more = [], 0
-    rows = await work.each("words.indexed_titles", sorted(documents))
-    for key, title, before, length in rows:
-        own = terms(title)
-        added = len(own) - len(before.split())
-        if " ".join(own) != before:
-            changed.append({"key": key, "title_terms": " ".join(own), "length": length + added})
-            more += added
+    for key, title, before, of_title in await work.each("words.indexed_titles", sorted(documents)):
+        own, words = terms(title), before.split()
+        if own != words[:of_title]:
+            more += len(own) - of_title
+            words[:of_title] = own
+            changed.append(
+                {
+                    "key": key,
+                    "terms": " ".join(words),
+                    "of_title": len(own),
+                    "length": len(words),
+                }
+            )
     await work.together([("words.put", changed), _counted(0, more)])
 
 
@@ -103,10 +110,7 @@ async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
 
 def _query(work: Work, groups: Iterable[Iterable[str]]) -> str:
     """Return a query in Lucene's language for segments with a term of every group."""
-    needed = (
-        " ".join(f"terms:{quoted} title_terms:{quoted}" for quoted in map(_quoted, group))
-        for group in groups
-    )
+    needed = (" ".join(f"terms:{_quoted(term)}" for term in group) for group in groups)
     return f"+space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in needed)
 
 

@@ -6,7 +6,7 @@ SET s += row
 // :: drop
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-REMOVE s.terms, s.title_terms, s.length, s.space
+REMOVE s.terms, s.of_title, s.length, s.space
 
 // :: count
 UNWIND $rows AS row
@@ -20,7 +20,7 @@ RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0)
 // :: indexed_titles
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
-RETURN s.key, d.title, coalesce(s.title_terms, ''), s.length
+RETURN s.key, d.title, s.terms, s.of_title
 
 // :: untitle
 UNWIND $rows AS key
@@ -65,4 +65,4 @@ UNWIND $rows AS key
 MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT NULL
 RETURN collect([coalesce(s.full, s.key), s.document, s.index, d.title,
   [name IN keys(d) WHERE name STARTS WITH $metadata | [name, d[name]]],
-  coalesce(s.title_terms, '') + ' ' + s.terms])
+  s.terms])
