@@ -104,6 +104,7 @@ class Harness:
         model: the one chat model behind every system, with the budget of the run.
         force: whether an answer is forced where none was found; choices always are.
         retrieve: whether nothing is answered, only ranked.
+        is_rehearsal: whether a plan is made: `model` is a stand-in, and nothing may be sent.
     """
 
     settings: Settings
@@ -113,6 +114,7 @@ class Harness:
     listener: Listener
     force: bool = True
     retrieve: bool = False
+    is_rehearsal: bool = False
     _prepared: dict[str, "asyncio.Task[Any]"] = field(default_factory=dict)
     _texts: OrderedDict[tuple[str, int], tuple[Sequence[Document], Sequence[Passage]]] = field(
         default_factory=OrderedDict

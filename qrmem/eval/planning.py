@@ -15,12 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from qrmem.agents.state import silent
+from qrmem.dry_run import StubEmbedder
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
 from qrmem.eval.runner import SHORT_ENOUGH
 from qrmem.eval.running import PreparedRun, RunOptions, run_made
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.llm.stub import wanted_by
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3
@@ -120,7 +122,14 @@ async def forecasts(made: PreparedRun) -> list[Forecast]:
 
 async def _rehearsed(made: PreparedRun, *, answers: bool) -> dict[str, Spent]:
     rehearsed = replace(made, items=made.items[:REHEARSED])
-    options = RunOptions(listener=silent, chat=StandIn(made.settings.model, answers=answers))
+    name, counter = made.settings.embedder, open_tokenizer(made.settings.tokenizer)
+    is_remote = name.startswith("openai:")
+    options = RunOptions(
+        listener=silent,
+        chat=StandIn(made.settings.model, answers=answers),
+        embedder=StubEmbedder(name, None, counter) if is_remote else None,
+        is_rehearsal=True,
+    )
     with TemporaryDirectory() as folder:
         await run_made(rehearsed, Path(folder), options)
         results = read_results(Path(folder))

@@ -68,6 +68,7 @@ class RunOptions:
         workers: processes.
         chat: instead of the model that the settings name, such as a cassette.
         embedder: the one that the settings name, such as one that keeps its vectors.
+        is_rehearsal: whether a plan is made: `chat` stands in for the model, and nothing is sent.
     """
 
     listener: Listener = silent
@@ -76,6 +77,7 @@ class RunOptions:
     caps: Caps = field(default_factory=Caps)
     chat: ChatModel | ChatModels | None = None
     embedder: Embedder | None = None
+    is_rehearsal: bool = False
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.workers < 1:
@@ -168,6 +170,7 @@ async def run_prepared(
         record=folder.add_memory,
         force=made.spec.force,
         retrieve=made.spec.retrieve,
+        is_rehearsal=options.is_rehearsal,
     ) as harness:
         options.listener(Event("items", {"total": len(todo)}))
 

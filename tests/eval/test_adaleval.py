@@ -200,6 +200,15 @@ def test_log_probabilities_that_fit_no_prose_are_refused_and_a_begin_token_is_se
     assert read_results(Path("b")).systems[system].mean("follows").value == 1.0  # type: ignore[union-attr]
 
 
+def test_a_plan_of_perplexity_sends_nothing(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with in_thread(OpenAIServer()) as server:
+        words = ["--system", "ada-perplexity", "--model", "m", "--base-url", server.url]
+        command = ["eval", "plan", "tsort", "--data", str(data / "tsort" / "tsort_1k.jsonl")]
+        assert main([*command, *words]) == 0
+        assert server.stats.connections == 0
+    assert re.search(r"ada-perplexity +\d+-\d+ calls", capsys.readouterr().out)
+
+
 def test_perplexity_keeps_caps_and_needs_log_probabilities(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

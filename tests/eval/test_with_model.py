@@ -238,3 +238,12 @@ def test_a_plan_of_a_preset_tells_of_each_part(
     assert told.startswith("quality: 2 items, gpt-4o-mini, window 4096")
     assert " calls, " in told
     assert main([*words, "--embedder", "none"]) == 2
+
+
+def test_a_plan_sends_a_server_no_texts_to_embed(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--system", "dense,reflection", "--base-url", server.url)
+    plan = planned(capsys, *words, "--embedder", "openai:text-embedding-3-small")
+    assert plan["dense"]["least calls"] > 0
+    assert server.stats.connections == 0

@@ -101,8 +101,10 @@ async def _surprise(
     body = {"model": model, "prompt": prompt, "max_tokens": 1, "echo": True, "logprobs": 1}
     size = harness.tools.counter.count(prompt)
     async with budget.spending(budget.amount(model, size, 1)) as spent:
-        answer = await client.post({**body, "temperature": 0})
-        found = _log_probs(answer, len(text))
+        if harness.is_rehearsal:
+            found = [-1.0] * size
+        else:
+            found = _log_probs(await client.post({**body, "temperature": 0}), len(text))
         spent.amount = budget.amount(model, len(found) + 1, 1)
     data = {"tokens_in": len(found) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
     calls(Event("call", {"stage": "perplexity", **data}))
