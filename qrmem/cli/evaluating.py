@@ -237,13 +237,14 @@ async def _shown(folder: Path, arguments: Namespace, *, in_short: bool = False) 
     Args:
         in_short: print the scores only; a preset, whose report is its tables, is printed whole.
     """
+    against = getattr(arguments, "against", "")
     if name := preset_in(folder):
         with written(folder / REPORT):
-            path = await write_preset_report(preset_named(name), folder)
+            path = await write_preset_report(preset_named(name), folder, against)
     else:
         results = read_results(folder)
         with written(folder / REPORT):
-            path = write_report(results, getattr(arguments, "against", ""))
+            path = write_report(results, against)
         if in_short:
             lines = [*_score_lines(results), f"all tables: qrmem eval report {folder}"]
             output.print_result(arguments, summaries(folder), lines)

@@ -357,3 +357,16 @@ def test_every_preset_runs_to_its_end_with_a_chat_model(
     for table in tables:
         assert table.read_text(encoding="utf-8").startswith(("system,", "data,"))
     assert Path(f"r/report/{name}.png").exists() == bool(preset.plot)
+
+
+def test_parts_are_compared_with_the_system_that_is_named(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = ("--system", "BM25 (top 3),Vanilla (keep left)")
+    assert run("table-1", data, "--sample", "2", *systems, "--out", "r") == 1
+    assert main(["eval", "report", "r", "--against", "Vanilla (keep left)"]) == 0
+    told = Path("r/quality/report/report.md").read_text()
+    assert "Differences from keep-left" in told
+    capsys.readouterr()
+    assert main(["eval", "report", "r", "--against", "Summary"]) == 2
+    assert "no results of the system 'Summary'; it has BM25 (top 3), V" in capsys.readouterr().err

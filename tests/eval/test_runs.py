@@ -399,3 +399,22 @@ def test_a_recalling_system_refuses_what_is_no_conversation(
 ) -> None:
     run("--system", "recall", "--retrieve", "--out", "r")
     assert all("LoCoMo" in error for _, _, error in rows("r").values())
+
+
+def test_a_comparison_stands_beside_the_reports_of_its_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("--system", "bm25,search", "--out", "a") == 0
+    monkeypatch.setenv("QRMEM_SEGMENT_TOKENS", "100")
+    assert run("--system", "search", "--out", "b") == 0
+    own = {path: path.read_bytes() for path in Path("a/report").iterdir()}
+    capsys.readouterr()
+    assert main(["eval", "report", "a", "b", "--against", "b: search"]) == 0
+    told = capsys.readouterr().out
+    assert "Differences from b: search" in told
+    for line in ("- a: tokenizer: ", "- b: tokenizer: "):
+        assert told.count(line) == 1, "what shaped each run is said of each"
+    assert "segments of 100 tokens" in told
+    assert Path("a/report/with-b/report.md").read_text() == told.removesuffix("\n")
+    kept = {path: path.read_bytes() for path in Path("a/report").iterdir() if path.is_file()}
+    assert kept == own

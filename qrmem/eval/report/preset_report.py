@@ -107,13 +107,22 @@ A paper counts what its method asks; the step that shortens answers to score the
 """
 
 
-async def write_preset_report(preset: Preset, path: Path) -> Path:
+async def write_preset_report(preset: Preset, path: Path, against: str = "") -> Path:
     """Write a preset's report from the folders of its parts; returns the Markdown file's path.
 
+    Args:
+        against: label of the system that the others are compared with in each part's own report;
+            "", or where a part has not run it: its first.
+
     Raises:
-        UsageError: no part has results.
+        UsageError: no part has results, or none has results of that system.
     """
     found = _parts(preset, path)
+    word = preset.systems.get(against, against)
+    run = {name for _, results in found for name in results.systems}
+    if against and word not in run:
+        known = ", ".join(label for label, own in preset.systems.items() if own in run)
+        raise UsageError(f"{path} has no results of the system {against!r}; it has {known}")
     folder = path / REPORT
     folder.mkdir(exist_ok=True)
     tables = [
@@ -131,7 +140,7 @@ async def write_preset_report(preset: Preset, path: Path) -> Path:
     for part, results in found if preset.cases else ():
         pieces += await _cases(preset, results, part.metrics[0])
     for part, results in found:
-        write_report(results)
+        write_report(results, word if word in results.systems else "")
         pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))
         pieces += [f"- {told}" for told in _failed(preset, results)]
         own = f"{folder_of(part)}/{REPORT}/report.md"

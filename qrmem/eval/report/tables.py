@@ -114,14 +114,15 @@ DRAWN = ("rating", "accuracy", "f1")
 """Of these the first that there is is drawn, else the run's first."""
 
 
-def write_report(results: Results, against: str = "") -> Path:
+def write_report(results: Results, against: str = "", inside: str = "") -> Path:
     """Write Markdown and CSV files beside a run; returns the Markdown file's path.
 
     Args:
         against: the system that the others are compared with; "": the first.
+        inside: a folder of its own beside the run's own report.
     """
-    folder = results.path / REPORT
-    folder.mkdir(exist_ok=True)
+    folder = results.path / REPORT / inside
+    folder.mkdir(parents=True, exist_ok=True)
     against = against or next(iter(results.systems))
     if against not in results.systems:
         known = ", ".join(results.systems)
@@ -139,7 +140,7 @@ def write_report(results: Results, against: str = "") -> Path:
             file.unlink(missing_ok=True)
     pieces = [
         heading(results),
-        *conditions(results.config),
+        *(() if results.made_by else conditions(results.config)),
         "",
         *(table.markdown() for table in found if table.rows),
     ]
@@ -356,7 +357,7 @@ ALIKE = ("task", "corpus", "arrange", "answers", "files")
 
 
 def write_comparison(folders: Sequence[Path], against: str) -> Path:
-    """Write a report over all runs into the first one's folder; systems are named by run.
+    """Write a report over all runs beside the first one's own; systems are named by run.
 
     Raises:
         UsageError: the runs cannot be compared.
@@ -371,8 +372,13 @@ def write_comparison(folders: Sequence[Path], against: str) -> Path:
         for name, run in runs.items()
         for system, result in run.systems.items()
     }
-    made = [f"- {name}: {line[2:]}" for name, run in runs.items() for line in made_by(run)]
-    return write_report(replace(first, systems=systems, made_by=made), against)
+    made = [
+        f"- {name}: {line[2:]}"
+        for name, run in runs.items()
+        for line in (*made_by(run), *conditions(run.config))
+    ]
+    others = "-".join(["with", *list(runs)[1:]])
+    return write_report(replace(first, systems=systems, made_by=made), against, others)
 
 
 def require_comparable(runs: dict[str, Results]) -> None:
