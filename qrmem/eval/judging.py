@@ -1,8 +1,8 @@
 """A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from qrmem.config import Settings
@@ -10,16 +10,16 @@ from qrmem.errors import ModelOutputError, UsageError
 from qrmem.eval.harness import Harness, open_harness, resolved
 from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
-from qrmem.eval.run_folder import RunFolder, runs_in, written
+from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
 from qrmem.eval.runner import at_once
 from qrmem.eval.running import RunOptions
+from qrmem.graphstore.codec import dumps, loads
 from qrmem.llm.budget import Amount
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
 
-RATINGS = "ratings.jsonl"
 LEAST, MOST, MOST_CHAT = 1, 10, 100
 """Of an answer; the paper's judge has 100 for a reply in a conversation."""
 
@@ -49,26 +49,11 @@ class Rating:
 def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
     """Return the ratings of a run by (system, item), the last of each.
 
-    A line that cannot be read was being written when the judge was stopped: it is no rating.
+    Raises:
+        UsageError: a line of their file cannot be read.
     """
-    found: dict[tuple[str, str], Rating] = {}
-    path = folder / RATINGS
-    # Not `splitlines`: a reason may hold other ends of lines, and a cut line half a character.
-    for line in path.read_bytes().split(b"\n") if path.exists() else ():
-        try:
-            one = Rating(**json.loads(line))
-        except (ValueError, TypeError):
-            continue
-        found[one.system, one.item] = one
-    return found
-
-
-def add_rating(folder: Path, rating: Rating) -> None:
-    """Write a rating down, on a line of its own whatever stands before it."""
-    path = folder / RATINGS
-    is_cut = path.exists() and not path.read_bytes().endswith(b"\n")
-    with written(path), path.open("a", encoding="utf-8") as file:
-        file.write(("\n" if is_cut else "") + json.dumps(asdict(rating), ensure_ascii=False) + "\n")
+    found = RunFolder(folder).records(RATINGS, partial(loads, kind=Rating))
+    return {(one.system, one.item): one for one in found}
 
 
 _REPLY = 256
@@ -130,7 +115,7 @@ async def _judged_alone(
         async def work(row: Row) -> None:
             one = await _rating(harness, items[row.item], row)
             made.append(one)
-            add_rating(folder, one)
+            run.append(RATINGS, dumps(one))
             error = "" if one.rating else one.reason
             harness.listener(Event("item", {"item": row.item, "error": error}))
             harness.tell_paid()

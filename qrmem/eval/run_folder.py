@@ -1,6 +1,7 @@
 """A run's folder: configuration, items, a line for each result; for one process at a time."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from qrmem.eval.records import Item, Row
 from qrmem.graphstore.codec import dumps, loads
 
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
+RATINGS = "ratings.jsonl"
 _OWN = ("run.lock", f"{CONFIG}.new")
 """What a run that was killed at its very beginning may leave."""
 _NEEDED = {"task", "systems", "settings", "price"}
@@ -128,17 +130,19 @@ class RunFolder:
         """
         try:
             self._take_lock()
+            self._mend()
         except OSError as exc:
+            self.close()
             raise StoreUnavailable(f"{self.path}: {exc.strerror}") from exc
         return self
 
     def add(self, row: Row) -> None:
         """Keep a result; it is on disk when this returns."""
-        self._append(ROWS, dumps(row))
+        self.append(ROWS, dumps(row))
 
     def add_memory(self, built: Mapping[str, Any]) -> None:
         """Keep what building a memory cost."""
-        self._append(MEMORIES, json.dumps(built))
+        self.append(MEMORIES, json.dumps(built))
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -179,12 +183,12 @@ class RunFolder:
 
     def items(self) -> list[Item]:
         """Return the items of the run, in the order of their file."""
-        return self._records(ITEMS, partial(loads, kind=Item))
+        return self.records(ITEMS, partial(loads, kind=Item))
 
     def rows(self) -> dict[tuple[str, str], Row]:
         """Return the last result of each (system, item), one that succeeded if there is any."""
         last: dict[tuple[str, str], Row] = {}
-        for row in self._records(ROWS, partial(loads, kind=Row)):
+        for row in self.records(ROWS, partial(loads, kind=Row)):
             known = last.get((row.system, row.item))
             # Files of several workers have no order between them: what succeeded counts.
             if known is None or known.error or not row.error:
@@ -197,7 +201,7 @@ class RunFolder:
 
     def memories(self) -> list[dict[str, Any]]:
         """Return what building the memories cost, one entry per build."""
-        return self._records(MEMORIES, json.loads)
+        return self.records(MEMORIES, json.loads)
 
     def unread(self) -> tuple[int, int]:
         """Return how many segments of the memories were not read, or not wholly, and of how many.
@@ -258,7 +262,8 @@ class RunFolder:
         new.write_text(text, encoding="utf-8")
         new.replace(self.path / name)
 
-    def _append(self, name: str, line: str) -> None:
+    def append(self, name: str, line: str) -> None:
+        """Add a line to a file; it is on disk when this returns."""
         if self._worker is not None:
             stem, _, ending = name.partition(".")
             name = f"{stem}.{self._worker}.{ending}"
@@ -268,11 +273,11 @@ class RunFolder:
 
     def _mend(self) -> None:
         """Cut off a last line that a crash left half written."""
-        for path in (*self._files(ROWS), *self._files(MEMORIES)):
+        for path in (*self._files(ROWS), *self._files(MEMORIES), *self._files(RATINGS)):
             raw = path.read_bytes()
             whole = raw[: raw.rfind(b"\n") + 1]
             if len(whole) < len(raw):
-                path.write_bytes(whole)
+                os.truncate(path, len(whole))
 
     def _files(self, name: str) -> list[Path]:
         """Return a file, and those of the workers."""
@@ -281,7 +286,12 @@ class RunFolder:
             self.path.glob(f"{stem}.[0-9]*.{ending}")
         )
 
-    def _records(self, name: str, read: Callable[[str], T]) -> list[T]:
+    def records(self, name: str, read: Callable[[str], T]) -> list[T]:
+        """Return what `read` makes of each line of a file that was written whole.
+
+        Raises:
+            UsageError: one cannot be read; the message names it.
+        """
         found = []
         for path in self._files(name):
             for n, line in enumerate(_lines(path), 1):

@@ -143,3 +143,13 @@ async def test_two_judges_of_a_run_do_not_ask_for_the_same_ratings(folder: Path)
         await judge(folder, SETTINGS, means(chat))
     assert not chat.asked
     assert len(await judge(folder, SETTINGS, means(chat))) == 3
+
+
+def test_a_rating_that_is_damaged_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(judge(folder, SETTINGS, means(Judge({"": rated(5)}))))
+    lines = (folder / RATINGS).read_text().splitlines()
+    (folder / RATINGS).write_text("\n".join([lines[0], lines[1][:20], lines[2], ""]))
+    assert main(["eval", "report", str(folder)]) == 2
+    assert "ratings.jsonl: line 2 cannot be read" in capsys.readouterr().err
