@@ -168,3 +168,31 @@ def test_a_run_of_the_tool_goes_on_and_compares_in_each_cell(
 def test_an_interval_is_wilsons() -> None:
     low, high = needle_tables.wilson(8, 10)
     assert (round(low, 1), round(high, 1)) == (49.0, 94.3)
+
+
+def test_a_background_is_read_in_its_own_encoding(data: Path) -> None:
+    cafe = "The café in Ŷr closed early. " * 400
+    (data / "wide.txt").write_bytes(cafe.encode("utf-16"))
+    build("niah", data / "wide.txt", data / "out", ("length=1k", "depths=0"))
+    (case,) = cases(data / "out" / "niah.jsonl")
+    assert "The café in Ŷr closed early. The café" in case["text"]
+
+
+def test_a_set_without_cases_is_refused(data: Path) -> None:
+    from qrmem.errors import UsageError
+
+    short = data / "qa1_single-supporting-fact_test.txt"
+    for options in (("tasks=1", "length=0k", "cases=0"), ("tasks=1", "length=0k")):
+        with pytest.raises(UsageError, match="no case can be made"):
+            build("babilong", data, data / "o1", options)
+        short.write_bytes(b"")
+    with pytest.raises(UsageError, match="no case can be made"):
+        build("niah", data / "hay", data / "o1", ("length=1k", "cases=0"))
+    with pytest.raises(UsageError, match=r"have \d+ tokens, which leaves 20 no text"):
+        build("niah", data / "hay", data / "o1", ("length=20",))
+    short.write_bytes(b"\xff\xfe1 \x00")
+    with pytest.raises(UsageError, match=r"fact_test\.txt is not UTF-8 text"):
+        build("babilong", data, data / "o1", ("tasks=1", "length=0k"))
+    with pytest.raises(UsageError, match="no such file or folder: nowhere"):
+        build("babilong", data, data / "o1", ("tasks=1", "length=0K,1k", "background=nowhere"))
+    assert not (data / "o1").exists()

@@ -1,16 +1,15 @@
 """BABILong: bAbI's facts among the sentences of other texts (Kuratov et al., 2024)."""
 
-import json
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.builders.niah import haystack, inserted, texts_in
-from qrmem.eval.builders.writing import counter_of, lengths_of
+from qrmem.eval.builders.writing import counter_of, lengths_of, write_cases
 from qrmem.eval.registry import builder
 
 _TASK = re.compile(r"qa(\d{1,2})_[a-z-]+_(train|test)\.txt\Z")
@@ -67,15 +66,19 @@ def build(
         others = f"; take tasks={there}" if there else ""
         name = f"qa{missing[0]}_…_{part}.txt"
         raise UsageError(f"{data} has no file of task {missing[0]!r} ({name}){others}")
-    lengths = {"0k": 0} if "0k" in length.split(",") else {}
-    others = ",".join(one for one in length.split(",") if one != "0k")
+    wanted = [one.strip().lower() for one in length.split(",")]
+    lengths = {"0k": 0} if "0k" in wanted else {}
+    others = ",".join(one for one in wanted if one != "0k")
     lengths |= lengths_of(others) if others else {}
     if max(lengths.values()) and not background:
         raise UsageError("name texts to hide the facts in: background=PATH")
+    if background and not Path(background).exists():
+        raise UsageError(f"no such file or folder: {background}")
     books = texts_in(Path(background)) if background else []
     hay = haystack(books, max(lengths.values()), counter) if books else []
     sizes = [counter.count(sentence) for sentence in hay]
-    with (out / "babilong.jsonl").open("w", encoding="utf-8") as file:
+
+    def made() -> Iterator[dict[str, Any]]:
         for number in numbers:
             chance = random.Random(f"{seed} {number}")
             asked = list(_asked(files[number]))
@@ -85,7 +88,7 @@ def build(
                     left = tokens - sum(counter.count(fact) for fact in one.facts)
                     around = _around(hay, sizes, left, chance)
                     text, spans = _hidden(around, one.facts, chance)
-                    case = {
+                    yield {
                         "id": f"qa{number}-{name}-{n}",
                         "task": f"qa{number}",
                         "length": name,
@@ -94,7 +97,8 @@ def build(
                         "text": text,
                         "spans": [spans[place] for place in one.supporting],
                     }
-                    file.write(json.dumps(case, ensure_ascii=False) + "\n")
+
+    write_cases(out / "babilong.jsonl", made())
 
 
 def _files(data: Path, part: str) -> dict[str, Path]:
@@ -107,10 +111,14 @@ def _asked(file: Path) -> Iterator[Asked]:
     """Yield the questions of a file of bAbI.
 
     Raises:
-        UsageError: a line is not in bAbI's form.
+        UsageError: it is no text, or a line is not in bAbI's form.
     """
     facts: dict[int, str] = {}
-    for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{file} is not UTF-8 text: {exc}") from exc
+    for n, line in enumerate(lines, 1):
         match = _LINE.match(line.strip())
         if match is None:
             raise UsageError(f"{file}, line {n}: no line of bAbI: {line[:60]!r}")

@@ -1,14 +1,15 @@
 """M-NIAH: several needles in a long text, at a mean depth (ILM-TR, section 4)."""
 
-import json
 import random
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
+from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.writing import counter_of, lengths_of
+from qrmem.eval.builders.writing import counter_of, lengths_of, write_cases
 from qrmem.eval.registry import builder
+from qrmem.text.decoding import decode
 from qrmem.text.normalise import normalise
 from qrmem.text.sentences import sentences
 from qrmem.types import Tokenizer
@@ -58,23 +59,27 @@ def build(
         raise UsageError("give as many keywords as needles, with | between them")
     places = percents(depths)
     chance = random.Random(seed)
-    with (out / "niah.jsonl").open("w", encoding="utf-8") as file:
+    own = sum(map(counter.count, found))
+
+    def made() -> Iterator[dict[str, Any]]:
         for name, tokens in lengths_of(length).items():
-            hay = haystack(texts_in(data), tokens - sum(map(counter.count, found)), counter)
-            for depth in places:
-                for n in range(cases):
-                    text, spans = hidden(hay, found, depth, chance)
-                    case = {
-                        "id": f"niah-{name}-{depth:g}-{n}",
-                        "task": "niah",
-                        "length": name,
-                        "depth": f"{depth:g}",
-                        "question": question,
-                        "answers": words,
-                        "text": text,
-                        "spans": spans,
-                    }
-                    file.write(json.dumps(case, ensure_ascii=False) + "\n")
+            if tokens <= own:
+                raise UsageError(f"the needles have {own} tokens, which leaves {name} no text")
+            hay = haystack(texts_in(data), tokens - own, counter)
+            for depth, n in product(places, range(cases)):
+                text, spans = hidden(hay, found, depth, chance)
+                yield {
+                    "id": f"niah-{name}-{depth:g}-{n}",
+                    "task": "niah",
+                    "length": name,
+                    "depth": f"{depth:g}",
+                    "question": question,
+                    "answers": words,
+                    "text": text,
+                    "spans": spans,
+                }
+
+    write_cases(out / "niah.jsonl", made())
 
 
 def percents(words: str) -> list[float]:
@@ -97,10 +102,12 @@ def texts_in(data: Path) -> list[str]:
 
     Raises:
         UsageError: there is none.
+        BadDocument: one of them cannot be read.
     """
-    files = sorted(data.rglob("*.txt")) if data.is_dir() else [data]
-    found = [normalise(file.read_text(encoding="utf-8", errors="replace")) for file in files]
-    if not any(text.strip() for text in found):
+    paths = sorted(data.rglob("*.txt")) if data.is_dir() else [data]
+    read = ((path, path.read_bytes()) for path in paths)
+    found = [normalise(decode(data, str(path))[0]) for path, data in read if data.strip()]
+    if not found:
         raise UsageError(f"{data} holds no text")
     return found
 

@@ -1,4 +1,4 @@
-"""What the builders of Ada-LEval share: lengths, the counter, the files written, the manifest."""
+"""What the builders share: lengths, the counter, the files written, the manifest."""
 
 import hashlib
 import json
@@ -99,6 +99,19 @@ def case_files(out: Path, kind: str, names: Iterable[str]) -> Iterator[dict[str,
             name: CaseFile(path, stack.enter_context(path.open("wb")))
             for name, path in paths.items()
         }
+
+
+def write_cases(file: Path, cases: Iterable[Mapping[str, Any]]) -> None:
+    """Write cases as JSON lines.
+
+    Raises:
+        UsageError: there are none.
+    """
+    with file.open("w", encoding="utf-8") as lines:
+        for case in cases:
+            lines.write(json.dumps(case, ensure_ascii=False) + "\n")
+        if not lines.tell():
+            raise UsageError("no case can be made: the tasks have no questions, or cases is 0")
 
 
 def write_manifest(
