@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -372,3 +373,31 @@ def test_a_file_that_differs_from_the_published_one_is_marked(tmp_path: Path) ->
     other.write_bytes((DATA / "hotpot.json").read_bytes())
     assert load("hotpotqa", other, Corpus()).files[0].verified is False
     assert loaded("hotpotqa", "hotpot.json").files[0].verified is None
+
+
+def test_what_texts_are_read_of_is_among_the_files(tmp_path: Path) -> None:
+    folder = tmp_path / "n"
+    shutil.copytree(DATA / "narrativeqa", folder)
+    names = [file.path.name for file in load("narrativeqa", folder, Corpus()).files]
+    assert names == ["qaps.csv", "tmp"]
+    story = folder / "tmp" / "abc1.content"
+    before = load("narrativeqa", folder, Corpus()).files[1].sha256
+    story.write_text("Another story.")
+    assert load("narrativeqa", folder, Corpus()).files[1].sha256 != before
+    story.write_text("")
+    (folder / "qaps.csv").write_bytes(b"\xef\xbb\xbf" + (folder / "qaps.csv").read_bytes())
+    summaries = load("narrativeqa", folder, Corpus())
+    assert [file.path.name for file in summaries.files] == ["qaps.csv", "summaries.csv"]
+
+
+def test_repositories_are_among_the_files(tmp_path: Path) -> None:
+    shutil.copy(DATA / "repoeval_line.jsonl", tmp_path / "line.jsonl")
+    code = tmp_path / "repositories" / "own_shop" / "cart.py"
+    code.parent.mkdir(parents=True)
+    sums = []
+    for text in ("a = 1\n", "a = 2\n"):
+        code.write_text(text)
+        _, repository = load("repoeval-line", tmp_path / "line.jsonl", Corpus()).files
+        assert repository.path.name == "own_shop"
+        sums.append(repository.sha256)
+    assert sums[0] != sums[1]

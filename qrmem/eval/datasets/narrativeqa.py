@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import source_file
+from qrmem.eval.datasets.reading import source_file, source_folder
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.files import from_bytes
@@ -33,7 +33,10 @@ def narrativeqa(folder: Path) -> Dataset:
     Raises:
         UsageError: a file is missing, or not of this form.
     """
-    texts = _stories(folder) or _summaries(folder)
+    # A download that failed leaves an empty file.
+    stories = sorted(p for p in (folder / "tmp").glob("*.content") if p.stat().st_size)
+    # Stories are plain text or whole web pages; our own reader takes both.
+    texts = {path.stem: _story(path) for path in stories} or _summaries(folder)
     contexts, items = {}, []
     for n, row in enumerate(_rows(folder / "qaps.csv", ("document_id", "question", "answer1")), 1):
         name = row["document_id"]
@@ -44,18 +47,14 @@ def narrativeqa(folder: Path) -> Dataset:
         items.append(Item(f"{name}-{n}", row["question"].strip(), answers, name))
     if not items:
         raise UsageError(f"{folder} holds no story of the test set; run its download_stories.sh")
-    return Dataset("narrativeqa", tuple(items), contexts, (source_file(folder / "qaps.csv"),))
-
-
-def _stories(folder: Path) -> dict[str, str]:
-    # Stories are plain text or whole web pages; our own reader takes both.
-    return {path.stem: _story(path) for path in sorted((folder / "tmp").glob("*.content"))}
+    read = source_folder(folder / "tmp", stories) if stories else source_file(folder / SUMMARIES)
+    return Dataset("narrativeqa", tuple(items), contexts, (source_file(folder / "qaps.csv"), read))
 
 
 def _story(path: Path) -> str:
     raw = path.read_bytes()
-    name = f"{path.stem}.html" if b"<html" in raw[:2000].lower() else f"{path.stem}.txt"
-    return from_bytes(raw, name).text
+    suffix = ".html" if b"<html" in raw[:2000].lower() else ".txt"
+    return from_bytes(raw, f"{path}{suffix}").text
 
 
 def _summaries(folder: Path) -> dict[str, str]:
@@ -65,7 +64,7 @@ def _summaries(folder: Path) -> dict[str, str]:
 
 def _rows(path: Path, needed: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             lacking = [name for name in needed if name not in (reader.fieldnames or ())]
             if lacking:

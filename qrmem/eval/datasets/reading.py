@@ -82,6 +82,15 @@ def source_file(path: Path) -> SourceFile:
     return SourceFile(path, digest, digest == published if published else None)
 
 
+def source_folder(folder: Path, files: Sequence[Path]) -> SourceFile:
+    """Return a folder with one checksum of the files that were read of it, names included."""
+    digest = hashlib.sha256()
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        digest.update(f"{name}\0{source_file(path).sha256}\n".encode("utf-8", "replace"))
+    return SourceFile(folder, digest.hexdigest())
+
+
 def dataset_of(name: str, rows: Iterable[tuple[Context, Sequence[Item]]], *files: Path) -> Dataset:
     """Return the data set of contexts, each with its items, that files hold."""
     found = list(rows)

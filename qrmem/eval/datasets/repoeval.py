@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import each, source_file, text_of
+from qrmem.eval.datasets.reading import each, source_file, source_folder, text_of
 from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
@@ -20,8 +20,11 @@ def _loader(level: str) -> Callable[[Path], Dataset]:
     def load(path: Path) -> Dataset:
         items = each(path, _item)
         names = sorted({item.context for item in items})
-        contexts = {name: _repository(path.parent, name) for name in names}
-        return Dataset(f"repoeval-{level}", tuple(items), contexts, (source_file(path),))
+        folders = {name: _folder(path.parent, name) for name in names}
+        contexts = {name: _repository(name, folder) for name, folder in folders.items()}
+        read = [source_folder(base, sorted(base.rglob("*.py"))) for base in folders.values()]
+        files = (source_file(path), *read)
+        return Dataset(f"repoeval-{level}", tuple(items), contexts, files)
 
     return load
 
@@ -47,14 +50,19 @@ def _item(record: Any) -> Item:
     )
 
 
-def _repository(folder: Path, name: str) -> Context:
-    """Return the Python files of a repository; those that cannot be read are left out."""
+def _folder(folder: Path, name: str) -> Path:
+    """Return where a repository lies beside the data."""
     places = [root / where / name for root in (folder, folder.parent) for where in REPOSITORIES]
     base = next((place for place in places if place.is_dir()), None)
     if base is None:
         raise UsageError(
             f"the repository {name!r} is not beside the data: unpack it to {places[0]}"
         )
+    return base
+
+
+def _repository(name: str, base: Path) -> Context:
+    """Return the Python files of a repository; those that cannot be read are left out."""
     documents = []
     for path in sorted(base.rglob("*.py")):
         try:
