@@ -36,7 +36,7 @@ _FRAGREL: tuple[Paper, ...] = ("FragRel",)
 DEVIATIONS = (
     Deviation(
         "entity tagger {}, not CoreNLP",
-        "CoreNLP needs Java and its own jars: --tagger corenlp",
+        "CoreNLP needs Java and its own jars: QRMEM_TAGGER=corenlp",
         setting="tagger",
         value="corenlp",
         papers=_QRMEM,
@@ -56,13 +56,13 @@ DEVIATIONS = (
     ),
     Deviation(
         "tokens counted by {}, not by the model's own tokenizer",
-        "another count needs a file of its own: --tokenizer",
+        "another count needs a file of its own: QRMEM_TOKENIZER",
         setting="tokenizer",
         value="",
     ),
     Deviation(
         "segments of {} tokens; the paper says 600 and no unit",
-        "--segment-tokens",
+        "QRMEM_SEGMENT_TOKENS",
         setting="segment_tokens",
         value=600,
         papers=_QRMEM,

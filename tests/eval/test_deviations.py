@@ -1,10 +1,14 @@
 """What is not as in the papers stands in one list; it is compared with the code's switches."""
 
+import re
+from argparse import ArgumentParser
 from dataclasses import fields
 from typing import Any
 
 from qrmem.agents import Asking
 from qrmem.agents.strategies.graph_expansion import SHOWN, TIE, WHOLE_GRAPH
+from qrmem.cli.parser import build_parser
+from qrmem.config import Settings
 from qrmem.eval.deviations import DEVIATIONS, deviations
 from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import code_completion, conversation
@@ -74,3 +78,17 @@ def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
     assert any("temperature 0, not 1.0" in line for line in of_fragrel)
     assert any("no completion of a base model" in line for line in of_fragrel)
     assert not any("Algorithm 1" in line for line in of_fragrel)
+
+
+def test_what_is_advised_can_be_given_to_a_run() -> None:
+    advised = {word for one in DEVIATIONS for word in re.findall(r"--[a-z-]+|QRMEM_\w+", one.why)}
+    settings = {f"QRMEM_{field.name.upper()}" for field in fields(Settings)}
+    assert advised, "there is advice"
+    assert advised <= settings | _options(build_parser(), "eval", "run")
+
+
+def _options(parser: ArgumentParser, *command: str) -> set[str]:
+    for name in command:
+        (commands,) = (a.choices for a in parser._actions if isinstance(a.choices, dict))
+        parser = commands[name]
+    return {option for action in parser._actions for option in action.option_strings}
