@@ -12,8 +12,8 @@ from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.errors import CapReached, StoreUnavailable, UsageError
 from qrmem.eval import RunOptions, judge, read_results
-from qrmem.eval.judging import RATINGS, ratings
-from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.judging import ratings
+from qrmem.eval.run_folder import RATINGS, RunFolder
 from qrmem.llm.budget import Caps
 from qrmem.types import ChatReply, ChatRequest
 
