@@ -138,7 +138,13 @@ class Models:
         settings: Settings,
         chat: "ChatModels | None",
         embedder: Embedder | None,
+        within: Budget | None = None,
     ) -> None:
+        """Take the parts.
+
+        Args:
+            within: a wider run's budget, whose caps hold as well; the chat model's, if it has one.
+        """
         self.settings = settings
         self.info = info
         self.embedder = embedder
@@ -146,6 +152,7 @@ class Models:
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
         self._chat = chat
+        self._within = within if chat is None else chat.budget
         self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
 
@@ -224,7 +231,7 @@ class Models:
             price_of=self._prices.of,
             sink=calls.append,
             listener=listener,
-            within=self._chat.budget if self._chat is not None else None,
+            within=self._within,
         )
         if self._chat is None:
             return Run(self._local(budget), None, None, calls, budget, self._counted(budget))

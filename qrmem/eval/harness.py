@@ -17,9 +17,15 @@ from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
 from qrmem.llm.chat import Chat
-from qrmem.llm.embedders import close_embedder, default_embedder, open_embedder
+from qrmem.llm.embedders import (
+    close_embedder,
+    counted_embedder,
+    default_embedder,
+    open_embedder,
+)
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.models import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.types import (
@@ -101,7 +107,8 @@ class Harness:
 
     Attributes:
         settings: window, model, embedder; the same for every system.
-        model: the one chat model behind every system, with the budget of the run.
+        model: the one chat model behind every system, in the budget of the run.
+        budget: of everything that the run asks a server for.
         force: whether an answer is forced where none was found; choices always are.
         retrieve: whether nothing is answered, only ranked.
         is_rehearsal: whether a plan is made: `model` is a stand-in, and nothing may be sent.
@@ -111,6 +118,7 @@ class Harness:
     tools: Models
     memories: Memories
     model: ChatModels | None
+    budget: Budget
     listener: Listener
     force: bool = True
     retrieve: bool = False
@@ -172,7 +180,7 @@ class Harness:
     @property
     def used(self) -> Amount:
         """What the run has paid for so far."""
-        return self.model.budget.used if self.model and self.model.budget else Amount()
+        return self.budget.used
 
     def tell_paid(self) -> None:
         """Tell the listener what the run has paid for so far."""
@@ -222,16 +230,18 @@ async def open_harness(
     """
     async with AsyncExitStack() as stack:
         model = None
+        budget = Budget(caps=caps, price_of=prices_of(settings).of)
         if settings.model:
             if chat is None:
                 chat = await stack.enter_async_context(Chat(settings))
-            budget = Budget(caps=caps, price_of=prices_of(settings).of)
             budget.require_prices([settings.model])
             models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
             model = replace(models, budget=budget)
         if embedder is None:
             embedder = open_embedder(settings.embedder, settings)
             stack.push_async_callback(close_embedder, embedder)
+        if embedder is not None:
+            embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
         # Where the replies to baselines are kept, so that a resumed run pays none twice.
         replies = str(folder / "replies.db") if settings.model else "memory://"
         store = await open_store(replies, settings)
@@ -241,7 +251,7 @@ async def open_harness(
             named = settings.with_(namespace=REPLIES, embedder="none")
             info = await new_space(store, named, None)
         memories = Memories(
-            folder / "memories", settings, model, embedder, record=record, listener=listener
+            folder / "memories", settings, model, embedder, budget, record=record, listener=listener
         )
         stack.push_async_callback(memories.close)
         tools = Models(store, info, settings, model, embedder)
@@ -250,6 +260,7 @@ async def open_harness(
             tools=tools,
             memories=memories,
             model=model,
+            budget=budget,
             listener=listener,
             **options,
         )

@@ -14,6 +14,7 @@ from qrmem.config import Settings
 from qrmem.eval.records import Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
+from qrmem.llm.budget import Budget
 from qrmem.llm.usage import usage
 from qrmem.models import Models, measured, new_namespace
 from qrmem.prompts import load_prompts
@@ -97,6 +98,7 @@ class Memories:
         settings: Settings,
         chat: "ChatModels | None",
         embedder: Embedder | None,
+        budget: Budget,
         *,
         record: Callable[[dict[str, Any]], None],
         listener: Listener,
@@ -105,12 +107,14 @@ class Memories:
 
         Args:
             settings: `embedder` names the one that is given.
+            budget: of the run; what is embedded counts in it.
             record: takes what building a memory cost.
         """
         self._folder = folder
         self._settings = settings
         self._chat = chat
         self._embedder = embedder
+        self._budget = budget
         self._record = record
         self._listener = listener
         self._open: OrderedDict[str, OpenMemory] = OrderedDict()
@@ -156,7 +160,7 @@ class Memories:
                 if info is None:
                     info = await new_space(store, settings, self._embedder)
                 chat = None if is_local else self._chat
-                tools = Models(store, info, settings, chat, self._embedder)
+                tools = Models(store, info, settings, chat, self._embedder, self._budget)
                 await self._build(key, context, build, store, tools)
             except BaseException:
                 await store.close()

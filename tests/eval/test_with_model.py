@@ -247,3 +247,23 @@ def test_a_plan_sends_a_server_no_texts_to_embed(
     plan = planned(capsys, *words, "--embedder", "openai:text-embedding-3-small")
     assert plan["dense"]["least calls"] > 0
     assert server.stats.connections == 0
+
+
+def test_what_a_server_embeds_counts_in_the_caps_and_in_no_system_s_costs(
+    server: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remote = ("--embedder", "openai:text-embedding-3-small", "--concurrency", "1")
+    assert run(server, "--system", "dense", "--retrieve", "--max-calls", "3", *remote) == 1
+    assert "cap of 3 calls" in capsys.readouterr().err
+    assert server.stats.requests == 3
+    assert run(server, "--system", "dense,reflection", *remote, out="whole") == 0
+    dense, reflection = read_results(Path("whole")).systems.values()
+    assert dense.alone.calls == 0
+    stages = {name for row in reflection.rows.values() for name in row.prediction.usage.online}
+    assert "embed" in stages
+    assert reflection.online.calls == sum(
+        used.calls
+        for row in reflection.rows.values()
+        for name, used in row.prediction.usage.online.items()
+        if name != "embed"
+    ) / len(reflection.rows)

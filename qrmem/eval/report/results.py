@@ -219,7 +219,7 @@ def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[st
     """Return what each memory cost; time adds up over interrupted builds, calls are in the last."""
     found: dict[str, Spent] = {}
     for entry in entries:
-        stages = [StageUsage(**stage) for stage in entry["stages"].values()]
+        stages = [StageUsage(**used) for name, used in entry["stages"].items() if name != EMBED]
         before = found.get(entry["memory"], Spent())
         found[entry["memory"]] = _spent(stages, price, before.seconds + entry["seconds"])
     return found
@@ -227,10 +227,13 @@ def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[st
 
 SHORTENING = "shorten"
 """Stage of the calls that shorten an answer, which is our way of scoring and no paper's step."""
+EMBED = "embed"
+"""Stage of an embedder's requests: not in the costs, which are the chat model's."""
 
 
 def _online(row: Row, price: Price | None, without: str = "") -> Spent:
-    stages = [used for name, used in row.prediction.usage.online.items() if name != without]
+    online = row.prediction.usage.online.items()
+    stages = [used for name, used in online if name not in (without, EMBED)]
     return _spent(stages, price, row.seconds)
 
 

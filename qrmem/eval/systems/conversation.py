@@ -77,7 +77,8 @@ async def open_session(harness: Harness) -> AsyncIterator[Session]:
     store = await open_store("memory://", settings)
     try:
         info = await new_space(store, settings, embedder)
-        yield Session(store, Models(store, info, settings, None, embedder), harness.listener)
+        tools = Models(store, info, settings, None, embedder, harness.budget)
+        yield Session(store, tools, harness.listener)
     finally:
         await store.close()
 

@@ -94,8 +94,7 @@ async def _surprise(
     client: Client, begin: str, text: str, harness: Harness, calls: CallCounter
 ) -> float:
     """Return the mean negative log-probability of a text's tokens, within the run's caps."""
-    budget, model = harness.model.budget if harness.model else None, harness.settings.model
-    assert budget is not None
+    budget, model = harness.budget, harness.settings.model
     began = time.monotonic()
     prompt = begin + text
     body = {"model": model, "prompt": prompt, "max_tokens": 1, "echo": True, "logprobs": 1}
