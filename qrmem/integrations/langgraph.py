@@ -5,6 +5,7 @@ and exported. Items of the store are found by `Memory.search` and `Memory.ask`, 
 """
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -38,7 +39,8 @@ _LEVEL = "store_{}"
 _NO_TEXT = "-"
 """Text of an item whose key and value have none."""
 _MORE = 4
-"""Segments asked for in the place of one item: an item may have several."""
+"""Segments asked for in the place of one item: an item may have several. If these are of too few
+items, so many times as many are asked for."""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": lambda value, other: value == other,
@@ -124,14 +126,11 @@ class MemoryStore(BaseStore):
         created = before.created_at.isoformat() if before else now
         paths = self._fields if op.index is None else op.index
         texts = list(_texts(value) if paths is None else _at(value, paths or ()))
-        levels = {
-            _LEVEL.format(n): ".".join(op.namespace[:n]) or "."
-            for n in range(len(op.namespace) + 1)
-        }
+        levels = {_LEVEL.format(n): _level(op.namespace[:n]) for n in range(len(op.namespace) + 1)}
         metadata: dict[str, Scalar] = {
             **levels,
             _KEY: op.key,
-            _VALUE: json.dumps(dict(value), ensure_ascii=False),
+            _VALUE: _exact(dict(value)),
             _AT: f"{created} {now}",
             _INDEXED: op.index is not False and bool(texts),
         }
@@ -142,7 +141,22 @@ class MemoryStore(BaseStore):
 
 
 def _id(namespace: Sequence[str], key: str) -> str:
-    return _ID + json.dumps([*namespace, key], ensure_ascii=False)
+    return _ID + _exact([*namespace, key])
+
+
+def _exact(value: Any) -> str:
+    """Return JSON that a document keeps as it is, in its id and in its metadata.
+
+    It is escaped where a document would change it: half a surrogate pair, letters of two signs.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    is_kept = unicodedata.normalize("NFC", normalise(text)) == text
+    return text if is_kept else json.dumps(value)
+
+
+def _level(labels: Sequence[str]) -> str:
+    text = ".".join(labels) or "."
+    return text if normalise(text) == text else json.dumps(text)
 
 
 def _path(id: str) -> tuple[str, ...]:
@@ -204,12 +218,8 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
         for id, item in sorted(items.items(), key=lambda pair: pair[1].created_at)
         if all(_fits(item.value.get(name), wanted) for name, wanted in (op.filter or {}).items())
     }
-    scores: dict[str, float] = {}
     ranked = [id for id in fitting if infos[id].metadata[_INDEXED]]
-    if op.query and ranked:
-        wanted = (op.offset + op.limit) * _MORE
-        for hit in await memory.search(op.query, k=wanted, documents=ranked):
-            scores.setdefault(hit.document_id, hit.score)
+    scores = await _scores(memory, op.query or "", ranked, op.offset + op.limit)
     order = [*scores, *(id for id in fitting if id not in scores)]
     found = [(fitting[id], scores.get(id)) for id in order[op.offset : op.offset + op.limit]]
     return [
@@ -218,9 +228,25 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
     ]
 
 
+async def _scores(
+    memory: Memory, query: str, documents: Sequence[str], wanted: int
+) -> dict[str, float]:
+    """Return the best documents with their scores, best first; none for a query without words."""
+    scores: dict[str, float] = {}
+    k = wanted * _MORE
+    while k > 0 and documents and _has_text(query):
+        hits = await memory.search(query, k=k, documents=documents)
+        for hit in hits:
+            scores.setdefault(hit.document_id, hit.score)
+        if len(hits) < k or len(scores) >= min(wanted, len(documents)):
+            break
+        k *= _MORE
+    return scores
+
+
 async def _below(memory: Memory, prefix: Sequence[str]) -> list[DocumentInfo]:
     """Return the documents of all items whose namespace begins so."""
-    where = {_LEVEL.format(len(prefix)): ".".join(prefix) or "."}
+    where = {_LEVEL.format(len(prefix)): _level(prefix)}
     found = await memory.documents(where=where)
     return [info for info in found if info.id.startswith(_ID) and _VALUE in info.metadata]
 

@@ -1,6 +1,7 @@
 """The LangGraph store beside LangGraph's own: the same operations, the same results."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,7 +144,38 @@ def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
         MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
 
 
-LABEL = st.sampled_from(["a", "b", "c"])
+@pytest.mark.parametrize("label", ["\u00e9", "e\u0301", "\ud83d", "a\x01"])
+def test_signs_that_a_document_changes_stay_in_keys_namespaces_and_values(
+    tmp_path: Path, label: str
+) -> None:
+    with sync.open(str(tmp_path / "m.db"), embedder="none") as memory:
+        for store in (MemoryStore(memory), InMemoryStore()):
+            store.put((label,), label, {"v": label})
+            store.put(("\u00e9 ",), label, {"v": 2})
+            store.put(("a ",), label, {"v": 3})
+            assert told(store.get((label,), label)) == (label, label, {"v": label})
+            assert told(store.search((label,))) == [(label, label, {"v": label})]
+            assert len(store.list_namespaces()) == 3
+
+
+def test_a_long_item_does_not_hide_the_others_that_fit(memory: sync.Memory) -> None:
+    store = MemoryStore(memory)
+    store.put(("n",), "long", {"text": "The walnut tree stands alone on the hill. " * 1000})
+    store.put(("n",), "other", {"text": "The ferry leaves at noon."})
+    store.put(("n",), "short", {"text": "Greta ate a walnut."})
+    found = store.search(("n",), query="walnut tree", limit=2)
+    assert [item.key for item in found] == ["long", "short"]
+
+
+@pytest.mark.parametrize("asked", [{"query": " "}, {"query": "ferry", "limit": 0}])
+def test_a_query_without_words_ranks_nothing_and_no_item_may_be_wanted(
+    memory: sync.Memory, asked: dict[str, Any]
+) -> None:
+    ours, theirs = filled(MemoryStore(memory)), filled(InMemoryStore())
+    assert told(ours.search((), **asked)) == told(theirs.search((), **asked))
+
+
+LABEL = st.sampled_from(["a", "b", "e\u0301", "\u00e9"])
 OPERATION = st.tuples(
     st.sampled_from(["put", "delete"]),
     st.lists(LABEL, min_size=1, max_size=3).map(tuple),
