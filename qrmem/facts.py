@@ -54,7 +54,7 @@ class Facts:
             self._run = models.run("construction", self._listener, caps=caps)
         if not isinstance(self._run.reasoner, PromptedReasoner):
             self._run = None
-            raise UsageError("facts are drawn by a chat model: name one by --model, or QRMEM_MODEL")
+            raise UsageError("a chat model notes facts: name one by --model, or QRMEM_MODEL")
 
     def take(self, turns: Iterable[Turn]) -> None:
         """Draw facts from some turns as soon as there is time."""

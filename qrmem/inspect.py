@@ -206,6 +206,7 @@ async def trail(memory: "Memory", trail_id: str | None = None) -> Trail:
     await session.known()
     found = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
     if found is None:
+        await session.info()  # says which namespaces there are, if not this one
         what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
         raise NotFound(f"{what} in {session.where}")
     return found

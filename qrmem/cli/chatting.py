@@ -19,6 +19,7 @@ from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
     from qrmem.graph.dialog import Message
+    from qrmem.memory import Memory
 
 _INDENT = " " * 4
 _ZONE = re.compile(r"[+-]\d\d:\d\d(?::\d\d)?\Z")
@@ -151,15 +152,27 @@ async def _recall(arguments: argparse.Namespace) -> int:
             tokens=arguments.tokens,
             user=arguments.user,
         )
-    return output.print_result(arguments, found, recalled_lines(found))
+        if not (found.related or found.recent):
+            await memory.status()  # says so where there is no such namespace
+    nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
+    return output.print_result(arguments, found, recalled_lines(found) or nothing)
 
 
 async def _turns(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
         found = await memory.turns(arguments.session, user=arguments.user)
-    return output.print_result(
-        arguments, found, [_line(turn) for turn in found] or ["nothing was said yet"]
-    )
+        lines = [_line(turn) for turn in found] or [await _silence(memory, arguments)]
+    return output.print_result(arguments, found, lines)
+
+
+async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
+    """Say that there is no turn, and in which sessions there are some."""
+    await memory.status()  # says so where there is no such namespace
+    others = {turn.session: None for turn in await memory.turns(user=arguments.user)}
+    if not arguments.session or not others:
+        return "nothing was said yet"
+    known = output.shortened(", ".join(name or '""' for name in others))
+    return f"nothing was said in session {output.safe(arguments.session)!r}; there are: {known}"
 
 
 async def _forget_user(arguments: argparse.Namespace) -> int:
@@ -187,7 +200,8 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
 
     found: list[Message] = []
     broken: list[str] = []
-    for where, item in _items(_text(source), source):
+    name = "standard input" if source == "-" else source
+    for where, item in _items(_text(source), name):
         try:
             found.append(read_message(item() if callable(item) else item))
         except RecursionError:
@@ -198,7 +212,7 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
             broken.append(f"{where}: {exc}")
     if not any(message.text.strip() for message in found):
         what = "no message in it has a text" if found else "it holds no message"
-        raise BadDocument(broken[0] if broken else f"{source} is empty: {what}")
+        raise BadDocument(broken[0] if broken else f"{name} is empty: {what}")
     return found, broken
 
 
@@ -253,7 +267,7 @@ def recalled_lines(found: Recalled) -> list[str]:
     if found.recent:
         lines.append(f"just now ({counted(len(found.recent), 'turns')}):")
         lines += [_INDENT + _line(turn) for turn in found.recent]
-    return [*lines, f"{found.tokens} tokens"] if lines else ["nothing to recall"]
+    return [*lines, counted(found.tokens, "tokens")] if lines else []
 
 
 def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:

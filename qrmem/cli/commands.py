@@ -155,7 +155,8 @@ async def trail(arguments: Namespace) -> int:
     """Show a recorded run step by step."""
     async with opened(arguments) as memory:
         if arguments.list:
-            trails = await memory.trails()
+            if not (trails := await memory.trails()):
+                await memory.status()  # says so where there is no such namespace
             return output.print_result(arguments, trails, lines.trail_list(trails))
         found = await memory.trail(arguments.id)
         if arguments.html:

@@ -96,14 +96,14 @@ def _problems(plan: Plan) -> list[str]:
 
 
 def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
-    """Show what all runs used, construction and online apart."""
+    """Show what all runs used, building and answering apart."""
     if not rows:
         return ["no chat model and no server of embeddings was called"]
     lines = []
     for phase in dict.fromkeys(row.phase for row in rows):
         found = [row for row in rows if row.phase == phase]
         heads = (by, "model", "calls", "cached", "failed", "tokens in", "out", "money", "seconds")
-        lines.append(f"{phase}:")
+        lines.append(f"{'building' if phase == 'construction' else 'answering'}:")
         table = [heads, *(_used(row, by) for row in found), _summed(found)]
         lines += [f"  {line}" for line in aligned(table, left=2)]
     unpriced = sum(row.unpriced for row in rows)

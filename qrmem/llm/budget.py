@@ -243,8 +243,8 @@ class Budget:
         for model in models:
             if self._caps.cost is not None and self._price_of(model) is None:
                 raise UsageError(
-                    f"money cannot be capped: the price of {model} is not known; name it in a file "
-                    "of your own (setting `prices`)"
+                    f"money cannot be capped: the price of {model} is not known; give it in a file "
+                    "of your own (--prices FILE, or the setting `prices`)"
                 )
 
     def cost(

@@ -135,7 +135,9 @@ def _kind(data: bytes) -> str:
 _OTHER = "of a kind that is not read"
 _NAMED = 5
 """Kinds that are named at most."""
-_OUTSIDE = "linked to from the folder but outside of it"
+_OUTSIDE = "outside of the folder, by a link (--follow-links reads them)"
+_BROKEN = "behind a broken link"
+_NO_FILE = "not a file but a pipe or a device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def discover(folder: Path, glob: str | None = None, *, follow_links: bool = Fals
     wanted = [file for file in below if _is_wanted(file.relative_to(folder), glob)]
     rules = IgnoreRules(folder)
     kept = [file for file in wanted if not (language_of(file) and rules.reason(file))]
-    passed_over = Counter({_OUTSIDE: walk.outside} if walk.outside else {}) + rules.passed_over
+    passed_over = walk.passed_over + rules.passed_over
     if glob is None and len(wanted) < len(below):
         known = set(wanted)
         others = [file for file in below if file not in known]
@@ -195,13 +197,13 @@ class _Walk:
     """Goes through a folder.
 
     Attributes:
-        outside: how many links were passed over because they lead out of the folder.
+        passed_over: what is no file that may be read, by reason.
         unreadable: folders that could not be looked through, and why.
     """
 
     root: Path
     follow_links: bool
-    outside: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
     _seen: set[Path] = field(default_factory=set)
 
@@ -219,18 +221,18 @@ class _Walk:
                     yield from self.files(entry)
             elif entry.is_file():
                 yield entry
+            else:
+                self.passed_over[_NO_FILE if entry.exists() else _BROKEN] += 1
 
     def _is_taken(self, entry: Path) -> bool:
         is_hidden = entry.name.startswith(".")
         return not is_hidden and (not entry.is_symlink() or self._is_followed(entry))
 
     def _is_followed(self, link: Path) -> bool:
-        if self.follow_links:
+        if self.follow_links or not link.exists():
             return True
-        if not link.exists():
-            return False
         if not link.resolve().is_relative_to(self.root):
-            self.outside += 1
+            self.passed_over[_OUTSIDE] += 1
             return False
         return link.is_file()  # a folder within the folder is read where it stands
 

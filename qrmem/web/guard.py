@@ -3,6 +3,7 @@
 import hmac
 import socket
 from collections.abc import Mapping
+from errno import EADDRINUSE
 from typing import TYPE_CHECKING
 
 from qrmem.errors import OutOfReach, UsageError
@@ -110,7 +111,10 @@ def listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as exc:
-        raise OutOfReach(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
+        # Python adds the address, which is named already.
+        reason = str(exc.strerror).partition(" (while attempting")[0]
+        other = "; choose another by --port" if exc.errno == EADDRINUSE else ""
+        raise OutOfReach(f"cannot listen on {host}:{port}: {reason}{other}") from exc
 
 
 async def run(app: "ASGIApp", listens: socket.socket) -> None:

@@ -149,3 +149,24 @@ def test_time_words_are_told_with_the_days_that_they_mean(qrmem: Shell) -> None:
     qrmem("chat", "add", "log.jsonl")
     recalled = qrmem("chat", "recall", "When did I see Clara?", "--session", "new").out
     assert "yesterday: 2026-04-01" in recalled
+
+
+def test_a_misspelled_session_or_namespace_is_told_with_those_that_there_are(qrmem: Shell) -> None:
+    qrmem("chat", "say", "user", "The flight leaves on 3 May.", "--session", "trip")
+    missed = qrmem("chat", "turns", "--session", "tripp")
+    said = "nothing was said in session 'tripp'; there are: trip\n"
+    assert (missed.code, missed.out) == (0, said)
+    for words in (("turns",), ("recall", "When?")):
+        ran = qrmem("chat", *words, "--namespace", "other")
+        assert (ran.code, "no namespace 'other'" in ran.err) == (2, True)
+        assert "there are: default" in ran.err
+    for words in (("trail",), ("trail", "--list")):
+        ran = qrmem(*words, "--namespace", "other")
+        assert (ran.code, "there are: default" in ran.err) == (2, True)
+    assert qrmem("trail", "--list").out == "no trail yet\n"
+
+
+def test_a_limit_that_no_turn_fits_is_told(qrmem: Shell) -> None:
+    qrmem("chat", "say", "user", "The flight to Oslo leaves on 3 May, in the morning.")
+    ran = qrmem("chat", "recall", "When?", "--tokens", "2")
+    assert (ran.code, ran.out) == (0, "nothing to recall (limit: 2 tokens)\n")

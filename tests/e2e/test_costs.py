@@ -135,7 +135,7 @@ def test_usage_tells_stage_run_and_day_and_adds_up_to_what_was_sent(
         assert all(row["cost"] for row in rows)
     assert len({row["key"] for row in qrmem("usage", "--by", "run", "--json").json}) == 2
     text = qrmem("usage").out
-    for word in ("construction:", "online:", "extract", "judge", "gpt-4o-mini"):
+    for word in ("building:", "answering:", "extract", "judge", "gpt-4o-mini"):
         assert word in text
     status = qrmem("status").out
     assert "building:" in status

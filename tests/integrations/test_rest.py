@@ -2,12 +2,15 @@
 
 import socket
 from json import dumps
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from integrations.conftest import Served
 
 import qrmem
+from qrmem import sync
 from qrmem.web.api import api
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
@@ -147,6 +150,20 @@ def test_nobody_outside_is_let_in_without_a_token(command: tuple[str, ...]) -> N
 
     arguments = [*command, "--host", "0.0.0.0", "--memory", "memory://", "--write"]
     assert qrmem.cli.main(arguments) == 2
+
+
+@pytest.mark.parametrize("command", ["serve", "mcp --http", "view --no-browser"])
+def test_a_port_that_is_taken_is_told_once(command: str, capsys: Any, tmp_path: Path) -> None:
+    import qrmem.cli
+
+    at = str(tmp_path / "m.db")
+    with sync.open(at, embedder="none") as memory:
+        memory.add({"id": "note", "text": TEXT})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert qrmem.cli.main([*command.split(), "--memory", at, "--port", port]) == 4
+    said = f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another by --port"
+    assert capsys.readouterr().err == f"qrmem: {said}\n"
 
 
 def test_a_page_of_another_site_does_not_get_in_where_no_token_is_set(served: Served) -> None:
