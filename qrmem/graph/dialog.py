@@ -170,9 +170,9 @@ def moment(at: datetime | str | None) -> str:
         try:
             at = datetime.fromisoformat(at)
         except ValueError:
-            raise UsageError(f"{at!r} is no time: write it as 2026-05-03T09:00, or give a datetime") from None
+            raise UsageError(f"{at!r} is no time: write 2026-05-03T09:00, or give a datetime") from None
     if at is not None and not isinstance(at, datetime):
-        raise UsageError(f"{at!r} is no time: write it as 2026-05-03T09:00, or give a datetime")
+        raise UsageError(f"{at!r} is no time: write 2026-05-03T09:00, or give a datetime")
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
