@@ -24,6 +24,7 @@ RECENT_TOKENS = 1_000
 RECENT_ROUNDS = 10
 """Rounds of it: what the user said, with the replies."""
 
+_A_TIME = "write it as 2026-05-03T09:00, or give a datetime"
 _ROLE_KEYS = ("role", "type", "from")
 _TEXT_KEYS = ("content", "text", "value")
 _MAY_BE_EMPTY = frozenset({*_TEXT_KEYS, "tool_calls", "function_call"})
@@ -170,9 +171,9 @@ def moment(at: datetime | str | None) -> str:
         try:
             at = datetime.fromisoformat(at)
         except ValueError:
-            raise UsageError(f"{at!r} is no time: write 2026-05-03T09:00, or give a datetime") from None
+            raise UsageError(f"{at!r} is no time: {_A_TIME}") from None
     if at is not None and not isinstance(at, datetime):
-        raise UsageError(f"{at!r} is no time: write 2026-05-03T09:00, or give a datetime")
+        raise UsageError(f"{at!r} is no time: {_A_TIME}")
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
