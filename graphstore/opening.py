@@ -53,6 +53,18 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
     )
 
 
+async def check(store: GraphStore) -> None:
+    """Go through a file whose database does not look after itself, page by page.
+
+    Raises:
+        StoreUnavailable: it is damaged.
+    """
+    from qrmem.graphstore.sqlite import SqliteStore
+
+    if isinstance(store, SqliteStore):
+        await store.check()
+
+
 def missing_file(uri: str) -> Path | None:
     """Return the file that opening a memory would make, if it would make one."""
     scheme, separator, rest = uri.partition("://")

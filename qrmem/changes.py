@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from qrmem import observability
 from qrmem.errors import UsageError, require_text
+from qrmem.graphstore import check
 from qrmem.llm.budget import CapOptions
 from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
@@ -188,11 +189,13 @@ async def repair(memory: "Memory") -> Repair:
     Raises:
         NotFound: there is no such namespace.
         StoreConflict: somebody else changed it meanwhile.
+        StoreUnavailable: the file of the memory is damaged.
     """
     from qrmem.graph.repair import repair as rebuild
 
     session = memory._session
     session.require_writable()
+    await check(session.store)
     await session.info()
     done = await rebuild(session.store, session.ns, similar=await session.similar())
     await session.renew()

@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import inf
 from os import PathLike, fspath
@@ -368,8 +369,9 @@ def stages(text: str) -> dict[str, str]:
 def _default_file(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")) / ".config")
     for path in (Path(SETTINGS_FILE), Path(home) / "qrmem" / SETTINGS_FILE):
-        if path.is_file():
-            return path
+        with suppress(PermissionError):  # a service may run with another user's home
+            if path.is_file():
+                return path
     return None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -447,7 +448,7 @@ class Adder:
 def _is_alone(source: object) -> bool:
     """Whether a source is one document, so that what is wrong with it is an error."""
     if isinstance(source, str | Path):
-        return not Path(source).is_dir()
+        return not os.path.isdir(source)  # also where a folder above may not be entered
     return isinstance(source, Document | Mapping)
 
 

@@ -186,9 +186,13 @@ def _exists(name: str) -> bool:
 def _of_path(
     path: Path, glob: str | None, follow_links: bool
 ) -> Iterator[Document | Refused | PassedOver]:
-    if not path.exists():
+    try:
+        is_there, is_folder = path.exists(), path.is_dir()
+    except OSError as exc:
+        raise BadDocument(f"{path} cannot be read: {exc.strerror}") from exc
+    if not is_there:
         raise BadDocument(f"no such file or folder: {path}")
-    if not path.is_dir():
+    if not is_folder:
         yield from _of_file(path, Path(path.name))
         return
     count = 0

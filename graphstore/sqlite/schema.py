@@ -138,7 +138,8 @@ def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only
     """
     version = _version(db)
     is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    if not is_ours and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    is_empty = not version and not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if not is_ours and not is_empty:
         raise UsageError(f"{location} is an SQLite file, but not a qrmem memory")
     if version not in (0, VERSION):
         other = "a newer" if version > VERSION else "an older"
@@ -166,6 +167,15 @@ def make(db: sqlite3.Connection, schema: str = SCHEMA) -> None:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def check(db: sqlite3.Connection) -> None:
+    """Go through the whole file; it raises what SQLite says of a damaged one."""
+    (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        damage = sqlite3.DatabaseError(found)
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage
 
 
 def _version(db: sqlite3.Connection) -> int:

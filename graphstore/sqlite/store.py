@@ -10,6 +10,7 @@ from qrmem.graphstore.sqlite import documents as texts
 from qrmem.graphstore.sqlite import vectors as arrays
 from qrmem.graphstore.sqlite.connection import Opening, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
+from qrmem.graphstore.sqlite.schema import check
 
 if TYPE_CHECKING:
     import sqlite3
@@ -86,6 +87,7 @@ class SqliteStore:
         """Close the file after the work that is under way."""
         await self.worker.close()
 
+    check = _reads(check)
     namespaces = _reads(texts.namespaces)
     namespace = _reads(texts.namespace)
     _create = _writes(texts.create_namespace)

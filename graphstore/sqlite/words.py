@@ -24,6 +24,10 @@ the order, and the exact score of whatever is found counts them again.
 
 _SECURE_DELETE = (3, 42)
 """SQLite from which on FTS5 can overwrite what it deletes."""
+_STRUCTURE = 10
+"""Row of FTS5's own table that lists its levels."""
+_LONGEST_STRUCTURE = 1000
+"""Bytes of that row, some two a level, from which on a table is made anew."""
 
 
 def _create(db: sqlite3.Connection, ns: int) -> None:
@@ -93,11 +97,18 @@ def _with_words(db: sqlite3.Connection, name: str) -> int:
 
 
 def forget(db: sqlite3.Connection, ns: int) -> None:
-    """Overwrite what was dropped, where the table did not do it by itself."""
+    """Overwrite what was dropped, where the table did not do it by itself.
+
+    Each `optimize` adds two levels to the table's structure. SQLite takes a table with more than
+    2,000 for damaged and reads it no more, so it is made anew before.
+    """
     sql = "SELECT 1 FROM sqlite_master WHERE name = ?"
     is_there = db.execute(sql, (f"words_{ns}",)).fetchone()
     if is_there and sqlite3.sqlite_version_info < _SECURE_DELETE:
-        db.execute(f"INSERT INTO words_{ns} (words_{ns}) VALUES ('optimize')")
+        structure = f"SELECT length(block) FROM words_{ns}_data WHERE id = {_STRUCTURE}"
+        (length,) = db.execute(structure).fetchone()
+        how = "rebuild" if length > _LONGEST_STRUCTURE else "optimize"
+        db.execute(f"INSERT INTO words_{ns} (words_{ns}) VALUES (?)", (how,))
 
 
 def _count(db: sqlite3.Connection, ns: int, segments: int, total: int) -> None:

@@ -94,7 +94,8 @@ def repair_lines(done: Repair) -> list[str]:
         kept = f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
         lines.append(f"the graph was built again from the documents{kept}")
     lines += [
-        f"{id_}: parts of its text are missing; add it again with --rebuild" for id_ in done.damaged
+        f"{id_}: parts of its text are missing or changed; add it again with --rebuild"
+        for id_ in done.damaged
     ]
     return lines
 
@@ -112,11 +113,12 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
 
 
 async def _store(settings: Settings) -> Finding:
-    from qrmem.graphstore import open_store
+    from qrmem.graphstore import check, open_store
 
     try:
         store = await open_store(revealed(settings.memory), settings, create=False)
         try:
+            await check(store)
             names = await store.namespaces()
             mode = " (read-only)" if store.is_read_only else ""
             return Finding(

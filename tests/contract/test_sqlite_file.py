@@ -15,9 +15,10 @@ import pytest
 from qrmem.config import Settings
 from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
 from qrmem.graph.merging import refresh_names
-from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore import GraphStore, check, open_store
 from qrmem.graphstore.protocol import Change
-from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite import Opening, SqliteStore, words
+from qrmem.graphstore.sqlite.connection import PAGE_SIZE
 from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
 from qrmem.graphstore.testing.samples import INFO, add, contents, series, text
 from qrmem.types import LedgerRow
@@ -93,7 +94,10 @@ async def test_what_is_no_memory_is_refused_and_left_alone(tmp_path: Path) -> No
     foreign = sqlite3.connect(tmp_path / "foreign.db")
     foreign.execute("CREATE TABLE bookmarks (url TEXT)")
     foreign.close()
-    for name in ("text.db", "short.db", "folder.db", "foreign.db"):
+    foreign = sqlite3.connect(tmp_path / "unused.db")
+    foreign.execute(f"PRAGMA user_version = {VERSION}")
+    foreign.close()
+    for name in ("text.db", "short.db", "folder.db", "foreign.db", "unused.db"):
         path = tmp_path / name
         before = path.read_bytes() if path.is_file() else None
         with pytest.raises(UsageError) as caught:
@@ -101,7 +105,7 @@ async def test_what_is_no_memory_is_refused_and_left_alone(tmp_path: Path) -> No
         assert "\n" not in str(caught.value)
         assert str(path) in str(caught.value)
         assert (path.read_bytes() if path.is_file() else None) == before
-    assert len(_names(tmp_path)) == 4
+    assert len(_names(tmp_path)) == 5
 
 
 async def test_a_damaged_file_is_told_from_an_absent_one(tmp_path: Path) -> None:
@@ -111,6 +115,25 @@ async def test_a_damaged_file_is_told_from_an_absent_one(tmp_path: Path) -> None
     with pytest.raises(QrmemError) as caught:
         await _open(path)
     assert "\n" not in str(caught.value)
+
+
+async def test_a_page_that_is_damaged_is_found_by_looking_through_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await _filled(path)
+    store = await _open(path)
+    await check(store)
+    await store.close()
+    db = sqlite3.connect(path)
+    (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'call'").fetchone()
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * PAGE_SIZE)
+        file.write(b"\xff" * PAGE_SIZE)
+    store = await _open(path)
+    assert await store.documents("n")
+    with pytest.raises(StoreUnavailable, match=r"damaged.*`qrmem export`"):
+        await check(store)
+    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -311,6 +334,35 @@ async def test_what_was_recorded_outlives_a_killed_process(tmp_path: Path) -> No
     found = {row.segment_id for row in await store.contributions("n", "d")}
     assert found == {id_ for id_, state in rows.items() if state == "ok"}
     await store.close()
+
+
+# --- what is deleted ----------------------------------------------------------------------------
+
+
+def test_thousands_of_deletions_leave_an_index_that_can_be_read() -> None:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    make(db)
+    db.execute("INSERT INTO namespace (num, name, tokenizer, segment_tokens, embedder, dimension)"
+               " VALUES (1, 'n', 't', 600, 'none', 0)")  # fmt: skip
+    for number in (1, 2):
+        db.execute(
+            "INSERT INTO document VALUES (?, 1, ?, '', '{}', '[]', 0, '', '', '')",
+            (number, f"d{number}"),
+        )
+        db.execute(
+            "INSERT INTO segment VALUES (?, 1, ?, ?, 0, 0, 0, 0, '')",
+            (number, number, f"s{number}"),
+        )
+    words.add(db, 1, {1: {f"kept{n}": 1 for n in range(2000)}})  # of several pages
+    for n in range(1100):
+        words.add(db, 1, {2: {f"secret{n}": 1}})
+        words.drop(db, 1, [2])
+        words.forget(db, 1)
+    db.execute("INSERT INTO words_1 (words_1) VALUES ('integrity-check')")
+    assert db.execute("SELECT rowid FROM words_1 WHERE words_1 MATCH 'kept7'").fetchall() == [(1,)]
+    blocks = b"".join(block for (block,) in db.execute("SELECT block FROM words_1_data"))
+    assert b"secret" not in blocks
+    db.close()
 
 
 # --- no space ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from documents import epub_file
 from e2e.conftest import Ran, Shell
 
 from qrmem.cli.commands import COMMANDS
+from qrmem.graphstore.sqlite.connection import PAGE_SIZE
 
 GOOD = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -321,3 +322,21 @@ def test_a_server_that_is_ended_has_nothing_to_continue(
     ran = qrmem(command)
     assert ran.code == 130
     assert ran.err.startswith(says)
+
+
+def test_a_damaged_page_is_found_by_doctor_and_what_is_read_can_be_moved(qrmem: Shell) -> None:
+    qrmem.write("a.txt", GOOD)
+    assert qrmem("add", "a.txt", "--memory", "m.db").code == 0
+    assert "ok  store" in qrmem("doctor", "--memory", "m.db").out
+    db = sqlite3.connect(qrmem.folder / "m.db")
+    (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'call'").fetchone()
+    db.close()
+    with (qrmem.folder / "m.db").open("r+b") as file:
+        file.seek((page - 1) * PAGE_SIZE)
+        file.write(b"\xff" * PAGE_SIZE)
+    ran = qrmem("doctor", "--memory", "m.db")
+    assert (ran.code, "m.db is damaged" in ran.out) == (4, True)
+    assert_one_line(qrmem("doctor", "--repair", "--memory", "m.db"), 4, "damaged", "`qrmem export`")
+    assert qrmem("export", "a.qrmem", "--memory", "m.db").code == 0
+    assert qrmem("import", "a.qrmem", "--memory", "new.db").code == 0
+    assert qrmem("doctor", "--repair", "--memory", "new.db").code == 0

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import resource
+import sqlite3
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -520,6 +521,19 @@ async def test_an_export_to_a_full_disk_leaves_nothing(oracle: GraphStore, tmp_p
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert names_in(tmp_path) == []
+
+
+async def test_a_text_that_is_not_what_was_added_is_not_exported(
+    sqlite: GraphStore, tmp_path: Path
+) -> None:
+    await add(sqlite, "n", text("d", "Ann met Bob "))
+    db = sqlite3.connect(tmp_path / "a.db")
+    db.execute("UPDATE passage SET text = replace(text, 'met', 'hit')")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreUnavailable, match="the text of 'd' is not what was added; add it"):
+        await export_archive(sqlite, "n", tmp_path / "a.qrmem")
+    assert not (tmp_path / "a.qrmem").exists()
 
 
 # --- the promise ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,21 @@ def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> 
         1000,
     )
     assert settings.concurrency == Settings().concurrency
+
+
+def test_a_home_that_may_not_be_entered_holds_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_file = Path.is_file
+
+    def refuse(self: Path) -> bool:
+        if str(self).startswith("/home/other"):
+            raise PermissionError(EACCES, "Permission denied", str(self))
+        return is_file(self)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert Settings.from_env({"HOME": "/home/other"}) == Settings.from_env({})
 
 
 def test_the_memory_s_own_variable_beats_that_of_the_database() -> None:

@@ -96,3 +96,14 @@ async def test_a_folder_that_cannot_be_looked_through_is_named_and_the_others_ar
         assert f"{tmp_path / 'shut'} cannot be read: Permission denied" in str(problem)
         nothing = await memory.add(tmp_path / "shut")
         assert (nothing.added, len(nothing.problems)) == ((), 1)
+
+
+async def test_a_path_that_cannot_be_looked_at_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(GOOD["text"], encoding="utf-8")
+    impossible = tmp_path / ("x" * 300)
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        report = await memory.add([impossible, tmp_path / "a.txt"])
+        assert report.added == ("a.txt",)
+        assert "cannot be read: File name too long" in str(report.problems)
+        with pytest.raises(BadDocument, match="cannot be read: File name too long"):
+            await memory.add(impossible)

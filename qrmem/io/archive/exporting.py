@@ -10,6 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -110,6 +111,7 @@ async def _write_documents(store: GraphStore, ns: str, out: Writer, state: _Stat
         )
         if document is None:
             raise StoreConflict(f"document {info.id!r} was deleted while it was exported")
+        _check_document(store, document, info)
         out.write("document", _document_line(document, info))
         for segment in segments:
             _check_text(store, segment, document)
@@ -147,6 +149,14 @@ def _segment_line(segment: Segment, row: LedgerRow, questions: tuple[str, ...]) 
         merged=row.merged,
         questions=questions,
     )
+
+
+def _check_document(store: GraphStore, document: Document, info: DocumentInfo) -> None:
+    if sha256(document.text.encode()).hexdigest() != info.digest:
+        raise StoreUnavailable(
+            f"{store.location} is damaged: the text of {info.id!r} is not what was added; add it"
+            " again with --rebuild, or delete it, then export again"
+        )
 
 
 def _check_text(store: GraphStore, segment: Segment, document: Document) -> None:
