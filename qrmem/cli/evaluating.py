@@ -17,6 +17,7 @@ from qrmem.cli.options import settings_of
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
 from qrmem.eval.console import Progress, listing, listing_lines
+from qrmem.eval.harness import RunOptions
 from qrmem.eval.judging import judge
 from qrmem.eval.planning import forecasts, plan_lines
 from qrmem.eval.preset import (
@@ -39,7 +40,7 @@ from qrmem.eval.report.tables import (
     write_report,
 )
 from qrmem.eval.run_folder import REPORT, RunFolder, preset_in, runs_in, written
-from qrmem.eval.running import RunOptions, RunSpec, prepared, run_task
+from qrmem.eval.running import RunSpec, prepared, run_task
 from qrmem.llm.chat import Chat
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels

@@ -16,6 +16,7 @@ A run from Python is what `qrmem eval run` does:
 
 from qrmem.eval.datasets.arranging import Arrangement, arranged
 from qrmem.eval.datasets.reading import load
+from qrmem.eval.harness import RunOptions
 from qrmem.eval.judging import judge
 from qrmem.eval.preset import Preset, preset_named, preset_names
 from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row
@@ -32,7 +33,7 @@ from qrmem.eval.registry import (
 from qrmem.eval.report.results import Results, read_results
 from qrmem.eval.report.tables import write_report
 from qrmem.eval.runner import RunStats
-from qrmem.eval.running import RunOptions, RunSpec, run_task
+from qrmem.eval.running import RunSpec, run_task
 
 __all__ = [
     "DATASETS",

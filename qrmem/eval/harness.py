@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install
 from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory, new_space
@@ -38,12 +39,38 @@ from qrmem.types import (
     Passage,
     Reasoner,
     StageUsage,
-    Usage,
 )
 
 T = TypeVar("T")
 
 REPLIES = "replies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """With what a run is made; none of it shapes a result.
+
+    Attributes:
+        concurrency: items at the same time, in each process.
+        workers: processes.
+        chat: instead of the model that the settings name, such as a cassette.
+        embedder: the one that the settings name, such as one that keeps its vectors.
+        is_rehearsal: whether a plan is made: `chat` stands in for the model, and nothing is sent.
+    """
+
+    listener: Listener = silent
+    concurrency: int = 1
+    workers: int = 1
+    caps: Caps = field(default_factory=Caps)
+    chat: ChatModel | ChatModels | None = None
+    embedder: Embedder | None = None
+    is_rehearsal: bool = False
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.workers < 1:
+            raise UsageError("--concurrency and --workers are at least 1")
+        if self.workers > 1 and (self.caps != Caps() or self.chat or self.embedder):
+            raise UsageError("caps and cassettes hold for one process; leave --workers out")
 
 
 @dataclass(slots=True)
@@ -67,48 +94,17 @@ class CallCounter:
         else:
             self.listener(event)
 
-    @property
-    def usage(self) -> Usage:
-        """What the item used."""
-        return Usage(online=dict(self.stages))
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """What all systems read with: the reasoner, and the chat model behind it, for one item.
-
-    Attributes:
-        calls: sums up what is asked by it.
-    """
-
-    run: Run
-    calls: CallCounter
-
-    @property
-    def reasoner(self) -> Reasoner:
-        """Answers from passages."""
-        return self.run.reasoner
-
-    @property
-    def caller(self) -> Caller:
-        """What sends a system's own prompts; there is a chat model."""
-        assert self.run.caller is not None
-        return self.run.caller
-
-    @property
-    def usage(self) -> Usage:
-        """What the item used so far."""
-        return self.calls.usage
-
 
 @dataclass(slots=True, kw_only=True)
 class Harness:
-    """Everything that a system works with, the same for all.
+    """Everything that a system works with: for one item a view of it, else the same for all.
 
     Attributes:
         settings: window, model, embedder; the same for every system.
         model: the one chat model behind every system, in the budget of the run.
         budget: of everything that the run asks a server for.
+        calls: counts what is asked for the item, of whatever hears it.
+        run: the item's own.
         force: whether an answer is forced where none was found; choices always are.
         retrieve: whether nothing is answered, only ranked.
         is_rehearsal: whether a plan is made: `model` is a stand-in, and nothing may be sent.
@@ -120,22 +116,31 @@ class Harness:
     model: ChatModels | None
     budget: Budget
     listener: Listener
-    force: bool = True
-    retrieve: bool = False
-    is_rehearsal: bool = False
+    calls: CallCounter
+    run: Run
+    force: bool
+    retrieve: bool
+    is_rehearsal: bool
     _prepared: dict[str, "asyncio.Task[Any]"] = field(default_factory=dict)
     _texts: OrderedDict[tuple[str, int], tuple[Sequence[Document], Sequence[Passage]]] = field(
         default_factory=OrderedDict
     )
 
-    def reader(self, calls: CallCounter | None = None) -> Reader:
-        """Return the reader that all systems share.
+    def apart(self) -> "Harness":
+        """Return the same, with a count of its own of what is asked."""
+        calls = CallCounter(self.listener)
+        return replace(self, calls=calls, run=self.tools.run("online", calls))
 
-        Args:
-            calls: of the item before; none: a count of its own.
-        """
-        calls = calls or CallCounter(self.listener)
-        return Reader(self.tools.run("online", calls), calls)
+    @property
+    def reasoner(self) -> Reasoner:
+        """What all systems read with: it answers from passages."""
+        return self.run.reasoner
+
+    @property
+    def caller(self) -> Caller:
+        """What sends a system's own prompts; there is a chat model."""
+        assert self.run.caller is not None
+        return self.run.caller
 
     def memory(
         self, context: Context, build: Build | None = None
@@ -159,17 +164,17 @@ class Harness:
         return known[1]
 
     async def prepared(
-        self, key: str, make: Callable[[Reader], Awaitable[T]]
+        self, key: str, make: Callable[["Harness"], Awaitable[T]]
     ) -> tuple[T, dict[str, StageUsage]]:
         """Return what a context is read into before any question, made once in a run, and its cost.
 
         Args:
-            make: it, by a reader of its own; these calls count as construction.
+            make: it; what it asks the harness that it is given counts as construction.
         """
 
         async def made() -> tuple[T, dict[str, StageUsage]]:
-            reader = self.reader()
-            return await make(reader), dict(reader.calls.stages)
+            own = self.apart()
+            return await make(own), own.calls.stages
 
         task = self._prepared.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
@@ -210,27 +215,24 @@ def price_of(settings: Settings) -> Price | None:
 async def open_harness(
     settings: Settings,
     folder: Path,
+    options: RunOptions,
     *,
-    chat: ChatModel | ChatModels | None = None,
-    embedder: Embedder | None = None,
-    caps: Caps | None = None,
-    listener: Listener,
-    record: Any,
-    **options: Any,
+    record: Callable[[Mapping[str, Any]], None],
+    force: bool = True,
+    retrieve: bool = False,
 ) -> AsyncIterator[Harness]:
     """Open what a run works with.
 
     Args:
         settings: with the embedder's name resolved (see `resolved`).
         folder: of the run.
-        chat: instead of the model that the settings name, such as a cassette.
-        embedder: the one that the settings name, where it is open already.
         record: takes what building a memory cost.
-        options: fields of `Harness`.
+        force: see `Harness`, as `retrieve`.
     """
+    chat, embedder, listener = options.chat, options.embedder, options.listener
     async with AsyncExitStack() as stack:
         model = None
-        budget = Budget(caps=caps, price_of=prices_of(settings).of)
+        budget = Budget(caps=options.caps, price_of=prices_of(settings).of)
         if settings.model:
             if chat is None:
                 chat = await stack.enter_async_context(Chat(settings))
@@ -251,10 +253,17 @@ async def open_harness(
             named = settings.with_(namespace=REPLIES, embedder="none")
             info = await new_space(store, named, None)
         memories = Memories(
-            folder / "memories", settings, model, embedder, budget, record=record, listener=listener
+            folder=folder / "memories",
+            settings=settings,
+            chat=model,
+            embedder=embedder,
+            budget=budget,
+            record=record,
+            listener=listener,
         )
         stack.push_async_callback(memories.close)
         tools = Models(store, info, settings, model, embedder)
+        calls = CallCounter(listener)
         yield Harness(
             settings=settings,
             tools=tools,
@@ -262,7 +271,11 @@ async def open_harness(
             model=model,
             budget=budget,
             listener=listener,
-            **options,
+            calls=calls,
+            run=tools.run("online", calls),
+            force=force,
+            retrieve=retrieve,
+            is_rehearsal=options.is_rehearsal,
         )
 
 

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
-from qrmem.eval.harness import Harness, open_harness, resolved
+from qrmem.eval.harness import Harness, RunOptions, open_harness, resolved
 from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
 from qrmem.eval.runner import at_once
-from qrmem.eval.running import RunOptions
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.llm.budget import Amount
-from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
@@ -82,56 +80,45 @@ async def _judged(
     run = RunFolder(folder)
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
+    settings = resolved(settings).with_(embedder="none")
+    made: list[Rating] = []
     with run.hold():
-        return await _judged_alone(run, settings, options)
+        items = {item.id: item for item in run.items()}
+        waiting = _waiting(run, settings.model)
+        async with open_harness(settings, folder, options, record=lambda entry: None) as harness:
+            harness.listener(Event("items", {"total": len(waiting)}))
+
+            async def work(row: Row) -> None:
+                one = await _rating(harness, items[row.item], row)
+                made.append(one)
+                run.append(RATINGS, dumps(one))
+                error = "" if one.rating else one.reason
+                harness.listener(Event("item", {"item": row.item, "error": error}))
+                harness.tell_paid()
+
+            await at_once(waiting, work, options.concurrency)
+            return made, harness.used
 
 
-async def _judged_alone(
-    run: RunFolder, settings: Settings, options: RunOptions
-) -> tuple[list[Rating], Amount]:
-    folder = run.path
-    items = {item.id: item for item in run.items()}
-    known = ratings(folder)
-    other = next((r.judge for r in known.values() if r.judge != settings.model), "")
+def _waiting(run: RunFolder, model: str) -> list[Row]:
+    """Return the results that have no rating yet."""
+    known = ratings(run.path)
+    other = next((r.judge for r in known.values() if r.judge != model), "")
     if other:
-        raise UsageError(f"{folder} was judged by {other}; one judge rates a run")
-    waiting = [
+        raise UsageError(f"{run.path} was judged by {other}; one judge rates a run")
+    return [
         row
         for key, row in run.rows().items()
         if not row.error and not row.prediction.is_ranking
         if key not in known or known[key].rating is None
     ]
-    made: list[Rating] = []
-    async with open_harness(
-        resolved(settings).with_(embedder="none"),
-        folder,
-        chat=options.chat,
-        caps=options.caps,
-        listener=options.listener,
-        record=lambda entry: None,
-    ) as harness:
-        harness.listener(Event("items", {"total": len(waiting)}))
-
-        async def work(row: Row) -> None:
-            one = await _rating(harness, items[row.item], row)
-            made.append(one)
-            run.append(RATINGS, dumps(one))
-            error = "" if one.rating else one.reason
-            harness.listener(Event("item", {"item": row.item, "error": error}))
-            harness.tell_paid()
-
-        await at_once(waiting, work, options.concurrency)
-        return made, harness.used
 
 
 async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
-    caller = harness.reader().caller
     model = harness.settings.model
     most = MOST_CHAT if row.prediction.rounds else MOST
     try:
-        said = await (_chat_rated if row.prediction.rounds else _answer_rated)(
-            caller, harness, item, row
-        )
+        said = await (_chat_rated if row.prediction.rounds else _answer_rated)(harness, item, row)
     except ModelOutputError as exc:
         return Rating(row.system, row.item, None, str(exc)[:200], model, most)
     rating = said.rating if LEAST <= said.rating <= most else None
@@ -139,8 +126,8 @@ async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
     return Rating(row.system, row.item, rating, reason, model, most)
 
 
-async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> RatingReply:
-    called = await caller.call(
+async def _answer_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
+    called = await harness.caller.call(
         "rate",
         RatingReply,
         lambda kept: dict(
@@ -155,10 +142,10 @@ async def _answer_rated(caller: Caller, harness: Harness, item: Item, row: Row) 
     return called.value
 
 
-async def _chat_rated(caller: Caller, harness: Harness, item: Item, row: Row) -> RatingReply:
+async def _chat_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
     """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
     history = [fenced(made.text) for made in row.prediction.rounds if made.id in item.gold]
-    called = await caller.call(
+    called = await harness.caller.call(
         "rate-chat",
         RatingReply,
         lambda kept: dict(

@@ -89,41 +89,30 @@ class OpenMemory:
             await run_build(self.store, self.ns, self.tools, run, ids, listener)
 
 
+@dataclass(slots=True, kw_only=True)
 class Memories:
-    """Builds memories in a folder and keeps some of them open."""
+    """Builds memories in a folder and keeps some of them open.
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: Settings,
-        chat: "ChatModels | None",
-        embedder: Embedder | None,
-        budget: Budget,
-        *,
-        record: Callable[[dict[str, Any]], None],
-        listener: Listener,
-    ) -> None:
-        """Make a keeper of memories.
+    Attributes:
+        settings: `embedder` names the one that is given.
+        budget: of the run; what is embedded counts in it.
+        record: takes what building a memory cost.
+    """
 
-        Args:
-            settings: `embedder` names the one that is given.
-            budget: of the run; what is embedded counts in it.
-            record: takes what building a memory cost.
-        """
-        self._folder = folder
-        self._settings = settings
-        self._chat = chat
-        self._embedder = embedder
-        self._budget = budget
-        self._record = record
-        self._listener = listener
-        self._open: OrderedDict[str, OpenMemory] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+    folder: Path
+    settings: Settings
+    chat: "ChatModels | None"
+    embedder: Embedder | None
+    budget: Budget
+    record: Callable[[Mapping[str, Any]], None]
+    listener: Listener
+    _open: OrderedDict[str, OpenMemory] = field(default_factory=OrderedDict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @asynccontextmanager
     async def use(self, context: Context, build: Build) -> AsyncIterator[OpenMemory]:
         """Open the memory of a context, built first where it is not there, complete."""
-        key = memory_key(context, build, self._settings)
+        key = memory_key(context, build, self.settings)
         async with self._locks.setdefault(key, asyncio.Lock()):
             memory = self._open.get(key) or await self._opened(key, context, build)
             self._open[key] = memory
@@ -146,26 +135,26 @@ class Memories:
 
     async def _opened(self, key: str, context: Context, build: Build) -> OpenMemory:
         is_local = build.reader == "local"
-        settings = self._settings.with_(
+        settings = self.settings.with_(
             namespace=NAMESPACE,
             mode="compact" if is_local else build.reader,
             paper_exact=False,  # how it is built is said by `build`
-            model="" if is_local else self._settings.model,
+            model="" if is_local else self.settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
         )
-        async with _alone(self._folder / f"{key}.lock"):
-            store = await open_store(str(self._folder / f"{key}.db"), settings)
+        async with _alone(self.folder / f"{key}.lock"):
+            store = await open_store(str(self.folder / f"{key}.db"), settings)
             try:
                 info = await store.namespace(NAMESPACE)
                 if info is None:
-                    info = await new_space(store, settings, self._embedder)
-                chat = None if is_local else self._chat
-                tools = Models(store, info, settings, chat, self._embedder, self._budget)
+                    info = await new_space(store, settings, self.embedder)
+                chat = None if is_local else self.chat
+                tools = Models(store, info, settings, chat, self.embedder, self.budget)
                 await self._build(key, context, build, store, tools)
             except BaseException:
                 await store.close()
                 raise
-        searcher = Searcher(store, NAMESPACE, self._embedder)
+        searcher = Searcher(store, NAMESPACE, self.embedder)
         titles = {document.id or "": document.title for document in context.documents}
         return OpenMemory(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
 
@@ -176,7 +165,7 @@ class Memories:
             store,
             NAMESPACE,
             tools,
-            listener=self._listener,
+            listener=self.listener,
             question=build.question,
             open_entity=build.open_entity,
             graph_update=build.graph_update,
@@ -188,7 +177,7 @@ class Memories:
         calls = [c for c in await store.calls(NAMESPACE) if c.phase == "construction"]
         stages = usage(calls, with_cached=True).construction
         seconds = time.monotonic() - began
-        self._record(
+        self.record(
             {
                 "memory": key,
                 "context": context.id,
@@ -200,7 +189,7 @@ class Memories:
                 "seconds": round(seconds, 3),
             }
         )
-        self._listener(Event("memory", {"context": context.id, "seconds": seconds}))
+        self.listener(Event("memory", {"context": context.id, "seconds": seconds}))
 
 
 async def new_space(

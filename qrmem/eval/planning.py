@@ -16,10 +16,11 @@ from typing import Any
 
 from qrmem.agents.state import silent
 from qrmem.dry_run import StubEmbedder
+from qrmem.eval.harness import RunOptions
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
 from qrmem.eval.runner import SHORT_ENOUGH
-from qrmem.eval.running import PreparedRun, RunOptions, run_made
+from qrmem.eval.running import PreparedRun, run_made
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.llm.stub import wanted_by
 from qrmem.llm.tokenizers import open_tokenizer

@@ -13,12 +13,12 @@ from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
 from qrmem.eval.datasets.arranging import Arrangement
 from qrmem.eval.datasets.reading import data_file
-from qrmem.eval.harness import require, resolved
+from qrmem.eval.harness import RunOptions, require, resolved
 from qrmem.eval.records import Corpus
 from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.runner import RunStats
-from qrmem.eval.running import PreparedRun, RunOptions, RunSpec, prepared, run_made
+from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_made
 from qrmem.llm.budget import Amount, Caps
 from qrmem.text.numbers import counted
 

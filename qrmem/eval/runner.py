@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelOutputError, OutOfReach
-from qrmem.eval.harness import Harness, Reader
+from qrmem.eval.harness import Harness
 from qrmem.eval.records import WHOLE, Context, Item, Prediction, Row
 from qrmem.eval.registry import System
 from qrmem.llm.budget import Amount
@@ -22,26 +22,17 @@ SHORT_ENOUGH = 5
 REPLY = 128
 
 
-async def shortened(harness: Harness, item: Item, found: Prediction) -> tuple[Prediction, str]:
-    """Return the short form of an answer, and what was found with the step's own cost in it."""
+async def shortened(harness: Harness, item: Item, found: Prediction) -> str:
+    """Return the short form of an answer."""
     if "repository" in item.labels or found.rounds:
-        return found, found.text  # code is compared as it is, and a judge reads a reply whole
+        return found.text  # code is compared as it is, and a judge reads a reply whole
     text = " ".join(found.text.split())
     if item.labels.get("answers") == WHOLE:
-        return found, text
-    if item.choices or not text or len(text.split()) <= SHORT_ENOUGH:
-        return found, text
-    if harness.model is None:
-        return found, text
-    reader = harness.reader()
-    short = await _by_model(harness, item, text, reader)
-    online = {**found.usage.online, **reader.calls.stages}
-    return replace(found, usage=Usage(found.usage.construction, online)), short
-
-
-async def _by_model(harness: Harness, item: Item, text: str, reader: Reader) -> str:
+        return text
+    if item.choices or harness.model is None or len(text.split()) <= SHORT_ENOUGH:
+        return text
     try:
-        called = await reader.caller.call(
+        called = await harness.caller.call(
             "short-answer",
             ShortReply,
             lambda kept: dict(
@@ -107,10 +98,12 @@ async def result_of(
     harness: Harness, context: Context, item: Item, name: str, system: System
 ) -> Row:
     """Return what a system makes of an item; its errors are kept, but those that would end all."""
-    began = time.monotonic()
+    began, own = time.monotonic(), harness.apart()
     try:
-        found = await system(item, context, harness)
-        found, short = await shortened(harness, item, found)
+        found = await system(item, context, own)
+        short = await shortened(own, item, found)
+        online = {**found.usage.online, **own.calls.stages}
+        found = replace(found, usage=Usage(found.usage.construction, online))
         row = Row(item=item.id, system=name, prediction=found, short=short)
     except FATAL:
         raise

@@ -18,16 +18,14 @@ from qrmem.config import Address, Secret, Settings
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.arranging import Arrangement, arranged
 from qrmem.eval.datasets.reading import load
-from qrmem.eval.harness import open_harness, price_of, require, resolved
+from qrmem.eval.harness import RunOptions, open_harness, price_of, require, resolved
 from qrmem.eval.records import Corpus, Dataset, Item
 from qrmem.eval.registry import System, needs, parse, ranks
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.runner import RunStats, at_once, result_of
 from qrmem.eval.statistics import sample, sample_digest
-from qrmem.llm.budget import Caps
-from qrmem.llm.routing import ChatModels
 from qrmem.prompts import load_prompts
-from qrmem.types import ChatModel, Embedder, Event, Listener
+from qrmem.types import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,33 +55,6 @@ class RunSpec:
     skip: int = 0
     retrieve: bool = False
     force: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """With what a run is made; none of it shapes a result.
-
-    Attributes:
-        concurrency: items at the same time, in each process.
-        workers: processes.
-        chat: instead of the model that the settings name, such as a cassette.
-        embedder: the one that the settings name, such as one that keeps its vectors.
-        is_rehearsal: whether a plan is made: `chat` stands in for the model, and nothing is sent.
-    """
-
-    listener: Listener = silent
-    concurrency: int = 1
-    workers: int = 1
-    caps: Caps = field(default_factory=Caps)
-    chat: ChatModel | ChatModels | None = None
-    embedder: Embedder | None = None
-    is_rehearsal: bool = False
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.workers < 1:
-            raise UsageError("--concurrency and --workers are at least 1")
-        if self.workers > 1 and (self.caps != Caps() or self.chat or self.embedder):
-            raise UsageError("caps and cassettes hold for one process; leave --workers out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +134,10 @@ async def run_prepared(
     async with open_harness(
         made.settings,
         folder.path,
-        chat=options.chat,
-        embedder=options.embedder,
-        caps=options.caps,
-        listener=options.listener,
+        options,
         record=folder.add_memory,
         force=made.spec.force,
         retrieve=made.spec.retrieve,
-        is_rehearsal=options.is_rehearsal,
     ) as harness:
         options.listener(Event("items", {"total": len(todo)}))
 

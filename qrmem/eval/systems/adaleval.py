@@ -11,7 +11,7 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.choosing_answers import best_answer
 from qrmem.eval.systems.ordering import order
-from qrmem.types import Step, Usage
+from qrmem.types import Step
 
 REPLY = 1024
 """Tokens of a reply, as the released evaluation has it."""
@@ -40,7 +40,6 @@ class Prompted:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         require_case(item)
-        reader = harness.reader()
         texts = [document.text for document in context.documents]
         is_order = item.labels["task"] == "tsort"
         shown = context.documents[1:-1] if is_order else context.documents
@@ -54,7 +53,7 @@ class Prompted:
         else:
             slots = dict(question=asked(item), answers=body)
         try:
-            called = await reader.caller.say(
+            called = await harness.caller.say(
                 "tsort" if is_order else "best-answer",
                 lambda kept: slots,
                 window=self.window,
@@ -62,8 +61,8 @@ class Prompted:
             )
         except (WindowTooSmall, ContextExceeded) as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
-            return Prediction(steps=(step,), reason=str(exc), usage=reader.usage)
-        return prediction(item, called.value, reader.usage, called.tokens)
+            return Prediction(steps=(step,), reason=str(exc))
+        return prediction(item, called.value, called.tokens)
 
 
 @system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
@@ -80,7 +79,7 @@ class ByRules:
         return prediction(item, f"Answer: A{best_answer(asked(item), texts) + 1}")
 
 
-def prediction(item: Item, output: str, usage: Usage | None = None, tokens: int = 0) -> Prediction:
+def prediction(item: Item, output: str, tokens: int = 0) -> Prediction:
     """Return what an output says, with the answer that it designates."""
     chosen = designations.strict_answer(output, len(item.choices)) if item.choices else None
     return Prediction(
@@ -88,7 +87,6 @@ def prediction(item: Item, output: str, usage: Usage | None = None, tokens: int 
         choice=None if chosen is None else chosen - 1,
         status="answered",
         steps=(Step(n=1, action="read", tokens=tokens),),
-        usage=usage or Usage(),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
-from qrmem.eval.harness import Harness, Reader
+from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, predicted, ranking
@@ -34,12 +34,12 @@ class MemWalker:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(reader: Reader) -> memwalker.Tree:
+        async def made(own: Harness) -> memwalker.Tree:
             pieces = harness.texts(context, self.leaf_tokens)
-            return await memwalker.build_tree(reader.caller, pieces, harness.settings.window)
+            return await memwalker.build_tree(own.caller, pieces, harness.settings.window)
 
-        async def answered(reader: Reader, tree: memwalker.Tree) -> Answered:
-            walk = memwalker.Walk(tree, reader.caller, reader.reasoner, harness.asked(item))
+        async def answered(tree: memwalker.Tree) -> Answered:
+            walk = memwalker.Walk(tree, harness.caller, harness.reasoner, harness.asked(item))
             return await memwalker.walk(walk, is_forced=harness.is_forced(item))
 
         return await _found(harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered)
@@ -65,19 +65,18 @@ class ReadAgent:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(reader: Reader) -> list[read_agent.Page]:
+        async def made(own: Harness) -> list[read_agent.Page]:
             pages: list[read_agent.Page] = []
             for document in context.documents:
-                own = replace(context, documents=(document,))
-                pieces = harness.texts(own, _PIECE_TOKENS)
-                pages += await read_agent.read_pages(reader.caller, pieces, harness.settings.window)
+                pieces = harness.texts(replace(context, documents=(document,)), _PIECE_TOKENS)
+                pages += await read_agent.read_pages(own.caller, pieces, harness.settings.window)
             return pages
 
-        async def answered(reader: Reader, pages: list[read_agent.Page]) -> Answered:
+        async def answered(pages: list[read_agent.Page]) -> Answered:
             reading = read_agent.Reading(
                 pages,
-                reader.caller,
-                reader.reasoner,
+                harness.caller,
+                harness.reasoner,
                 harness.asked(item),
                 self.look_up == "sequential",
                 self.most,
@@ -106,8 +105,7 @@ class Decomposed:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        reader = harness.reader()
-        parts = await _parts(reader, item, harness)
+        parts = await _parts(item, harness)
         answers: list[str] = []
         steps: tuple[Step, ...] = ()
         async with harness.memory(context) as memory:
@@ -122,7 +120,6 @@ class Decomposed:
                     harness,
                     Item(item.id, asked, (), item.context),
                     memory.passages(await memory.segments(scored)),
-                    reader=reader,
                     found=Prediction(steps=steps),
                     scores=scored,
                 )
@@ -135,16 +132,15 @@ class Decomposed:
                 harness,
                 replace(item, question=_noted(item.question, parts, answers)),
                 memory.passages(in_document_order(ranked[: 2 * self.k])),
-                reader=reader,
                 found=replace(ranking(memory, ranked), steps=steps),
                 scores=scores,
             )
 
 
-async def _parts(reader: Reader, item: Item, harness: Harness) -> list[str]:
+async def _parts(item: Item, harness: Harness) -> list[str]:
     """Return the sub-questions; the last would repeat the question itself and is asked apart."""
     try:
-        called = await reader.caller.call(
+        called = await harness.caller.call(
             "decompose",
             QuestionsReply,
             lambda kept: dict(question=shown(item.question, item.choices)),
@@ -169,8 +165,8 @@ def _noted(question: str, parts: list[str], answers: list[str]) -> str:
 async def _found(
     harness: Harness,
     key: str,
-    made: Callable[[Reader], Awaitable[Made]],
-    answered: Callable[[Reader, Made], Awaitable[Answered]],
+    made: Callable[[Harness], Awaitable[Made]],
+    answered: Callable[[Made], Awaitable[Answered]],
 ) -> Prediction:
     """Return what an agent answers from what was made of the context, once in a run.
 
@@ -180,8 +176,7 @@ async def _found(
         answered: answers from that.
     """
     known, stages = await harness.prepared(key, made)
-    reader = harness.reader()
-    verdict, steps = await answered(reader, known)
+    verdict, steps = await answered(known)
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
-    usage = Usage(stages, reader.usage.online)
-    return predicted(verdict, Prediction(), read=tuple(read), steps=tuple(steps), usage=usage)
+    found = Prediction(read=tuple(read), steps=tuple(steps), usage=Usage(stages))
+    return predicted(verdict, found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.errors import UsageError
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.metrics import edit_similarity
 from qrmem.eval.records import Context, Item, Prediction
@@ -64,9 +64,8 @@ class Completed:
         """Answer one item."""
         if "context_start_line" not in item.labels:
             raise UsageError("it continues code: it runs on RepoEval alone")
-        calls = CallCounter(harness.listener)
         if not self.rounds:
-            return await _completed(item, (), harness, calls, Prediction(), {})
+            return await _completed(item, (), harness, Prediction(), {})
         async with harness.memory(as_code(context), Build()) as memory:
             hidden = await _hidden(memory, item)
             found = Prediction()
@@ -77,7 +76,7 @@ class Completed:
                 found = replace(ranking(memory, ranked), steps=found.steps)
                 if harness.retrieve:
                     return found
-                found = await _completed(item, ranked[: self.top], harness, calls, found, scores)
+                found = await _completed(item, ranked[: self.top], harness, found, scores)
                 tries.append(found)
             return self._picked(tries, item)
 
@@ -86,7 +85,7 @@ class Completed:
         if self.pick == "last":
             return tries[-1]
         best = max(tries, key=lambda found: edit_similarity(found.text, item.answers))
-        return replace(best, steps=tries[-1].steps, usage=tries[-1].usage)
+        return replace(best, steps=tries[-1].steps)
 
     def _query(self, item: Item, context: Context, predicted: str) -> str:
         """Return the lines that are asked with: before the hole, or around it."""
@@ -139,14 +138,13 @@ async def _completed(
     item: Item,
     ranked: Sequence[Segment],
     harness: Harness,
-    calls: CallCounter,
     found: Prediction,
     scores: Mapping[str, float],
 ) -> Prediction:
     """Ask the model to go on, the best fragment nearest to the code."""
     kept = _within(ranked, harness.tools.counter.count)
     blocks = [_block(segment) for segment in kept]
-    called = await harness.reader(calls).caller.call(
+    called = await harness.caller.call(
         "complete",
         CodeReply,
         lambda groups: dict(
@@ -173,7 +171,6 @@ async def _completed(
         status="answered",
         read=tuple(segment.id for segment in shown),
         steps=(*found.steps, step),
-        usage=calls.usage,
     )
 
 

@@ -130,8 +130,7 @@ class Conversed:
         require_session(item)
         if harness.model is None or harness.retrieve:
             return await self._ranking(item, context, harness)
-        reader = harness.reader()
-        said = Said(reader.caller, harness.settings.window)
+        said = Said(harness.caller, harness.settings.window)
         async with open_session(harness) as session:
             for turn in context.documents:
                 replied, _ = await self._reply(session, said, turn.text)
@@ -143,7 +142,6 @@ class Conversed:
             read=said.read,
             ranked=tuple(made.id for made in ranked),
             steps=tuple(said.steps),
-            usage=reader.usage,
             memory=f"session {item.id}" if self.top else "",
             rounds=tuple(session.rounds),
         )

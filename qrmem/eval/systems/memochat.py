@@ -58,8 +58,7 @@ class MemoChat:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Reply to one session's last question."""
         require_session(item)
-        reader = harness.reader()
-        said = Said(reader.caller, harness.settings.window)
+        said = Said(harness.caller, harness.settings.window)
         notebook = Notebook(said, random.Random(item.id))
         rounds: list[Round] = []
         for turn in context.documents:
@@ -75,7 +74,6 @@ class MemoChat:
             status="answered" if last else "unanswerable",
             read=said.read,
             steps=tuple(said.steps),
-            usage=reader.usage,
             rounds=tuple(rounds),
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import ContextExceeded, MissingError, UsageError, install
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.adaleval import prediction, require_case
@@ -63,36 +63,33 @@ class ByPerplexity:
         if item.labels["task"] != "tsort":
             raise UsageError("perplexity is of the orders of TSort; BestAnswer has none")
         texts = [document.text for document in context.documents]
-        calls = CallCounter(harness.listener)
         try:
             if self.weights:
                 found = await asyncio.to_thread(_local, self.weights, self.begin, texts)
             else:
-                found = await _served(self.begin, texts, harness, calls)
+                found = await _served(self.begin, texts, harness)
         except ContextExceeded as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
-            return Prediction(steps=(step,), reason=str(exc), usage=calls.usage)
+            return Prediction(steps=(step,), reason=str(exc))
         _, order = min((surprise, order) for order, surprise in found.items())
-        return prediction(item, f"Answer: {list(order)}", calls.usage)
+        return prediction(item, f"Answer: {list(order)}")
 
 
 # --- by a server ---------------------------------------------------------------------------------
 
 
-async def _served(begin: str, texts: Sequence[str], harness: Harness, calls: CallCounter) -> Orders:
+async def _served(begin: str, texts: Sequence[str], harness: Harness) -> Orders:
     before, *parts, after = texts
     settings, found = harness.settings, {}
     client = Client(endpoint(settings), "/completions", settings.model, settings.timeout)
     async with aclosing(client) as to:
         for order in permutations(range(1, len(parts) + 1)):
             text = _SEAM.join([before, *(parts[k - 1] for k in order), after])
-            found[order] = await _surprise(to, begin, text, harness, calls)
+            found[order] = await _surprise(to, begin, text, harness)
     return found
 
 
-async def _surprise(
-    client: Client, begin: str, text: str, harness: Harness, calls: CallCounter
-) -> float:
+async def _surprise(client: Client, begin: str, text: str, harness: Harness) -> float:
     """Return the mean negative log-probability of a text's tokens, within the run's caps."""
     budget, model = harness.budget, harness.settings.model
     began = time.monotonic()
@@ -106,7 +103,7 @@ async def _surprise(
             found = _log_probs(await client.post({**body, "temperature": 0}), len(text))
         spent.amount = budget.amount(model, len(found) + 1, 1)
     data = {"tokens_in": len(found) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
-    calls(Event("call", {"stage": "perplexity", **data}))
+    harness.calls(Event("call", {"stage": "perplexity", **data}))
     mean = -sum(found) / len(found)
     if mean > _MOST_SURPRISE:
         raise MissingError(

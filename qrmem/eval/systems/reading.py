@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from qrmem.answering.citations import locate
-from qrmem.eval.harness import Harness, Reader
+from qrmem.eval.harness import Harness
 from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.text.normalise import normalise
@@ -45,7 +45,6 @@ async def answer_from(
     item: Item,
     passages: Sequence[Passage],
     *,
-    reader: Reader | None = None,
     found: Prediction | None = None,
     context: Context | None = None,
     window: int = 0,
@@ -54,17 +53,15 @@ async def answer_from(
     """Answer an item from passages, given best first; those that do not fit are left out.
 
     Args:
-        reader: that was asked for the item before.
         found: what was found and done for it before; the rest is added.
         context: where sentences are given, so that it is known which ones the answer quotes.
         window: instead of the run's own.
         scores: of segments by id, where something ranked them; they are kept in the trail.
     """
-    reader = reader or harness.reader()
     found = found or Prediction()
     asked = harness.asked(item, window)
-    kept = fitting(reader.reasoner, passages, reader.reasoner.room(asked))
-    verdict = await reader.reasoner.judge(asked, kept, force=harness.is_forced(item))
+    kept = fitting(harness.reasoner, passages, harness.reasoner.room(asked))
+    verdict = await harness.reasoner.judge(asked, kept, force=harness.is_forced(item))
     dropped = [passage for passage in passages if passage not in kept]
     step = read_step(kept, dropped, len(found.steps) + 1, verdict.tokens, scores)
     return predicted(
@@ -73,7 +70,6 @@ async def answer_from(
         read=tuple(p.segment.id for p in kept),
         cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
         steps=(*found.steps, step),
-        usage=reader.usage,
         shown=shown_of(p.segment for p in kept),
         is_shown_known=True,
     )

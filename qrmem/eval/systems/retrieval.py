@@ -92,7 +92,7 @@ def within_window(
     ranked: Sequence[Segment], item: Item, harness: Harness, memory: OpenMemory
 ) -> list[Segment]:
     """Return the best segments that fit the window together: what DOS-RAG puts in order."""
-    reasoner = harness.reader().reasoner
+    reasoner = harness.reasoner
     kept = fitting(reasoner, memory.passages(ranked), reasoner.room(harness.asked(item)))
     return [passage.segment for passage in kept]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.asking import Asker, Asking
-from qrmem.eval.harness import CallCounter, Harness
+from qrmem.eval.harness import Harness
 from qrmem.eval.memories import Build, OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -67,15 +67,14 @@ class Strategy:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        calls = CallCounter(harness.listener)
         async with harness.memory(context, self.build(item, harness)) as memory:
             if self.strategy in OVER_TREES:
-                await memory.grow(calls)
-            asker = Asker(memory.store, memory.ns, memory.tools, memory.searcher, calls)
+                await memory.grow(harness.calls)
+            asker = Asker(memory.store, memory.ns, memory.tools, memory.searcher, harness.calls)
             answer = await asker.ask(self._asking(item, harness))
             found = await _found(answer, memory)
             cited = cited_sentences(answer.citations, context)
-        return replace(found, cited=cited, usage=calls.usage)
+        return replace(found, cited=cited)
 
     def _is_exact(self, harness: Harness) -> bool:
         return self.paper_exact or harness.settings.paper_exact

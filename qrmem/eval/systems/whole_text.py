@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from qrmem.agents.baselines import told
 from qrmem.errors import MissingError
-from qrmem.eval.harness import Harness, Reader
+from qrmem.eval.harness import Harness
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -58,10 +58,9 @@ class Truncated:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        reader = harness.reader()
-        room = reader.reasoner.room(harness.asked(item, self.window))
-        kept = truncated(reader.reasoner, harness.texts(context), room, self.keep)
-        return await answer_from(harness, item, kept, reader=reader, window=self.window)
+        room = harness.reasoner.room(harness.asked(item, self.window))
+        kept = truncated(harness.reasoner, harness.texts(context), room, self.keep)
+        return await answer_from(harness, item, kept, window=self.window)
 
 
 def truncated(
@@ -122,8 +121,7 @@ class SlidingWindow:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        reader = harness.reader()
-        reasoner = reader.reasoner
+        reasoner = harness.reasoner
         asked = harness.asked(item)
         windows = spread(reasoner, harness.texts(context), reasoner.room(asked), self.requests)
         steps: list[Step] = []
@@ -136,14 +134,13 @@ class SlidingWindow:
         if not answered and windows and harness.is_forced(item):
             final, is_forced = await reasoner.judge(asked, windows[-1], force=True), True
         if not final.is_answerable:
-            return Prediction(steps=tuple(steps), usage=reader.usage)
+            return Prediction(steps=tuple(steps))
         return Prediction(
             text=final.answer,
             choice=final.choice,
             status="forced" if is_forced else "answered",
             reason=final.reason,
             steps=tuple(steps),
-            usage=reader.usage,
         )
 
 
@@ -190,37 +187,35 @@ class Summary:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        made, stages = await harness.prepared(
-            f"summary {context.id}", partial(_summaries, context, harness)
-        )
+        made, stages = await harness.prepared(f"summary {context.id}", partial(_summaries, context))
         found = await answer_from(harness, item, made)
-        return replace(found, usage=Usage(stages, found.usage.online))
+        return replace(found, usage=Usage(stages))
 
 
-async def _summaries(context: Context, harness: Harness, reader: Reader) -> list[Passage]:
+async def _summaries(context: Context, harness: Harness) -> list[Passage]:
     if harness.model is None:
-        texts = await _telling(context, harness, reader.reasoner)
+        texts = await _telling(context, harness)
     else:
-        room = reader.reasoner.room(harness.asked(Item("", "", (), "")))
+        room = harness.reasoner.room(harness.asked(Item("", "", (), "")))
         whole_text = [piece.segment.text for piece in harness.texts(context)]
         pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
-        texts = await _reduced(pieces, reader.caller, room)
+        texts = await _reduced(pieces, harness.caller, room)
     return [
         Passage(f"S{n}", whole(f"{context.id} {n}", text, harness))
         for n, text in enumerate(texts, 1)
     ]
 
 
-async def _telling(context: Context, harness: Harness, reasoner: Reasoner) -> list[str]:
+async def _telling(context: Context, harness: Harness) -> list[str]:
     pieces = groupby(harness.texts(context), key=lambda piece: piece.segment.document_id)
     made = []
     for _, found in pieces:
         own = list(found)
         segments = [piece.segment for piece in own]
-        is_short = len(segments) == 1
-        made.append(
-            segments[0].text if is_short else await reasoner.summarise(own[0].title, segments)
-        )
+        if len(segments) == 1:
+            made.append(segments[0].text)
+        else:
+            made.append(await harness.reasoner.summarise(own[0].title, segments))
     return made
 
 
@@ -285,13 +280,12 @@ class Compressed:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        reader = harness.reader()
-        room = reader.reasoner.room(harness.asked(item))
+        room = harness.reasoner.room(harness.asked(item))
         texts = [f"{d.title}\n{d.text}" if d.title else d.text for d in context.documents]
         shorter = compressed(self.model, texts, room)
         passage = Passage("S1", whole(context.id, shorter, harness))
-        kept = truncated(reader.reasoner, [passage], room, "left")
-        return await answer_from(harness, item, kept, reader=reader)
+        kept = truncated(harness.reasoner, [passage], room, "left")
+        return await answer_from(harness, item, kept)
 
 
 def compressed(model: str, texts: list[str], room: int) -> str:
