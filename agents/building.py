@@ -218,7 +218,8 @@ def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, Build
         graph.add_edge(before.__name__, after.__name__)
     graph.add_conditional_edges("supplement", _goes_on, ["take", "merge"])
     graph.add_edge("embed", END)
-    return graph.compile()
+    # Not that of a graph around this one, either: the ledger is what a run goes on from.
+    return graph.compile(checkpointer=False)
 
 
 def _goes_on(state: BuildState) -> str:

@@ -229,7 +229,8 @@ def search_graph(
         graph.add_conditional_edges("read", _after_a_reading, {**ends, "move": "move"})
         graph.add_conditional_edges("move", _after_moving, ["read", "conclude"])
     graph.add_edge("conclude", END)
-    return graph.compile(checkpointer=checkpointer)
+    # False: that of a graph around this one may belong to another thread, or not be awaitable.
+    return graph.compile(checkpointer=False if checkpointer is None else checkpointer)
 
 
 def _node(step: Step) -> Callable[..., Awaitable[SearchState]]:

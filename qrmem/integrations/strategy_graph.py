@@ -1,5 +1,6 @@
 """A strategy as a LangGraph graph of its own: a node for a graph of the user's."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
@@ -53,9 +54,14 @@ def strategy_graph(
         raise AssertionError("a stream ends with its answer")
 
     async def ask(state: AskState) -> AskState:
-        tell, question = get_stream_writer(), state["question"]
+        tell, question = get_stream_writer(), state.get("question", "")
         if isinstance(memory, sync.Memory):
-            return await memory.acall(lambda opened: answered(opened, question, lambda step: None))
+            loop = asyncio.get_running_loop()
+            return await memory.acall(
+                lambda opened: answered(
+                    opened, question, lambda step: loop.call_soon_threadsafe(tell, step)
+                )
+            )
         return await answered(memory, question, tell)
 
     graph = StateGraph(AskState)

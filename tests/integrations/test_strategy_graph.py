@@ -7,10 +7,13 @@ from typing import Any, TypedDict, get_args
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 import qrmem
 from qrmem.agents import STRATEGIES
+from qrmem.errors import UsageError
 from qrmem.integrations.strategy_graph import strategy_graph
 from qrmem.types import Step, Strategy
 
@@ -82,7 +85,47 @@ async def test_a_parent_with_a_checkpointer_keeps_what_the_node_found() -> None:
 async def test_a_memory_of_another_thread_answers_in_a_graph_too() -> None:
     with qrmem.sync.open("memory://", embedder="none") as memory:
         memory.add(NOTE)
-        state = await parent(strategy_graph(memory)).ainvoke({"topic": "Ada Lovelace"})
+        graph = parent(strategy_graph(memory))
+        seen = [
+            item
+            async for item in graph.astream(
+                {"topic": "Ada Lovelace"}, stream_mode=["custom", "values"], subgraphs=True
+            )
+        ]
+    assert TEXT in seen[-1][-1]["report"]
+    told = [item for _, mode, item in seen if mode == "custom"]
+    assert [step.action for step in told if isinstance(step, Step)][:1] == ["start"]
+
+
+async def test_a_question_is_needed() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(NOTE)
+        with pytest.raises(UsageError, match="the question is empty"):
+            await strategy_graph(memory).ainvoke({})
+
+
+def test_a_node_adds_and_asks_whatever_the_checkpointer_of_its_graph(tmp_path: Path) -> None:
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+
+        def look_up(state: Parent) -> Parent:
+            memory.add(NOTE)
+            return {"answer": memory.ask(state["question"]).text}
+
+        graph = StateGraph(Parent).add_node("look_up", look_up).add_edge(START, "look_up")
+        asked: Any = {"question": "Whom did Ada Lovelace meet?"}
+        thread: Any = {"configurable": {"thread_id": "one"}}
+        with SqliteSaver.from_conn_string(str(tmp_path / "runs.db")) as saver:
+            state = graph.compile(checkpointer=saver).invoke(asked, thread)
+    assert TEXT in state["answer"]
+
+
+async def test_an_agent_with_a_checkpointer_asks_a_memory_of_another_thread(tmp_path: Path) -> None:
+    thread: Any = {"configurable": {"thread_id": "one"}}
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        memory.add(NOTE)
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.db")) as saver:
+            graph = parent(strategy_graph(memory), saver)
+            state = await graph.ainvoke({"topic": "Ada Lovelace"}, thread)
     assert TEXT in state["report"]
 
 
