@@ -144,7 +144,7 @@ def extraction_lines(report: ExtractionReport) -> list[str]:
     lines = [
         f"documents: {report.documents:,} new, {report.attached:,} already there",
         f"segments:  {report.segments:,} with new facts",
-        f"found:     {report.entities:,} names, {report.triples:,} triples",
+        f"found:     {counted(report.entities, 'names')}, {counted(report.triples, 'triples')}",
     ]
     if report.absent_entities or report.absent_triples:
         lines.append(

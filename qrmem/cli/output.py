@@ -379,7 +379,13 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
 
 def reader(name: str) -> str:
     """Return who read or answered, by the name that is recorded."""
-    return f"built-in rules ({safe(name)})" if name.startswith("local.") else safe(name)
+    kind, _, chosen = name.partition(":")
+    if name.startswith("local."):
+        return f"built-in rules ({safe(name)})"
+    if kind != "prompted" or chosen.count(":") < 2:
+        return safe(name)
+    model, mode, prompts = chosen.rsplit(":", 2)  # a model's name may hold colons
+    return safe(f"{model}, mode {mode}, prompts {prompts}")
 
 
 def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:

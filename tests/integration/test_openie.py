@@ -115,6 +115,8 @@ async def test_passages_that_were_added_before_are_found_by_their_text(memory: M
 
 TRIPLES = {
     "t.tsv": "Bob\tknows\tAnn\ta\nAnn\tlives in\tOslo\tb\n",
+    "named.tsv": "subject\trelation\tobject\tpassage id\nBob\tknows\tAnn\ta\n"
+    "Ann\tlives in\tOslo\tb",
     "headed.tsv": "subject\trelation\tobject\tpassage\r\nBob\tknows\tAnn\ta\r\n"
     "Ann\tlives in\tOslo\tb",
     "t.jsonl": '["Bob","knows","Ann","a"]\n\n'

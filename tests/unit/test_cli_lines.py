@@ -3,6 +3,7 @@
 import pytest
 
 from qrmem.cli.doctor import Finding, finding_lines
+from qrmem.cli.output import reader
 from qrmem.cli.progress import Warnings
 from qrmem.cli.trees import outline
 from qrmem.types import Event
@@ -21,6 +22,19 @@ def test_of_many_retries_one_in_a_few_seconds_is_told(capsys: pytest.CaptureFixt
         now[0] += 0.5
     told = capsys.readouterr().err.splitlines()
     assert told == ["qrmem: refused 0; trying again", "qrmem: refused 10; trying again"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        ("local.v3", "built-in rules (local.v3)"),
+        ("prompted:m:compact:default 2f", "m, mode compact, prompts default 2f"),
+        ("prompted:phi3:mini:paper:paper 6e", "phi3:mini, mode paper, prompts paper 6e"),
+        ("openie", "openie"),
+    ],
+)
+def test_who_read_is_told_in_words(recorded: str, told: str) -> None:
+    assert reader(recorded) == told
 
 
 def test_every_other_warning_is_told_unless_it_has_no_words(

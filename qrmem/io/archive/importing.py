@@ -23,6 +23,7 @@ from qrmem.graphstore.protocol import GraphStore, Kept, NamespaceInfo, VectorKin
 from qrmem.io.archive.file import Reader
 from qrmem.io.archive.form import DocumentLine, EntityLine, SegmentLine, VectorLine, decoded
 from qrmem.io.archive.order import ordered
+from qrmem.text.numbers import counted
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     Archived,
@@ -125,7 +126,8 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
     rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), await store.kept_keys(ns))
     if any(counts.values()) or any(rest):
         raise UsageError(
-            f"namespace {ns!r} of {store.location} is not empty ({counts['documents']} documents):"
+            f"namespace {ns!r} of {store.location} is not empty"
+            f" ({counted(counts['documents'], 'documents')}):"
             " import into another one (--namespace NAME), or forget it first (qrmem delete --all)"
         )
 

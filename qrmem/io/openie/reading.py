@@ -14,6 +14,7 @@ from typing import Any
 
 from qrmem.errors import BadImport
 from qrmem.text.budget import open_file
+from qrmem.text.numbers import counted
 
 _FIELDS = ("subject", "relation", "object", "passage")
 _OF_TRIPLES = frozenset({*_FIELDS, "passage_id"})
@@ -128,7 +129,8 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
     for where, line in _lines(text):
         cells = line.split("\t")
-        if where == "line 1" and {cell.strip().lower() for cell in cells} <= {*_OF_TRIPLES, "id"}:
+        names = {cell.strip().lower().replace(" ", "_") for cell in cells}
+        if where == "line 1" and names <= {*_OF_TRIPLES, "id"}:
             continue
         yield where, cells
 
@@ -178,7 +180,8 @@ class _Collected:
     def _take_triple(self, where: str, cells: Sequence[Any]) -> None:
         if len(cells) != len(_FIELDS):
             raise _Wrong(
-                f"it has {len(cells)} fields, not 4: subject, relation, object, passage id"
+                f"it has {counted(len(cells), 'fields')}, not 4: subject, relation, object, "
+                "passage id"
             )
         words = []
         for name, cell in zip(_FIELDS, cells, strict=True):
