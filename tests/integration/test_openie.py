@@ -186,7 +186,7 @@ async def test_a_long_passage_is_cut_and_each_triple_stands_where_its_ends_do(
 BAD = {
     "short.tsv": ("Bob\tknows\tAnn\ta\nBob\tknows\tAnn\n", "line 2: it has 3 fields, not 4"),
     "long.jsonl": ('["Bob","knows","Ann","a","b"]', "line 1: it has 5 fields"),
-    "long.json": ('[["Bob","knows","Ann","a"],["Bob"]]', "record 2: it has 1 fields"),
+    "long.json": ('[["Bob","knows","Ann","a"],["Bob"]]', "record 2: it has 1 field,"),
     "unknown.tsv": ("Bob\tknows\tAnn\ta\nBob\tknows\tAnn\tnowhere\n", "line 2: .* 'nowhere'"),
     "empty.tsv": ("Bob\t \tAnn\ta\n", "line 1: its relation is empty"),
     "type.jsonl": ('["Bob",["x"],"Ann","a"]', "line 1: its relation is no text"),
