@@ -193,7 +193,9 @@ def _one_of(allowed: tuple[Any, ...]) -> _Convert:
 
 
 def _any_of(kinds: tuple[Any, ...]) -> _Convert:
-    inners = {kind: _converter(kind) for kind in kinds if kind is not NoneType}
+    # A record is written as an object.
+    plain = {dict if is_dataclass(kind) else kind: kind for kind in kinds if kind is not NoneType}
+    inners = {written: _converter(kind) for written, kind in plain.items()}
 
     def make(value: Any) -> Any:
         if value is None and NoneType in kinds:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
@@ -19,6 +19,7 @@ from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.runner import RunStats
 from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_made
+from qrmem.graphstore.codec import from_plain
 from qrmem.llm.budget import Amount, Caps
 from qrmem.text.numbers import counted
 
@@ -113,23 +114,8 @@ def preset_named(name: str) -> Preset:
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
         raise UsageError(f"no preset is called {name!r}; {hint}")
     text = (files("qrmem.eval") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
-    return _preset(name, tomllib.loads(text))
-
-
-def _preset(name: str, found: dict[str, Any]) -> Preset:
-    parts = tuple(_part(part) for part in found.pop("part"))
-    for plural in ("readings", "labels", "costs", "quoted"):
-        if plural in found:
-            found[plural] = tuple(found[plural])
-    return Preset(name=name, parts=parts, **found)
-
-
-def _part(found: dict[str, Any]) -> Part:
-    if "arrange" in found:
-        found["arrange"] = Arrangement(**found["arrange"])
-    for plural in ("metrics", "systems", "files"):
-        found[plural] = tuple(found.get(plural, ()))
-    return Part(**found)
+    found = tomllib.loads(text)
+    return from_plain({"name": name, "parts": found.pop("part"), **found}, Preset)
 
 
 @dataclass(frozen=True, slots=True)

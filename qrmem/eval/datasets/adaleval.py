@@ -7,6 +7,7 @@ baseline can be asked as a chat model can. Scores are of what the answer says, n
 import json
 import re
 from collections.abc import Callable, Sequence
+from math import factorial
 from pathlib import Path
 from typing import Any
 
@@ -168,76 +169,45 @@ def output_of(row: Row, item: Item) -> str:
     return item.choices[chosen]
 
 
-def _strict(item: Item, output: str) -> tuple[bool, bool]:
-    """Return whether an output is right and whether it is valid."""
+def _marks(item: Item, output: str) -> dict[str, float | None]:
+    """Return every score of an output; `None` where it has none."""
     if item.labels["task"] == "tsort":
         right = right_order(item)
-        return designations.strict_order(output, len(right)) == right, designations.holds_order(
-            output, len(right)
-        )
-    n = len(item.choices)
-    is_right = designations.strict_answer(output, n) == (item.choice or 0) + 1
-    return is_right, designations.names_answer(output, n)
+        n, sample = len(right), designations.sample_order(len(right))
+        strict = designations.strict_order(output, n) == right
+        is_valid = designations.holds_order(output, n)
+        official = designations.official_is_right(output, right)
+        copies = designations.official_order(output, n) == sample
+        chance, sample_is_right = 1 / factorial(n), right == sample
+    else:
+        n, answer = len(item.choices), (item.choice or 0) + 1
+        strict = designations.strict_answer(output, n) == answer
+        is_valid = designations.names_answer(output, n)
+        official = designations.official_answer(output, n) == answer
+        copies = designations.official_answer(output, n) == designations.SAMPLE_ANSWER
+        chance, sample_is_right = 1 / n, answer == designations.SAMPLE_ANSWER
+    return {
+        "strict": strict,
+        "official": official,
+        "strict_valid": strict if is_valid else None,
+        "follows": is_valid,
+        "copies": copies,
+        "copies_valid": copies if is_valid else None,
+        "chance": chance,
+        "sample_is_right": sample_is_right,
+    }
 
 
-def _is_official(item: Item, output: str) -> bool | None:
-    if item.labels["task"] == "tsort":
-        return designations.official_is_right(output, right_order(item))
-    return designations.official_answer(output, len(item.choices)) == (item.choice or 0) + 1
-
-
-def _copies(item: Item, output: str) -> bool:
-    """Whether an output is the prompt's example, as the released script reads it."""
-    if item.labels["task"] == "tsort":
-        n = len(right_order(item))
-        return designations.official_order(output, n) == designations.sample_order(n)
-    return designations.official_answer(output, len(item.choices)) == designations.SAMPLE_ANSWER
-
-
-def _chance(item: Item) -> float:
-    if item.labels["task"] == "bestanswer":
-        return 1 / len(item.choices)
-    share = 1.0
-    for k in range(2, len(right_order(item)) + 1):
-        share /= k
-    return share
-
-
-def _is_sample(item: Item) -> bool:
-    if item.labels["task"] == "bestanswer":
-        return item.choice == designations.SAMPLE_ANSWER - 1
-    right = right_order(item)
-    return right == designations.sample_order(len(right))
-
-
-_SCORES: dict[str, Callable[[Item, str], float | None]] = {
-    "strict": lambda item, output: _strict(item, output)[0],
-    "official": _is_official,
-    "strict_valid": lambda item, output: (
-        _strict(item, output)[0] if _strict(item, output)[1] else None
-    ),
-    "follows": lambda item, output: _strict(item, output)[1],
-    "copies": _copies,
-    "copies_valid": lambda item, output: (
-        _copies(item, output) if _strict(item, output)[1] else None
-    ),
-    "chance": lambda item, output: _chance(item),
-    "sample_is_right": lambda item, output: _is_sample(item),
-}
-
-
-def _scored(
-    score: Callable[[Item, str], float | None],
-) -> Callable[[Item, Row, Rule], float | None]:
+def _scored(name: str) -> Callable[[Item, Row, Rule], float | None]:
     def of_row(item: Item, row: Row, rule: Rule) -> float | None:
         is_ours = item.labels.get("task") in ("tsort", "bestanswer")
         if not is_ours or row.prediction.is_ranking:
             return None
-        value = score(item, output_of(row, item))
+        value = _marks(item, output_of(row, item))[name]
         return None if value is None else float(value)
 
     return of_row
 
 
-for _name, _score in _SCORES.items():
-    metric(_name)(_scored(_score))
+for _name in METRICS:
+    metric(_name)(_scored(_name))

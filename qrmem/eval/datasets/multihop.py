@@ -1,7 +1,7 @@
 """HotpotQA, 2WikiMultihopQA and MuSiQue, in their official forms, the hub's and HippoRAG's."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,18 +39,15 @@ class _Record:
     """A question with its own passages.
 
     Attributes:
+        item: without what depends on where its passages stand.
         gold: places in `passages`.
         facts: (title, place of the sentence).
     """
 
-    id: str
-    question: str
-    answers: tuple[str, ...]
+    item: Item
     passages: tuple[_Passage, ...]
     gold: tuple[int, ...]
     facts: tuple[tuple[str, int], ...] = ()
-    labels: Mapping[str, str] | None = None
-    is_answerable: bool = True
 
 
 def passage_id(title: str, text: str) -> str:
@@ -112,15 +109,15 @@ def _hotpot(record: Any) -> _Record:
     passages = tuple(_passage(title, _spaced(sentences)) for title, sentences in context)
     wanted = list(dict.fromkeys(str(title) for title, _ in facts))
     titles = [passage.title for passage in passages]
-    return _Record(
+    item = Item(
         id=str(record.get("_id") or record["id"]),
         question=text_of(record, "question"),
         answers=(text_of(record, "answer"),),
-        passages=passages,
-        gold=tuple(titles.index(title) for title in wanted if title in titles),
-        facts=tuple((str(title), int(n)) for title, n in facts),
+        context=UNION,
         labels={name: str(record[name]) for name in ("type", "level") if record.get(name)},
     )
+    gold = tuple(titles.index(title) for title in wanted if title in titles)
+    return _Record(item, passages, gold, tuple((str(title), int(n)) for title, n in facts))
 
 
 def _passage(title: Any, sentences: Sequence[Any]) -> _Passage:
@@ -139,15 +136,16 @@ def _spaced(sentences: Sequence[str]) -> tuple[str, ...]:
 def _musique(record: Any) -> _Record:
     paragraphs = record["paragraphs"]
     hops = record.get("question_decomposition") or []
-    return _Record(
+    item = Item(
         id=text_of(record, "id"),
         question=text_of(record, "question"),
         answers=(text_of(record, "answer"), *texts_of(record["answer_aliases"], "answer_aliases")),
-        passages=tuple(_passage(p["title"], (p["paragraph_text"],)) for p in paragraphs),
-        gold=tuple(n for n, p in enumerate(paragraphs) if p["is_supporting"]),
+        context=UNION,
         labels={"hops": str(len(hops))} if hops else {},
         is_answerable=bool(record.get("answerable", True)),
     )
+    passages = tuple(_passage(p["title"], (p["paragraph_text"],)) for p in paragraphs)
+    return _Record(item, passages, tuple(n for n, p in enumerate(paragraphs) if p["is_supporting"]))
 
 
 def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
@@ -155,11 +153,11 @@ def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
     taken: set[str] = set()
     out = []
     for record in found:
-        name = record.id
+        name = record.item.id
         if name in taken:
-            name = f"{name}#unanswerable" if not record.is_answerable else f"{name}#2"
+            name = f"{name}#unanswerable" if not record.item.is_answerable else f"{name}#2"
         taken.add(name)
-        out.append(replace(record, id=name))
+        out.append(replace(record, item=replace(record.item, id=name)))
     return out
 
 
@@ -172,8 +170,8 @@ def _dataset(name: str, path: Path, found: Sequence[_Record], corpus: Corpus) ->
         passages = dict.fromkeys(p for record in found for p in record.passages)
         contexts, items = _over_corpus(found, list(passages), path)
     else:
-        contexts = {record.id: _context(record.id, record.passages) for record in found}
-        items = [_item(record, record.id, [p.id for p in record.passages]) for record in found]
+        contexts = {one.item.id: _context(one.item.id, one.passages) for one in found}
+        items = [_item(one, one.item.id, [p.id for p in one.passages]) for one in found]
     return Dataset(name, tuple(items), contexts, tuple(files))
 
 
@@ -204,7 +202,7 @@ def _over_corpus(
         lacking = [record.passages[n].title for n in record.gold if not ids[n]]
         if lacking:
             raise UsageError(
-                f"{path} lacks the passage {lacking[0]!r} that question {record.id} needs"
+                f"{path} lacks the passage {lacking[0]!r} that question {record.item.id} needs"
             )
         items.append(_item(record, UNION, ids))
     return {UNION: _context(UNION, list(by_id.values()))}, items
@@ -219,13 +217,5 @@ def _context(name: str, passages: Iterable[_Passage]) -> Context:
 def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
     of_title = {p.title: id for p, id in reversed(list(zip(record.passages, ids, strict=True)))}
     facts = [(of_title[title], n) for title, n in record.facts if of_title.get(title)]
-    return Item(
-        id=record.id,
-        question=record.question,
-        answers=record.answers,
-        context=context,
-        gold=tuple(ids[n] for n in record.gold),
-        facts=tuple(facts),
-        labels=record.labels or {},
-        is_answerable=record.is_answerable,
-    )
+    gold = tuple(ids[n] for n in record.gold)
+    return replace(record.item, context=context, gold=gold, facts=tuple(facts))

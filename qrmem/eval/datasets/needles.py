@@ -80,23 +80,20 @@ def shown_spans(item: Item, row: Row) -> list[bool] | None:
     ]
 
 
-@metric("shown_score")
-def _shown_score(item: Item, row: Row, rule: Rule) -> float | None:
-    """Return M-NIAH's score of what was shown, as a share of ten."""
-    found = shown_spans(item, row)
-    return None if found is None else needle_score(sum(found), len(found)) / 10
+def _of_shown(
+    score: Callable[[list[bool]], float],
+) -> Callable[[Item, Row, Rule], float | None]:
+    def of_row(item: Item, row: Row, rule: Rule) -> float | None:
+        found = shown_spans(item, row)
+        return None if found is None else score(found)
+
+    return of_row
 
 
-@metric("shown")
-def _shown(item: Item, row: Row, rule: Rule) -> float | None:
-    found = shown_spans(item, row)
-    return None if found is None else sum(found) / len(found)
-
-
-@metric("shown_all")
-def _shown_all(item: Item, row: Row, rule: Rule) -> float | None:
-    found = shown_spans(item, row)
-    return None if found is None else float(all(found))
+# M-NIAH's score of what was shown, as a share of ten.
+metric("shown_score")(_of_shown(lambda found: needle_score(sum(found), len(found)) / 10))
+metric("shown")(_of_shown(lambda found: sum(found) / len(found)))
+metric("shown_all")(_of_shown(lambda found: float(all(found))))
 
 
 # --- what was answered ---------------------------------------------------------------------------
@@ -133,20 +130,17 @@ def babi_lenient(text: str, question: str, answer: str, labels: frozenset[str]) 
     return bool(named) and named[-1] == answer.lower()
 
 
-def _babi(item: Item, row: Row, judge: Callable[..., bool]) -> float | None:
-    task = item.labels.get("task", "")
-    if not task.startswith("qa") or row.prediction.is_ranking:
-        return None
-    (answer,) = item.answers
-    labels = LABELS.get(task, frozenset(answer.lower().split(",")))
-    return float(judge(row.prediction.text, item.question, answer, labels))
+def _of_babi(judge: Callable[..., bool]) -> Callable[[Item, Row, Rule], float | None]:
+    def of_row(item: Item, row: Row, rule: Rule) -> float | None:
+        task = item.labels.get("task", "")
+        if not task.startswith("qa") or row.prediction.is_ranking:
+            return None
+        (answer,) = item.answers
+        labels = LABELS.get(task, frozenset(answer.lower().split(",")))
+        return float(judge(row.prediction.text, item.question, answer, labels))
+
+    return of_row
 
 
-@metric("babi")
-def _lenient(item: Item, row: Row, rule: Rule) -> float | None:
-    return _babi(item, row, babi_lenient)
-
-
-@metric("babi_official")
-def _official(item: Item, row: Row, rule: Rule) -> float | None:
-    return _babi(item, row, babi_official)
+metric("babi")(_of_babi(babi_lenient))
+metric("babi_official")(_of_babi(babi_official))
