@@ -32,7 +32,7 @@ from typing import (
 )
 
 from qrmem.errors import StoreUnavailable, UsageError
-from qrmem.eval.builders.manifest import MANIFEST, read_manifest
+from qrmem.eval.builders.manifest import MANIFEST, Made, read_manifest, write_manifest
 from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class Builder:
         options: with their defaults.
     """
 
-    build: Callable[..., None]
+    build: Callable[..., Made | None]
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -273,7 +273,7 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
     It reads `data`, a file or folder, and writes into the folder `out`, which is there and empty.
 
     Args:
-        is_repeatable: it writes a manifest (`qrmem.eval.builders.manifest`), and has the option
+        is_repeatable: it returns what a manifest says of its set (`Made`), and has the option
             `manifest`: of a set that is made again.
     """
 
@@ -289,6 +289,10 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
         return build
 
     return register
+
+
+_NOT_WRITTEN = ("manifest", "tokenizer")
+"""Options that a manifest does not have: the counter that was used stands in the place of one."""
 
 
 def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
@@ -316,7 +320,11 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
     rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        found.build(data, partial, **given)
+        made = found.build(data, partial, **given)
+        if isinstance(made, Made):
+            options = {**found.options, **given}
+            written = {key: options[key] for key in options if key not in _NOT_WRITTEN}
+            write_manifest(partial, kind, written, made)
         if manifest:
             manifest.check(read_manifest(partial / MANIFEST, kind))
         if out.exists():

@@ -11,13 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
+from qrmem.eval.builders.manifest import Made
 from qrmem.eval.builders.threads import PER_TAG, Answer, Threads, dump_in
-from qrmem.eval.builders.writing import (
-    case_files,
-    counter_of,
-    lengths_of,
-    write_manifest,
-)
+from qrmem.eval.builders.writing import case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 from qrmem.types import Tokenizer
 
@@ -59,8 +55,8 @@ def build(
     tags: str = "",
     per_tag: int = PER_TAG,
     tokenizer: str = "auto",
-) -> None:
-    """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions, and a manifest.
+) -> Made:
+    """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions.
 
     What distracts at one length distracts at every longer one. Lengths that are built together have
     the same questions: those that can be filled at each of them.
@@ -77,13 +73,6 @@ def build(
     Raises:
         UsageError: no case can be made; the message says why.
     """
-    options: dict[str, Any] = {
-        "length": length,
-        "seed": seed,
-        "count": count,
-        "tags": tags,
-        "per_tag": per_tag,
-    }
     counter = counter_of(tokenizer)
     wanted = lengths_of(length)
     short = [name for name, tokens in wanted.items() if tokens < 2 * PROMPT]
@@ -94,16 +83,16 @@ def build(
     if per_tag < 1:
         raise UsageError(f"per_tag must be at least 1, not {per_tag}")
     data = dump_in(data)
-    chosen_tags = tuple(filter(None, (tag.strip() for tag in options["tags"].split(","))))
+    chosen_tags = tuple(filter(None, (tag.strip() for tag in tags.split(","))))
     file = out / "threads.db"
     threads = Threads(file, counter)
     try:
-        threads.fill(data, chosen_tags, options["per_tag"])
-        made = _write(_Pool(threads, counter, options["seed"]), out, wanted, options)
+        threads.fill(data, chosen_tags, per_tag)
+        made = _write(_Pool(threads, counter, seed), out, wanted, count)
     finally:
         threads.close()
         file.unlink()
-    write_manifest(out, "bestanswer", options, counter, [data], made, threads.left_out)
+    return Made(counter, [data], made, threads.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +164,10 @@ class _Pool:
         return PROMPT + self._counter.count(text)
 
 
-def _write(
-    pool: _Pool, out: Path, wanted: Mapping[str, int], options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> list[dict[str, Any]]:
     """Write the cases of all lengths; a question that cannot be filled at one is in none."""
     places = list(range(len(pool.questions)))
-    if options["count"]:
+    if count:
         random.Random(f"{pool.seed}:questions").shuffle(places)
     kept = 0
     with case_files(out, "bestanswer", wanted) as files:
@@ -189,7 +176,7 @@ def _write(
             for name, case in cases.items():
                 files[name].add(case)
             kept += bool(cases)
-            if options["count"] and kept == options["count"]:
+            if count and kept == count:
                 break
     if not kept:
         told = ", ".join(f"{count} {reason}" for reason, count in pool.left_out.most_common())

@@ -1,12 +1,14 @@
 """Making a set of cases again, byte for byte, of the manifest that was written with it."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
+from qrmem.types import Tokenizer
 
 MANIFEST = "manifest.json"
 
@@ -49,6 +51,41 @@ class Manifest:
         for what, sums in self.sums.items():
             if sums != made.sums[what]:
                 raise UsageError(f"{self.path}: the {what} are not those that it was made with")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a builder says of a set that can be made again.
+
+    Attributes:
+        files: about each, with its `sha256`.
+        left_out: how many of what, by reason.
+    """
+
+    counter: Tokenizer
+    sources: Sequence[Path]
+    files: Sequence[Mapping[str, Any]]
+    left_out: Mapping[str, int]
+
+
+def write_manifest(folder: Path, kind: str, options: Mapping[str, Any], made: Made) -> None:
+    """Write what a set was made of."""
+    found = {
+        "builder": kind,
+        "options": dict(options),
+        "counter": made.counter.name,
+        "sources": [_source(path) for path in made.sources],
+        "files": list(made.files),
+        "left_out": {name: count for name, count in sorted(made.left_out.items()) if count},
+    }
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+
+
+def _source(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def read_manifest(path: Path, kind: str) -> Manifest:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -10,14 +10,9 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.eval.builders.books import Book, book_files, books
-from qrmem.eval.builders.writing import (
-    case_files,
-    counter_of,
-    lengths_of,
-    write_manifest,
-)
+from qrmem.eval.builders.manifest import Made
+from qrmem.eval.builders.writing import case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
-from qrmem.types import Tokenizer
 
 PROMPT = 200
 """Tokens kept for the instructions (Table 11's limits add up to the length less these)."""
@@ -76,8 +71,8 @@ def build(
     parts: int = 4,
     stride: int = 0,
     tokenizer: str = "auto",
-) -> None:
-    """Write `tsort_LENGTH.jsonl` for each length, and a manifest.
+) -> Made:
+    """Write `tsort_LENGTH.jsonl` for each length.
 
     Args:
         data: a book, or a folder of books (see `qrmem.eval.builders.books`).
@@ -91,61 +86,45 @@ def build(
     Raises:
         UsageError: no case can be made; the message says why.
     """
-    options: dict[str, Any] = {
-        "length": length,
-        "seed": seed,
-        "count": count,
-        "parts": parts,
-        "stride": stride,
-    }
     counter = counter_of(tokenizer)
     if not 2 <= parts <= 7:
         raise UsageError(f"parts are 2 to 7, not {parts}")
     bounds = {name: limits(tokens, parts) for name, tokens in lengths_of(length).items()}
     left_out: Counter[str] = Counter()
-    cuts = _cuts(data, bounds, options, counter, left_out)
-    empty = [name for name, found in cuts.items() if not found]
-    if empty:
-        raise UsageError(_why(data, empty[0], left_out))
-    made = _write(data, out, cuts, options)
-    write_manifest(out, "tsort", options, counter, book_files(data), made, left_out)
-
-
-Places = dict[str, dict[tuple[int, int], Cut]]
-"""Length to (number of the book, first paragraph) to the case there."""
-
-
-def _cuts(
-    data: Path,
-    bounds: dict[str, Limits],
-    options: dict[str, Any],
-    counter: Tokenizer,
-    left_out: Counter[str],
-) -> Places:
-    """Return where the cases of each length are; texts are not kept."""
-    found: Places = {name: {} for name in bounds}
+    cuts: Places = {name: {} for name in bounds}
     for n, book in enumerate(books(data, left_out)):
         sums = [0, *accumulate(counter.count(text) + _SEAM for text in book.paragraphs)]
         for name, limit in bounds.items():
-            for cut in _of_book(book, sums, limit, options, left_out):
-                found[name][n, cut.start] = cut
-    if options["count"]:
-        for name, cuts in found.items():
-            rng = random.Random(f"{options['seed']}:{name}")
-            chosen = rng.sample(sorted(cuts), min(options["count"], len(cuts)))
-            found[name] = {key: cuts[key] for key in sorted(chosen)}
-    return found
+            for cut in _of_book(book, sums, limit, parts, stride or limit.stride, left_out):
+                cuts[name][n, cut.start] = cut
+    empty = [name for name, found in cuts.items() if not found]
+    if empty:
+        raise UsageError(_why(data, empty[0], left_out))
+    if count:
+        cuts = {name: _drawn(found, count, f"{seed}:{name}") for name, found in cuts.items()}
+    return Made(counter, book_files(data), _write(data, out, cuts, seed), left_out)
+
+
+Place = tuple[int, int]
+"""Number of the book, first paragraph."""
+Places = dict[str, dict[Place, Cut]]
+"""Length to place to the case there; texts are not kept."""
+
+
+def _drawn(cuts: Mapping[Place, Cut], count: int, seed: str) -> dict[Place, Cut]:
+    chosen = random.Random(seed).sample(sorted(cuts), min(count, len(cuts)))
+    return {place: cuts[place] for place in sorted(chosen)}
 
 
 def _of_book(
     book: Book,
     sums: Sequence[int],
     limit: Limits,
-    options: dict[str, Any],
+    parts: int,
+    step: int,
     left_out: Counter[str],
 ) -> Iterator[Cut]:
-    step = options["stride"] or limit.stride
-    sizes = [limit.before, *[limit.segment] * options["parts"], limit.after]
+    sizes = [limit.before, *[limit.segment] * parts, limit.after]
     last = len(sums) - 1
     for start in range(0, max(1, last), step):
         bounds = [start]
@@ -180,7 +159,7 @@ def _has_twins(book: Book, inner: Sequence[int]) -> bool:
     )
 
 
-def _write(data: Path, out: Path, cuts: Places, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _write(data: Path, out: Path, cuts: Places, seed: int) -> list[dict[str, Any]]:
     by_book: dict[int, list[tuple[str, Cut]]] = {}
     for name, found in cuts.items():
         for (n, _), cut in found.items():
@@ -188,7 +167,7 @@ def _write(data: Path, out: Path, cuts: Places, options: dict[str, Any]) -> list
     with case_files(out, "tsort", cuts) as files:
         for n, book in enumerate(books(data, Counter())):
             for name, cut in by_book.get(n, ()):
-                files[name].add(_case(book, cut, options["seed"]))
+                files[name].add(_case(book, cut, seed))
     return [file.about for file in files.values()]
 
 

@@ -1,18 +1,17 @@
-"""What the builders share: lengths, the counter, the files written, the manifest."""
+"""What the builders share: lengths, the counter, the files written."""
 
 import hashlib
 import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.manifest import MANIFEST
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import Tokenizer
 
@@ -112,31 +111,3 @@ def write_cases(file: Path, cases: Iterable[Mapping[str, Any]]) -> None:
             lines.write(json.dumps(case, ensure_ascii=False) + "\n")
         if not lines.tell():
             raise UsageError("no case can be made: the tasks have no questions, or cases is 0")
-
-
-def write_manifest(
-    out: Path,
-    kind: str,
-    options: Mapping[str, Any],
-    counter: Tokenizer,
-    sources: Iterable[Path],
-    files: Sequence[Mapping[str, Any]],
-    left_out: Mapping[str, int],
-) -> None:
-    """Write what a set was made of; see `qrmem.eval.builders.manifest` for making it again."""
-    made = {
-        "builder": kind,
-        "options": dict(options),
-        "counter": counter.name,
-        "sources": [_source(path) for path in sources],
-        "files": list(files),
-        "left_out": {name: count for name, count in sorted(left_out.items()) if count},
-    }
-    text = json.dumps(made, indent=1, ensure_ascii=False)
-    (out / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
-
-
-def _source(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest}
