@@ -237,10 +237,10 @@ class RunFolder:
     def _check(self, known: Mapping[str, Any], config: Mapping[str, Any]) -> None:
         plain = json.loads(json.dumps(config))
         for name in sorted((known.keys() | plain.keys()) - set(FREE)):
-            if known.get(name) != plain.get(name):
+            if changes := _changes(name, known.get(name), plain.get(name)):
                 raise UsageError(
-                    f"{self.path} holds a run of another configuration: {name} was "
-                    f"{known.get(name)!r}, now {plain.get(name)!r}; name another --out"
+                    f"{self.path} holds a run of another configuration: {'; '.join(changes)}; "
+                    "name another --out"
                 )
 
     def _about(
@@ -309,3 +309,11 @@ def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that were written whole."""
     with path.open("rb") as file:
         yield from (line for line in file if line.endswith(b"\n"))
+
+
+def _changes(name: str, was: Any, now: Any) -> list[str]:
+    """Say what of a value is another now; of several values those that differ."""
+    if not (isinstance(was, Mapping) and isinstance(now, Mapping)):
+        return [] if was == now else [f"{name} was {was!r}, now {now!r}"]
+    keys = sorted(was.keys() | now.keys())
+    return [said for key in keys for said in _changes(f"{name}.{key}", was.get(key), now.get(key))]

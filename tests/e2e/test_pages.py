@@ -41,7 +41,7 @@ def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
         "5 May",
         "Clara",
         "sum(prices)",
-        "| reflection |",
+        "| passages |",
     ):
         assert expected in everything, expected
 
