@@ -104,11 +104,14 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._require_own()
             self._take_lock()
+            self._mend()
+            if not self._has_results():  # of a run that was refused at its first call, for example
+                for name in (CONFIG, ITEMS):
+                    (self.path / name).unlink(missing_ok=True)
             known = self.config() if (self.path / CONFIG).exists() else {}
             if known:
                 self._check(known, config)
             systems = list(dict.fromkeys([*known.get("systems", ()), *config["systems"]]))
-            self._mend()
             about = self._about(known, config, items)
             config = {**config, "systems": systems, "about": about}
             self._write(CONFIG, json.dumps(config, indent=2) + "\n")
@@ -236,7 +239,9 @@ class RunFolder:
 
     def _check(self, known: Mapping[str, Any], config: Mapping[str, Any]) -> None:
         plain = json.loads(json.dumps(config))
-        for name in sorted((known.keys() | plain.keys()) - set(FREE)):
+        for name in dict.fromkeys([*plain, *known]):
+            if name in FREE:
+                continue
             if changes := _changes(name, known.get(name), plain.get(name)):
                 raise UsageError(
                     f"{self.path} holds a run of another configuration: {'; '.join(changes)}; "
@@ -278,6 +283,10 @@ class RunFolder:
             whole = raw[: raw.rfind(b"\n") + 1]
             if len(whole) < len(raw):
                 os.truncate(path, len(whole))
+
+    def _has_results(self) -> bool:
+        files = (*self._files(ROWS), *self._files(MEMORIES), *self._files(RATINGS))
+        return any(path.stat().st_size for path in files)
 
     def _files(self, name: str) -> list[Path]:
         """Return a file, and those of the workers."""

@@ -419,3 +419,15 @@ def test_a_comparison_stands_beside_the_reports_of_its_runs(
     assert Path("a/report/with-b/report.md").read_text() == told.removesuffix("\n")
     kept = {path: path.read_bytes() for path in Path("a/report").iterdir() if path.is_file()}
     assert kept == own
+
+
+def test_a_run_that_was_refused_at_its_first_call_leaves_the_folder_free(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert run("--system", "full-text", "--out", "r", "--model", "gpt-5-nano") == 3
+    assert "no key" in capsys.readouterr().err
+    assert run("--system", "bm25", "--out", "r", "--sample", "2") == 0
+    assert len(rows("r")) == 2
+    assert run("--system", "full-text", "--out", "r", "--sample", "2", "--model", "m") == 2
+    assert "settings.model was '', now 'm'" in capsys.readouterr().err
