@@ -91,7 +91,7 @@ def add_cost_commands(
     plan = commands.add_parser(
         "plan", help="estimate what an add, an ask or trees would cost, without calling a model"
     )
-    runs = plan.add_subparsers(dest="run", required=True, metavar="add|ask|tree")
+    runs = plan.add_subparsers(dest="run", required=True, metavar="ACTION")
     for name, add_options in options.items():
         run = runs.add_parser(
             name,

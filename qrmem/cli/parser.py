@@ -78,6 +78,7 @@ class _Parser(argparse.ArgumentParser):
         choices = [action.choices for action in self._actions if action.metavar == "ACTION"]
         if told == "missing: ACTION" and choices:
             told = f"say what to do: {', '.join(choices[0] or ())}"
+        told = re.sub(r"\AACTION(?= takes )", self.prog, told)
         raise UsageError(f"{told} (see {self.prog} --help)")
 
 
