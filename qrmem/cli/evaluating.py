@@ -194,6 +194,8 @@ async def _judge(arguments: Namespace) -> int:
     async with _opened(arguments) as (settings, options):
         if not settings.model:
             raise MissingError("a judge is a chat model: --model and --base-url")
+        if options.workers > 1:
+            raise UsageError("a judge rates in one process: take --workers away")
         made = await judge(Path(arguments.run), settings, options)
     missing = sum(rating.rating is None for rating in made)
     told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"

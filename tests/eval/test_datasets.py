@@ -401,3 +401,10 @@ def test_repositories_are_among_the_files(tmp_path: Path) -> None:
         assert repository.path.name == "own_shop"
         sums.append(repository.sha256)
     assert sums[0] != sums[1]
+
+
+@pytest.mark.parametrize("start", ["[", '{"a":'])
+def test_json_that_is_nested_too_deeply_is_told(tmp_path: Path, start: str) -> None:
+    (tmp_path / "deep.json").write_text(start * 100_000)
+    with pytest.raises(UsageError, match="is not JSON: maximum recursion depth"):
+        load("hotpotqa", tmp_path / "deep.json", Corpus())

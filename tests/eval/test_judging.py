@@ -103,7 +103,9 @@ def test_the_command_rates_and_reports(folder: Path, capsys: pytest.CaptureFixtu
         words = ["eval", "judge", str(folder), "--model", "test", "--base-url", server.url]
         assert main(words) in {0, 1}
         assert server.stats.requests >= 3
-    assert "a rating (not zero" in capsys.readouterr().err
+        assert "a rating (not zero" in capsys.readouterr().err
+    assert main([*words, "--workers", "2"]) == 2
+    assert "a judge rates in one process: take --workers away" in capsys.readouterr().err
     assert main(["eval", "judge", str(folder)]) == 3
     assert "a judge is a chat model" in capsys.readouterr().err
     assert main(["eval", "judge", str(folder / "nowhere"), "--model", "test"]) == 2

@@ -109,7 +109,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except OSError as exc:
         raise UsageError(f"{path}: {exc.strerror}") from exc
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise UsageError(f"{path} is not JSON: {exc}") from exc
 
 
@@ -139,7 +139,7 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
         if line.strip():
             try:
                 yield f"{path}: line {n}", json.loads(line)
-            except ValueError as exc:
+            except (ValueError, RecursionError) as exc:
                 raise UsageError(f"{path}: line {n} is not JSON: {exc}") from exc
 
 
@@ -199,6 +199,6 @@ def _whole_object(text: str) -> dict[str, Any] | None:
     """Return a file that is one object; JSON lines fail at their second line."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found else None

@@ -1,9 +1,9 @@
 """Plots: bars of one run, panels of curves for a figure of a paper."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -220,8 +220,8 @@ def _save(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=DPI, metadata={"Software": None})
 
 
-Value = Callable[[Part, str], Point | None]
-"""From a part and a system's label to what was measured; its place is set later."""
+Values = Mapping[tuple[str, str], Point]
+"""Name of a part and label of a system to what was measured; its place is set later."""
 
 
 def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[Panel], Axes]:
@@ -254,34 +254,30 @@ def _title(found: Sequence[tuple[Part, Results]], metric: str) -> str:
     return f"here: {model}, n = {told}"
 
 
-def _measured(preset: Preset, found: Sequence[tuple[Part, Results]], metric: str) -> Value:
-    by_part = {part.name: results for part, results in found}
-
-    def value(part: Part, label: str) -> Point | None:
-        results = by_part.get(part.name)
-        result = results.systems.get(preset.systems[label]) if results else None
-        mean = result.mean(metric) if result else None
-        return Point(0.0, mean.value, mean.low, mean.high) if mean else None
-
-    return value
+def _measured(preset: Preset, found: Sequence[tuple[Part, Results]], metric: str) -> Values:
+    means = {
+        (part.name, label): results.systems[word].mean(metric)
+        for part, results in found
+        for label, word in preset.systems.items()
+        if word in results.systems
+    }
+    return {place: Point(0.0, m.value, m.low, m.high) for place, m in means.items() if m}
 
 
-def _printed(numbers: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str) -> Value:
-    def value(part: Part, label: str) -> Point | None:
-        found = numbers.get(label, {}).get(part.name, {}).get(metric)
-        return None if found is None else Point(0.0, found)
+def _printed(numbers: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str) -> Values:
+    return {
+        (part, label): Point(0.0, values[metric])
+        for label, parts in numbers.items()
+        for part, values in parts.items()
+        if metric in values
+    }
 
-    return value
 
-
-def _panel(preset: Preset, title: str, value: Value) -> Panel:
+def _panel(preset: Preset, title: str, values: Values) -> Panel:
     curves: dict[str, list[Point]] = {}
     levels: dict[str, list[Point]] = {}
-    for part in preset.parts:
-        for label in preset.systems:
-            point = value(part, label)
-            if point is None:
-                continue
+    for part, label in product(preset.parts, preset.systems):
+        if point := values.get((part.name, label)):
             name, x = _place(preset, part, label)
             if x is None:
                 levels.setdefault(name, []).append(point)
