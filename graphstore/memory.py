@@ -197,12 +197,15 @@ class MemoryStore:
             raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
         space.summaries[document_id] = summary
 
-    async def delete_document(self, ns: str, document_id: str) -> None:
+    async def delete_documents(self, ns: str, *document_ids: str) -> None:
         space = self._space(ns)
-        space.drop_segments(space.of_document.pop(document_id, ()))
-        if space.documents.pop(document_id, None):
+        there = [id_ for id_ in dict.fromkeys(document_ids) if id_ in space.documents]
+        space.drop_segments([one for id_ in there for one in space.of_document.pop(id_, ())])
+        for id_ in there:
+            del space.documents[id_]
+            space.summaries.pop(id_, None)
+        if there:
             space.raise_revision()
-        space.summaries.pop(document_id, None)
 
     async def segments(
         self, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()

@@ -185,10 +185,10 @@ class FactStore(Protocol):
         """
         ...
 
-    async def delete_document(self, ns: str, /, document_id: str) -> None:
-        """Remove it with all that hangs on it, cached replies too; blank its text in trails.
+    async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
+        """Remove them with all that hangs on them, cached replies too; blank their text in trails.
 
-        See `qrmem.graphstore.redaction` for what is blanked. Harmless if there is none.
+        See `qrmem.graphstore.redaction` for what is blanked. Ids that no document has are harmless.
         """
         ...
 

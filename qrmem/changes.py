@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from qrmem.memory import Memory
 
 
+_TOGETHER = 256
+"""Documents that are deleted in one transaction."""
+
+
 async def add(
     memory: "Memory",
     source: Source,
@@ -145,8 +149,9 @@ async def delete(
     await session.require_documents(document_ids)
     document_ids = await _with_facts(session, document_ids)
     segments = [s.id for s in await session.store.segments(session.ns, documents=document_ids)]
-    for document_id in document_ids:
-        await session.store.delete_document(session.ns, document_id)
+    for start in range(0, len(document_ids), _TOGETHER):
+        some = document_ids[start : start + _TOGETHER]
+        await session.store.delete_documents(session.ns, *some)
     await session.forget_threads(segments, checkpointer)
     await _refresh_names(memory)
 

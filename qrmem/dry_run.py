@@ -131,7 +131,7 @@ class StubEmbedder:
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """
-apply clear_view close create_namespace decide delete_document delete_namespace drop_kept
+apply clear_view close create_namespace decide delete_documents delete_namespace drop_kept
 finish_import put_cached put_documents put_trail put_vectors record set_embedder
 set_summary
 """

@@ -5,12 +5,13 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
+from qrmem.errors import BadDocument, CapReached, NotFound, StoreConflict, UsageError
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
@@ -41,7 +42,7 @@ AHEAD = 64
 LEAST_CHARACTERS = 1000
 """What a document counts for at least, as its names take room too."""
 HELD_SEGMENTS = 256
-"""New documents are written together until they have so many segments."""
+"""New and changed documents are written together until they have so many segments."""
 BREATH = 16
 """Documents that are cut while those wait who read what was cut before."""
 
@@ -59,6 +60,7 @@ class _Tally:
     states: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[str, int, str]] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -219,7 +221,9 @@ class Adder:
                 "--update (update=True) replaces it, another id keeps both"
             )
         self._tally.seen[name] = digest
-        if before is None and not (CODE_KEY in document.metadata or is_turn(document.metadata)):
+        if before != digest and not (CODE_KEY in document.metadata or is_turn(document.metadata)):
+            if before is not None:
+                self._tally.changed.add(name)
             await self._hold(name, document)
             return
         await self._flush()
@@ -237,7 +241,7 @@ class Adder:
             await self._put(document, self._tally.updated, anew=True)
         elif before is None:
             await self._put(document, self._tally.added, only_new=self._only_new)
-        else:
+        else:  # source code or a turn, with another text
             await self._put(document, self._tally.updated)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
@@ -246,7 +250,7 @@ class Adder:
         self._enlist(name, await self._states(name))
 
     async def _hold(self, name: str, document: Document) -> None:
-        """Write a new document, with those that come next: each write has its price."""
+        """Write a new or changed document, with those that come next: each write has its price."""
         segments = self._checked_cut(name, document)
         self._tally.held.append((document, segments))
         self._tally.held_segments += len(segments)
@@ -259,10 +263,12 @@ class Adder:
         held, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
         if held:
             await self._make_namespace()
-            await self._put_new(held)
+            await self._put_held(held)
 
-    async def _put_new(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
-        """Write new documents; if one of them is refused, each for itself."""
+    async def _put_held(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
+        """Write new and changed documents; if one of them is refused, each for itself."""
+        changed = {document.id or "" for document, _ in written} & self._tally.changed
+        await self._replace(changed, [one for _, own in written for one in own])
         try:
             await self._store.put_documents(self._ns, written)
         except UsageError as exc:
@@ -272,11 +278,27 @@ class Adder:
                 self._tally.problems.append((written[0][0].id or "", -1, str(exc)))
             else:
                 for one in written:
-                    await self._put_new([one])
+                    await self._put_held([one])
             return
         for document, segments in written:
-            self._tally.added.append(document.id or "")
-            self._enlist(document.id or "", Counter(pending=len(segments)))
+            name, states = document.id or "", Counter(pending=len(segments))
+            if name in changed:
+                states = await self._states(name)
+                self._tally.reused += states["ok"]
+            (self._tally.updated if name in changed else self._tally.added).append(name)
+            self._enlist(name, states)
+
+    async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
+        """Note which segments of some documents go; drop summaries that cost nothing."""
+        if not names:
+            return
+        before = await self._store.segments(self._ns, documents=sorted(names))
+        self.replaced |= {s.id for s in before} - {s.id for s in segments}
+        if self._run.reasoner.is_local:
+            # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
+            for name in sorted(names):
+                with suppress(NotFound):  # somebody else deleted it meanwhile
+                    await self._store.set_summary(self._ns, name, "")
 
     async def _put(
         self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False
@@ -284,11 +306,7 @@ class Adder:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
-        before = await self._store.segments(self._ns, documents=[name])
-        self.replaced |= {s.id for s in before} - {s.id for s in segments}
-        if self._state.info(name) is not None and self._run.reasoner.is_local:
-            # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
-            await self._store.set_summary(self._ns, name, "")
+        await self._replace([name] if self._state.info(name) else [], segments)
         await self._store.put_documents(
             self._ns, [(document, segments)], anew=anew, only_new=only_new
         )

@@ -130,7 +130,7 @@ async def grow(
     final: dict[str, tuple[str, ...]] = {}
     for what, id_, given in steps:
         if what == "delete":
-            await grown.delete_document("n", id_)
+            await grown.delete_documents("n", id_)
             final.pop(id_, None)
         elif what == "decide":
             await grown.decide("n", MergeDecision(id_, given, same=same))

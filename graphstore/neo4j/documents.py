@@ -67,8 +67,7 @@ async def put_documents(
     await work.lock()
     checked = checked_documents(written)
     if anew:
-        for id_, _, _ in checked:
-            await delete_document(work, id_)
+        await delete_documents(work, *(id_ for id_, _, _ in checked))
     wanted = [{"key": short(s.id), "document": id_} for id_, _, own in checked for s in own]
     for id_, taken in await work.each("documents.taken", wanted):
         check_segment_ids(id_, [taken])
@@ -211,18 +210,19 @@ async def set_summary(work: Work, document_id: str, summary: str) -> None:
         raise NotFound(f"there is no document {document_id!r} in namespace {work.ns!r}")
 
 
-async def delete_document(work: Work, document_id: str) -> None:
-    """Remove a document with all that hangs on it; harmless if there is none."""
+async def delete_documents(work: Work, *document_ids: str) -> None:
+    """Remove documents with all that hangs on them; ids that no document has are harmless."""
     if await namespace(work) is None:
         return
     await work.lock()
-    key = short(document_id)
-    if not await work.gathered("documents.existing", [key]):
+    there = await work.gathered("documents.existing", sorted(set(map(short, document_ids))))
+    if not there:
         return
-    gone = {segment for (segment,) in await work.each("documents.segment_ids", [key])}
+    gone = {segment for (segment,) in await work.each("documents.segment_ids", there)}
     await drop_segments(work, gone)
-    await work.together([("words.untitle", [key]), ("namespaces.raise_revision", [1])])
-    await work.run("documents.drop", key=key)
+    await work.together(
+        [("words.untitle", there), ("documents.drop", there), ("namespaces.raise_revision", [1])]
+    )
 
 
 async def segments(

@@ -85,7 +85,7 @@ class Neo4jStore:
     documents = _reads(texts.documents)
     states = _reads(texts.states)
     set_summary = _writes(texts.set_summary)
-    delete_document = _writes(texts.delete_document)
+    delete_documents = _writes(texts.delete_documents)
     segments = _reads(texts.segments)
     ledger = _reads(facts.ledger)
     record = _writes(facts.record)

@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.sqlite import changes, passages, removal, words
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
+    execute_in,
     in_order,
     namespace_number,
     pick,
@@ -85,10 +86,24 @@ def put_documents(
     checked = checked_documents(written)
     if only_new and (there := [id_ for id_, _, _ in checked if document_number(db, number, id_)]):
         raise not_new(there)
+    if anew:
+        delete_documents(db, ns, *(id_ for id_, _, _ in checked))
+    removal.drop_segments(db, number, _gone(db, number, checked))
     for id_, document, segments in checked:
-        if anew:
-            delete_document(db, ns, id_)
         _put(db, number, id_, document, segments)
+
+
+def _gone(
+    db: sqlite3.Connection, ns: int, checked: Sequence[tuple[str, Document, Sequence[Segment]]]
+) -> dict[str, int]:
+    """Return the segments that some documents have and will have no more, as id to number."""
+    gone: dict[str, int] = {}
+    for id_, _, segments in checked:
+        new = {segment.id for segment in segments}
+        sql = "SELECT id, num FROM segment WHERE document = ?"
+        old = db.execute(sql, (document_number(db, ns, id_),))
+        gone |= {segment: num for segment, num in old if segment not in new}
+    return gone
 
 
 def _put(
@@ -104,8 +119,6 @@ def _put(
     new = {segment.id for segment in segments}
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
     check_segment_ids(id_, sorted(taken for (taken,) in rows_in(db, sql, new, number, doc)))
-    old = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
-    removal.drop_segments(db, number, {id_: num for id_, num in old.items() if id_ not in new})
     _put_segments(db, number, doc, segments)
     words.entitle(db, number, doc, document.title, document.text)
     if is_known:
@@ -282,13 +295,14 @@ def set_summary(db: sqlite3.Connection, ns: str, document_id: str, summary: str)
         raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
 
 
-def delete_document(db: sqlite3.Connection, ns: str, document_id: str) -> None:
-    """Remove a document with all that hangs on it; harmless if there is none."""
+def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> None:
+    """Remove documents with all that hangs on them; ids that no document has are harmless."""
     number = namespace_number(db, ns)
-    doc = document_number(db, number, document_id)
-    gone = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
-    removal.drop_segments(db, number, gone)
-    if db.execute("DELETE FROM document WHERE num = ?", (doc,)).rowcount:
+    documents = _found(db, ns, document_ids, {}, "", None).values()
+    sql = "SELECT id, num FROM segment WHERE document IN ({})"
+    removal.drop_segments(db, number, dict(rows_in(db, sql, documents)))
+    execute_in(db, "DELETE FROM document WHERE num IN ({})", documents)
+    if documents:
         changes.raise_revision(db, number)
 
 

@@ -104,7 +104,7 @@ class SqliteStore:
     documents = _reads(texts.documents)
     states = _reads(texts.states)
     set_summary = _writes(texts.set_summary)
-    delete_document = _writes(texts.delete_document, forgets=True)
+    delete_documents = _writes(texts.delete_documents, forgets=True)
     segments = _reads(texts.segments)
     ledger = _reads(facts.ledger)
     record = _writes(facts.record)

@@ -55,7 +55,7 @@ class FactsContract(Contract):
         await store.put_documents("n", [text("d", "One. ")])
         with pytest.raises(StoreConflict):
             await store.delete_namespace("n", importing="")
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         await store.delete_namespace("n", importing="")
         assert list(await store.namespaces()) == []
 
@@ -71,9 +71,30 @@ class FactsContract(Contract):
             await store.decide("n", MergeDecision("a", "b", True))
         with pytest.raises(NotFound):
             await store.record("n", (), [CALL])
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         await store.delete_namespace("n")
         assert list(await store.namespaces()) == []
+
+    async def test_documents_deleted_or_replaced_together_leave_what_was_never_there(
+        self, store: GraphStore
+    ) -> None:
+        pieces = {"a": "Ann met Bob ", "b": "Bob saw Cy ", "c": "Cy ran ", "d": "Dot left Ann "}
+        await add(store, "n", *(text(id_, said) for id_, said in pieces.items()))
+        before = await store.namespace("n")
+        await store.delete_documents("n", "a", "nobody", "c", "a")
+        after = await store.namespace("n")
+        assert before is not None
+        assert after is not None
+        assert after.revision == before.revision + 1
+        new = [text("b", "Eve saw Fay "), text("d", "Gus left Eve ")]
+        await store.put_documents("n", new)
+        await add(store, "m", *new)
+        assert [info.id for info in await store.documents("n")] == ["b", "d"]
+        for ns in ("n", "m"):
+            await add(store, ns, text("e", "Hal rose "))
+        for part in ("documents", "segments"):
+            assert (await contents(store, "n"))[part] == (await contents(store, "m"))[part]
+        assert {row.key for row in await store.names("n")} == {"Hal"}
 
     async def test_a_document_comes_back_as_it_was_put(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
@@ -123,7 +144,7 @@ class FactsContract(Contract):
         assert await found(prefix="a-", last=9) == ["a-1", "a-2"]
         assert await found(last=2) == ["a-2", "b-1"]
         await store.put_documents("n", [text("a-2", "Ann ran ", metadata={"kind": "bird"})])
-        await store.delete_document("n", "b-1")
+        await store.delete_documents("n", "b-1")
         assert await found(where={"kind": "bird"}) == ["a-2"]
         assert await found(where={"kind": "game"}) == ["a-1"]
 
@@ -329,7 +350,7 @@ class FactsContract(Contract):
             await store.put_cached(ns, "reply", {"text": "x"}, segments=[row.segment_id])
             await store.set_summary(ns, "d", "Bob met Cy.")
         await store.put_documents("n", [given], anew=True)
-        await store.delete_document("m", "d")
+        await store.delete_documents("m", "d")
         await store.put_documents("m", [given])
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
         assert await kept_value(store, "n", "reply") is None
@@ -371,12 +392,12 @@ class FactsContract(Contract):
         await store.put_cached("n", "reply", {"text": "x"}, segments=[row.segment_id])
         await store.put_cached("n", "answer", {"text": "whatever was read"})
         await store.put_cached("n", "other", {"text": "y"}, segments=[kept[1][0].id])
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
         assert await kept_value(store, "n", "reply") is None
         assert await kept_value(store, "n", "answer") is None
         assert await kept_value(store, "n", "other") == {"text": "y"}
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         assert await contents(store, "n") == await contents(store, "m")
 
     async def test_replacing_and_deleting_a_document_raise_the_revision(
@@ -387,8 +408,8 @@ class FactsContract(Contract):
         await store.put_documents("n", [(document, segments)])
         assert await apply(store, "n", change(segments)) == 1
         await store.put_documents("n", [(replace(document, title="new"), segments)])
-        await store.delete_document("n", "d")
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
+        await store.delete_documents("n", "d")
         info = await store.namespace("n")
         assert info is not None
         assert info.revision == 3

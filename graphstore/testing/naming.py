@@ -80,7 +80,7 @@ class NamingContract(Contract):
         first, _ = await self._segments(store)
         await apply(store, "n", _mentions(first, ahab="Ahab"))
         await apply(store, "n", Change(resolved=[AHAB]))
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         assert dict((await store.unmerged("n")).stale) == {AHAB: AHAB}
 
     async def test_a_decision_makes_its_names_stale_and_raises_the_revision(

@@ -69,7 +69,7 @@ class DeleteDocument:
     id: str
 
     async def run(self, store: GraphStore, ns: str) -> None:
-        await store.delete_document(ns, self.id)
+        await store.delete_documents(ns, self.id)
         await store.set_summary(ns, "d", f"without {self.id}")
 
 

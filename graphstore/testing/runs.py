@@ -115,7 +115,7 @@ class RunsContract(Contract):
         keys = ("one", "both", "two", "none", "moved")
         kept = [key for key in keys if await kept_value(store, "n", key) is not None]
         assert kept == ["two", "moved"]
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         kept = [key for key in keys if await kept_value(store, "n", key) is not None]
         assert kept == []
 
@@ -129,7 +129,7 @@ class RunsContract(Contract):
         other = replace(TRAIL, id="other", steps=(Step(1, "read", read=_read(kept.id)),))
         await store.put_trail("n", trail)
         await store.put_trail("n", other)
-        await store.delete_document("n", "b")
+        await store.delete_documents("n", "b")
         found = next(iter(await store.trails("n", 1, id="t")), None)
         assert found is not None
         assert "Cy" not in repr(found)
@@ -155,7 +155,7 @@ class RunsContract(Contract):
         itself = ScoredSegment(gone.id, 0.5, 3, "has the word Cy")
         step = Step(1, "read", read=(own, over), dropped=(itself,))
         await store.put_trail("n", replace(TRAIL, steps=(step,), citations=()))
-        await store.delete_document("n", "b")
+        await store.delete_documents("n", "b")
         found = next(iter(await store.trails("n", 1, id=TRAIL.id)), None)
         assert found is not None
         assert found.steps[0].read == (own, replace(over, via=REMOVED))

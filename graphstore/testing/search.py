@@ -109,7 +109,7 @@ class SearchContract(Contract):
         ]
         assert set(await store.matching("n", [["whale"]], 9)) == {s.id for s in segments}
         assert list(await store.matching("n", [["novel"]], 9)) == []
-        await store.delete_document("n", "e")
+        await store.delete_documents("n", "e")
         assert await store.titled("n", ["moby dick"]) == {}
 
     async def test_a_title_of_too_many_documents_names_none(self, store: GraphStore) -> None:
@@ -154,7 +154,7 @@ class SearchContract(Contract):
         assert list(await store.nearest("n", query, 9, among=[c.id, a.id, "x"])) == [c.id, a.id]
         await store.put_vectors("n", "segment", [a.id], rows[1:2])
         assert next(iter(await store.nearest("n", query, 9))) in {a.id, b.id}
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         assert list(await store.nearest("n", query, 9)) == [c.id]
         assert list(await store.nearest("m", query, 9)) == [a.id]
 
@@ -220,7 +220,7 @@ class SearchContract(Contract):
         assert found.matrix.tolist() == rows[[2, 1, 1]].tolist()
         assert list((await store.vectors("n", "relation", ["z"])).owners) == ["z"]
         assert list(await store.owners("n", "segment")) == []
-        await store.delete_document("n", "b")
+        await store.delete_documents("n", "b")
         assert list(await store.owners("n", "relation")) == []
         await store.put_vectors("n", "relation", ["z"], rows[:1])
         assert list(await store.owners("n", "relation")) == ["z"]

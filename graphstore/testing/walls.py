@@ -91,7 +91,7 @@ class WallsContract(Contract):
             assert await store.document("n", document.id or "") == document
             assert list(await store.segments("n", [s.id for s in segments])) == segments
         assert [info.id for info in await store.documents("n")] == sorted(ODD_NAMES)
-        await store.delete_document("n", "n%")
+        await store.delete_documents("n", "n%")
         assert (await store.counts("n"))["documents"] == len(ODD_NAMES) - 1
 
     async def test_odd_names_of_entities_come_back_whole(self, store: GraphStore) -> None:
@@ -141,7 +141,7 @@ class WallsContract(Contract):
         await store.set_embedder("n", "other", 1)
         assert await contents(store, "m") == before
         assert await kept_value(store, "m", "k") == {"x": 1}
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         assert await contents(store, "m") == before
         await store.delete_namespace("n")
         assert await contents(store, "m") == before

@@ -46,7 +46,7 @@ async def look(store: GraphStore, _: str) -> None:
     """Read, try to write, and say what came of it."""
     names = [row.key for row in await store.names("n")]
     try:
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
         outcome = "written"
     except QrmemError as exc:
         outcome = type(exc).__name__

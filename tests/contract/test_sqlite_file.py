@@ -205,7 +205,7 @@ async def test_a_memory_opened_for_reading_is_not_written(tmp_path: Path) -> Non
     with pytest.raises(StoreUnavailable, match="read-only"):
         await store.apply("n", 1, Change())
     with pytest.raises(StoreUnavailable, match="read-only"):
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
     assert await contents(store, "n") == everything
     await store.close()
     assert path.read_bytes() == before
@@ -267,11 +267,11 @@ async def test_a_lock_that_stays_names_who_holds_it_and_loses_nothing(tmp_path: 
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match=f"locked by (process {os.getpid()}|another)"):
-        await store.delete_document("n", "d")
+        await store.delete_documents("n", "d")
     assert await contents(store, "n") == before
     other.execute("ROLLBACK")
     other.close()
-    await store.delete_document("n", "d")
+    await store.delete_documents("n", "d")
     assert (await store.counts("n"))["documents"] == 0
     await store.close()
 
@@ -282,7 +282,7 @@ async def test_the_event_loop_runs_while_a_write_waits_for_a_lock(tmp_path: Path
     store = await _open(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    write = asyncio.create_task(store.delete_document("n", "d"))
+    write = asyncio.create_task(store.delete_documents("n", "d"))
     for _ in range(20):
         await asyncio.sleep(0.001)
     assert not write.done()
@@ -395,7 +395,7 @@ async def test_a_deleted_document_leaves_no_word_in_the_file(tmp_path: Path) -> 
     await store.close()
     assert b"Zanzibarius" in path.read_bytes()
     store = await _open(path)
-    await store.delete_document("n", "secret")
+    await store.delete_documents("n", "secret")
     await refresh_names(store, "n")  # as `Memory.delete` does
     await store.close()
     found = path.read_bytes().lower()

@@ -254,7 +254,7 @@ async def test_relations_are_made_once_and_again_when_the_memory_changes() -> No
     scorer = FragmentScorer(Searcher(store, "ns"))
     for question in ("one", "two"):
         await scorer.assess(question, settings=FragmentSettings(relation=alone))
-    await store.delete_document("ns", "other")
+    await store.delete_documents("ns", "other")
     await scorer.assess("three", settings=FragmentSettings(relation=alone))
     assert made == [6, 5]
 

@@ -1,6 +1,9 @@
 """What an `add` of many documents keeps where something happens in the middle of it."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +12,7 @@ from qrmem import Document
 from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.sqlite import SqliteStore
 
 
 def letter(n: int) -> Document:
@@ -99,3 +103,35 @@ async def test_an_add_that_breaks_off_while_merging_leaves_nothing_half_done() -
     assert merged.merged
     assert not merged.stale
     assert merged.revision == 1
+
+
+async def test_many_changed_and_deleted_documents_are_written_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite before 3.42 writes a namespace's whole index with each transaction that deletes."""
+    calls: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        work = getattr(SqliteStore, name)
+
+        async def counting(self: SqliteStore, *args: Any, **kwargs: Any) -> Any:
+            calls[name] += 1
+            return await work(self, *args, **kwargs)
+
+        monkeypatch.setattr(SqliteStore, name, counting)
+
+    counted("put_documents")
+    counted("delete_documents")
+    old = [
+        {"id": f"d{n}", "text": f"Ada Lovelace met Guest Number{n}. Ada wrote."} for n in range(300)
+    ]
+    new = [one | {"text": one["text"] + " Charles Babbage came."} for one in old]
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none", model="") as memory:
+        await memory.add(old)
+        calls.clear()
+        report = await memory.add(new, update=True)
+        assert (len(report.updated), report.states["ok"], calls["put_documents"]) == (300, 300, 2)
+        assert (await memory.document("d7")).text.endswith("Babbage came.")
+        await memory.delete(*(one["id"] for one in new[:299]))
+        assert calls["delete_documents"] == 2
+        assert [info.id for info in await memory.documents()] == ["d299"]

@@ -253,7 +253,7 @@ async def test_what_is_added_later_is_found_by_the_same_searcher() -> None:
     assert await searcher.search("lighthouse") == []
     await fill(store, "test", {"hallam": PAGES["hallam"]}, None, {})
     assert ids(await searcher.search("lighthouse")) == ["hallam"]
-    await store.delete_document("test", "hallam")
+    await store.delete_documents("test", "hallam")
     assert await searcher.search("lighthouse") == []
 
 

@@ -80,7 +80,7 @@ async def test_a_deleted_text_leaves_no_vector_behind(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     store, ids = await filled(path)
     await nearest(store, 7)
-    await store.delete_document("n", "d07")
+    await store.delete_documents("n", "d07")
     assert copies(path) == []
     assert ids[7] not in await nearest(store, 7, 30)
     assert len(await nearest(store, 7, 50)) == 29

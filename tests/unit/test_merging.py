@@ -71,7 +71,7 @@ def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
         final: dict[str, tuple[str, ...]] = {}
         for what, id_, given_ in steps:
             if what == "delete":
-                await store.delete_document("n", id_)
+                await store.delete_documents("n", id_)
                 await refresh_names(store, "n")
                 final.pop(id_, None)
             elif what == "decide":
@@ -134,7 +134,7 @@ async def test_an_alias_becomes_clear_when_its_other_meaning_is_deleted() -> Non
     await put(store, "b", ["Mary King ran. "])
     await merge_documents(store, "n", ["a", "b"])
     assert {row.key: row.entity for row in await store.names("n")}["mary|PERSON"] == "mary|PERSON"
-    await store.delete_document("n", "b")
+    await store.delete_documents("n", "b")
     await refresh_names(store, "n")
     names = {row.key: row.entity for row in await store.names("n")}
     assert names["mary|PERSON"] == "mary bennet|PERSON"

@@ -88,7 +88,8 @@ SET d.summary = $summary
 RETURN 1
 
 // :: drop
-MATCH (d:Document {ns: $ns, key: $key})
+UNWIND $rows AS key
+MATCH (d:Document {ns: $ns, key: key})
 DETACH DELETE d
 
 // :: segments
