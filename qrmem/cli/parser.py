@@ -115,6 +115,9 @@ def _plainer(message: str) -> str:
     if number:
         kind = "a whole number" if number[2] == "int" else "a number"
         return f"{number[1].rpartition('/')[2]} takes {kind}, not {number[3]}"
+    empty = re.match(r"argument (.*?): expected (?:at least )?one argument", message)
+    if empty:
+        return f"{empty[1].rpartition('/')[2]} takes a value"
     both = re.match(r"argument (.*?): not allowed with argument (.*)", message)
     if both:
         return f"give {both[2]} or {both[1]}, not both"

@@ -121,10 +121,11 @@ def listing_lines() -> list[str]:
     found = listing()
     lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
     for name, task in found["tasks"].items():
+        licence = "" if task["licence"] == "your own" else f"; {task['licence']}"
         lines += [
             f"  {name:20} {task['what']}",
             f"  {'':20} {' or '.join(task['files'])}",
-            f"  {'':20} {task['where']}; {task['licence']}",
+            f"  {'':20} {task['where']}{licence}",
             f"  {'':20} scored by {', '.join(task['metrics'])}",
         ]
     lines.append("presets (--data is a folder with what their tasks need)")

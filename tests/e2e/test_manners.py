@@ -58,6 +58,7 @@ def test_a_command_that_lacks_something_says_what(qrmem: Shell) -> None:
     assert "qrmem add FILE" in refused(qrmem())
     assert "missing: question" in refused(qrmem("ask"))
     assert "say what to do: build, show" in refused(qrmem("tree"))
+    assert "--memory takes a value" in refused(qrmem("status", "-m"))
     assert "say what to do: add, ask, tree" in refused(qrmem("plan"))
     assert "qrmem tree takes build, show, not 'grow'" in refused(qrmem("tree", "grow"))
 

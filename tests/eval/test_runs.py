@@ -120,6 +120,7 @@ def test_what_can_be_run_is_listed_without_empty_brackets(
     assert main(["eval", "list"]) == 0
     told = capsys.readouterr().out
     assert "()" not in told
+    assert "; your own\n" not in told
     assert "needs a chat model" in told
     assert "qrmem eval build KIND KEY=VALUE … --data" in told, "options stand after the kind"
     assert not [line for line in told.splitlines() if not line.strip()]

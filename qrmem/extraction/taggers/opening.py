@@ -44,7 +44,7 @@ def _corenlp(url: str, settings: Settings) -> CorenlpEngine:
     if settings.corenlp_home:
         return CorenlpEngine(home=settings.corenlp_home, timeout=settings.tagger_timeout)
     raise MissingError(
-        "where CoreNLP is: set CORENLP_HOME to the folder of its jars, and it is started; "
+        "no CoreNLP is named: set CORENLP_HOME to the folder of its jars, and it is started; "
         "or give a server that runs: --tagger corenlp:http://localhost:9000"
     )
 
@@ -53,5 +53,5 @@ def _stanza(folder: str) -> StanzaEngine:
     if folder:
         return StanzaEngine(folder)
     raise MissingError(
-        "where Stanza's models are: --tagger stanza:FOLDER, or set STANZA_RESOURCES_DIR"
+        "no folder of Stanza's models is named: --tagger stanza:FOLDER, or STANZA_RESOURCES_DIR"
     )
