@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 from documents import epub_file
@@ -162,7 +163,7 @@ def test_a_file_that_is_no_database_is_left_alone(qrmem: Shell) -> None:
 def test_a_newer_schema_is_refused(qrmem: Shell) -> None:
     qrmem.write("a.txt", GOOD)
     qrmem("add", "a.txt")
-    with sqlite3.connect(qrmem.folder / "test.db") as database:
+    with closing(sqlite3.connect(qrmem.folder / "test.db")) as database:
         database.execute("PRAGMA user_version = 999")
     assert_one_line(qrmem("search", "Ada"), 3, "newer")
 
@@ -226,7 +227,8 @@ def _wait_for_segments(shell: Shell) -> None:
 def _done(shell: Shell) -> int:
     """Count finished segments with a connection of our own, while the command runs."""
     try:
-        with sqlite3.connect(f"file:{shell.folder}/test.db?mode=ro", uri=True) as database:
+        uri = f"file:{shell.folder}/test.db?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as database:
             (count,) = database.execute(
                 "SELECT count(*) FROM ledger WHERE state IN ('ok', 'extracted')"
             ).fetchone()

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_deleting_needs_a_word_and_leaves_nothing_behind(qrmem: Shell) -> None:
 
 
 def _everything(path: Path) -> str:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return "\n".join(database.iterdump())
 
 
