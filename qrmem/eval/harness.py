@@ -56,6 +56,7 @@ class RunOptions:
         chat: instead of the model that the settings name, such as a cassette.
         embedder: the one that the settings name, such as one that keeps its vectors.
         is_rehearsal: whether a plan is made: `chat` stands in for the model, and nothing is sent.
+        within: a budget of several runs (see `together`).
     """
 
     listener: Listener = silent
@@ -65,6 +66,12 @@ class RunOptions:
     chat: ChatModel | ChatModels | None = None
     embedder: Embedder | None = None
     is_rehearsal: bool = False
+    within: Budget | None = None
+
+    def together(self, settings: Settings) -> "RunOptions":
+        """Return the same for several runs, with caps that hold for all of them together."""
+        wider = Budget(caps=self.caps, price_of=prices_of(settings).of)
+        return replace(self, caps=Caps(), within=wider)
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.workers < 1:
@@ -232,7 +239,7 @@ async def open_harness(
     chat, embedder, listener = options.chat, options.embedder, options.listener
     async with AsyncExitStack() as stack:
         model = None
-        budget = Budget(caps=options.caps, price_of=prices_of(settings).of)
+        budget = Budget(caps=options.caps, price_of=prices_of(settings).of, within=options.within)
         if settings.model:
             if chat is None:
                 chat = await stack.enter_async_context(Chat(settings))

@@ -1,19 +1,17 @@
 """A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
 from qrmem.eval.harness import Harness, RunOptions, open_harness, resolved
-from qrmem.eval.preset import rest_of
 from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
 from qrmem.eval.runner import at_once
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.llm.budget import Amount
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
@@ -67,16 +65,13 @@ async def judge(folder: Path, settings: Settings, options: RunOptions) -> list[R
         CapReached: a cap was reached; what was rated stays.
     """
     made: list[Rating] = []
+    options = options.together(settings)
     for run in runs_in(folder):
-        rated, used = await _judged(run, settings, options)
-        made += rated
-        options = replace(options, caps=rest_of(options.caps, used))
+        made += await _judged(run, settings, options)
     return made
 
 
-async def _judged(
-    folder: Path, settings: Settings, options: RunOptions
-) -> tuple[list[Rating], Amount]:
+async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list[Rating]:
     run = RunFolder(folder)
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
@@ -97,7 +92,7 @@ async def _judged(
                 harness.tell_paid()
 
             await at_once(waiting, work, options.concurrency)
-            return made, harness.used
+            return made
 
 
 def _waiting(run: RunFolder, model: str) -> list[Row]:

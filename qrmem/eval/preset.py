@@ -20,7 +20,6 @@ from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.runner import RunStats
 from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_made
 from qrmem.graphstore.codec import from_plain
-from qrmem.llm.budget import Amount, Caps
 from qrmem.text.numbers import counted
 
 Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
@@ -157,12 +156,11 @@ async def run_preset(
     """
     left: list[Skipped] = []
     stats = RunStats()
+    options = options.together(settings)
     for part, made in runs_of(preset, chosen, settings, left):
         mark_preset(out, preset.name)
         told(f"{preset.name}: {part.name}, {counted(len(made.systems), 'systems')}")
-        ran = await run_made(made, out / folder_of(part), options)
-        stats = stats.plus(ran)
-        options = replace(options, caps=rest_of(options.caps, ran.used))
+        stats = stats.plus(await run_made(made, out / folder_of(part), options))
     for one in left:
         told(f"not run: {one.what}: {one.why}")
     return stats, left
@@ -207,16 +205,6 @@ def runs_of(
         first = lacking[0]
         raise UsageError(f"no part of {preset.name} can be run: {first.what}: {first.why}{more}")
     left += lacking
-
-
-def rest_of(caps: Caps, used: Amount) -> Caps:
-    """Return what is left of the caps, which hold for all parts together."""
-    return replace(
-        caps,
-        calls=None if caps.calls is None else max(0, caps.calls - used.calls),
-        tokens=None if caps.tokens is None else max(0, caps.tokens - used.tokens),
-        cost=None if caps.cost is None else max(0.0, caps.cost - used.cost),
-    )
 
 
 def folder_of(part: Part) -> str:

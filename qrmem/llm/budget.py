@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 import tomllib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -234,12 +234,14 @@ class Budget:
 
     # --- money ----------------------------------------------------------------------------------
 
-    def require_prices(self, models: Iterable[str]) -> None:
+    def require_prices(self, models: Sequence[str]) -> None:
         """Refuse to cap money that cannot be counted.
 
         Raises:
             UsageError: money is capped and the price of a model is not known.
         """
+        if self._within is not None:
+            self._within.require_prices(models)
         for model in models:
             if self._caps.cost is not None and self._price_of(model) is None:
                 raise UsageError(

@@ -277,7 +277,7 @@ def test_a_cap_holds_for_all_parts_together(data: str, capsys: pytest.CaptureFix
         model = ("--model", "test", "--base-url", server.url, "--concurrency", "1")
         words = ("--system", "Full text", "--sample", "1", "--max-calls", "2", "--out", "r")
         assert run("figure-5", data, *words, *model) == 1
-        assert "cap of" in capsys.readouterr().err
+        assert "the cap of 2 calls is reached" in capsys.readouterr().err
         assert server.stats.requests == 2
 
 
@@ -370,3 +370,19 @@ def test_parts_are_compared_with_the_system_that_is_named(
     capsys.readouterr()
     assert main(["eval", "report", "r", "--against", "Summary"]) == 2
     assert "no results of the system 'Summary'; it has BM25 (top 3), V" in capsys.readouterr().err
+
+
+def test_a_part_that_has_no_result_yet_is_named_in_the_report_of_the_others(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = ("--system", "BM25 (top 3),Vanilla (keep left)", "--sample", "2")
+    assert run("table-1", data, *systems, "--out", "r") == 1
+    Path("r/hotpotqa/rows.jsonl").write_text("")
+    capsys.readouterr()
+    assert main(["eval", "report", "r"]) == 0
+    told = capsys.readouterr().out
+    assert "| BM25 (top 3) | here |" in told
+    assert "- HotpotQA has no results yet: run the same preset again" in told
+    Path("r/quality/rows.jsonl").write_text("")
+    assert main(["eval", "report", "r"]) == 2
+    assert "r has no results of table-1" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from qrmem.eval.records import Item, Row
 from qrmem.eval.report.plots import draw, panels
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
-from qrmem.eval.run_folder import REPORT
+from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder
 from qrmem.graphstore import open_store
 
 COUNT = 5
@@ -145,6 +145,10 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
         pieces += [f"- {told}" for told in _failed(preset, results)]
         own = f"{folder_of(part)}/{REPORT}/report.md"
         pieces.append(f"- differences with intervals, costs, how answers ended: `{own}`")
+    begun = [part.name for part in preset.parts if (path / folder_of(part) / CONFIG).exists()]
+    for name in begun:
+        if name not in {part.name for part, _ in found}:
+            pieces.append(f"- {name} has no results yet: run the same preset again")
     report = folder / "report.md"
     report.write_text("\n".join(pieces), encoding="utf-8")
     return report
@@ -154,7 +158,7 @@ def _parts(preset: Preset, path: Path) -> list[tuple[Part, Results]]:
     found = []
     for part in preset.parts:
         folder = path / folder_of(part)
-        if (folder / "run.json").exists():
+        if (folder / CONFIG).exists() and RunFolder(folder).count():
             found.append((part, read_results(folder)))
     if not found:
         raise UsageError(f"{path} has no results of {preset.name}")
