@@ -8,7 +8,8 @@ from qrmem.config import Secret, Settings
 _HEAD = """\
 # Settings of qrmem, read from qrmem.toml in the working directory, else from
 # ~/.config/qrmem/qrmem.toml. Options of a command and environment variables (QRMEM_ and the name
-# in capitals) override it. Uncomment a line to change the default, which it shows.
+# in capitals) override it. Uncomment a line to change it: it shows the default, or an example
+# where a setting has none.
 # Keys are better kept in the environment: OPENAI_API_KEY, QRMEM_EMBED_API_KEY, NEO4J_PASSWORD.
 """
 
