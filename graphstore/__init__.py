@@ -1,6 +1,14 @@
 """Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
 
-from qrmem.graphstore.opening import check, missing_file, open_store, withdraw
+from qrmem.graphstore.opening import check, clean, missing_file, open_store, withdraw
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 
-__all__ = ["GraphStore", "NamespaceInfo", "check", "missing_file", "open_store", "withdraw"]
+__all__ = [
+    "GraphStore",
+    "NamespaceInfo",
+    "check",
+    "clean",
+    "missing_file",
+    "open_store",
+    "withdraw",
+]

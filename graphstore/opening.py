@@ -65,6 +65,14 @@ async def check(store: GraphStore) -> None:
         await store.check()
 
 
+async def clean(store: GraphStore, *, wholly: bool = False) -> None:
+    """Leave no copy of what was deleted beside the memory, and with `wholly` none in its file."""
+    from qrmem.graphstore.sqlite import SqliteStore
+
+    if isinstance(store, SqliteStore):
+        await store.clean(wholly=wholly)
+
+
 def missing_file(uri: str) -> Path | None:
     """Return the file that opening a memory would make, if it would make one."""
     scheme, separator, rest = uri.partition("://")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from qrmem import observability
 from qrmem.errors import UsageError, require_text
-from qrmem.graphstore import check
+from qrmem.graphstore import check, clean
 from qrmem.llm.budget import CapOptions
 from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
@@ -154,6 +154,7 @@ async def delete(
         await session.store.delete_documents(session.ns, *some)
     await session.forget_threads(segments, checkpointer)
     await _refresh_names(memory)
+    await clean(session.store)
 
 
 async def delete_all(
@@ -173,6 +174,7 @@ async def delete_all(
         await session.info()
     await session.store.delete_namespace(session.ns)
     await session.forget_threads(None, checkpointer)
+    await clean(session.store)
 
 
 async def merge(memory: "Memory", first: str, second: str) -> None:
@@ -189,7 +191,8 @@ async def repair(memory: "Memory") -> Repair:
     """Compare the graph with what was read, and build it again where they differ.
 
     For a memory that somebody edited in Neo4j Browser, or that was damaged. Names that were
-    merged or moved by hand are kept, as if by `merge` and `separate`; other edits are not.
+    merged or moved by hand are kept, as if by `merge` and `separate`; other edits are not. An
+    SQLite file is written anew, without the room and the remains of what was deleted.
 
     Raises:
         NotFound: there is no such namespace.
@@ -203,6 +206,7 @@ async def repair(memory: "Memory") -> Repair:
     await check(session.store)
     await session.info()
     done = await rebuild(session.store, session.ns, similar=await session.similar())
+    await clean(session.store, wholly=True)
     await session.renew()
     return done
 

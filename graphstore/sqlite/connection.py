@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -20,6 +21,9 @@ R = TypeVar("R")
 
 PAGE_SIZE = 8192
 """A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
+
+_PATIENCE = 1000
+"""Milliseconds to wait for readers of the log before it is emptied; else it stays."""
 
 _PRAGMAS: Mapping[str, int | str] = {
     "foreign_keys": "ON",
@@ -90,6 +94,27 @@ class Worker:
     ) -> R:
         """Run work in one transaction; nothing of it is kept if it raises."""
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
+
+    async def clean(self, *, wholly: bool) -> None:
+        """Empty the log, which holds pages as they were before they were overwritten.
+
+        Args:
+            wholly: write the file anew, too: where a page was split, a copy of what was deleted can
+                be left in the room between its rows; and the file gets as small as it can be.
+        """
+        await self._submit(self._clean, wholly)
+
+    def _clean(self, wholly: bool) -> None:
+        db = self._db
+        if db is None:
+            raise StoreUnavailable(f"{self.location} is closed")
+        if wholly:
+            db.execute("VACUUM")
+        (before,) = db.execute("PRAGMA busy_timeout").fetchone()
+        db.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        with suppress(sqlite3.Error):  # a full disk: what was committed stays in the log
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.execute(f"PRAGMA busy_timeout = {before}")
 
     async def _submit(self, work: Callable[..., R], *args: Any) -> R:
         def run() -> R:

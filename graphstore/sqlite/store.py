@@ -83,6 +83,10 @@ class SqliteStore:
         """The path of the file."""
         return self.worker.location
 
+    async def clean(self, *, wholly: bool = False) -> None:
+        """Have nothing that was deleted in the log; see `Worker.clean`."""
+        await self.worker.clean(wholly=wholly)
+
     async def close(self) -> None:
         """Close the file after the work that is under way."""
         await self.worker.close()

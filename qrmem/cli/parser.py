@@ -397,7 +397,8 @@ def _looks(commands: Any, common: Common) -> None:
         "--repair",
         action="store_true",
         help="compare the graph with what was read, and build it again where they differ "
-        "(after edits in Neo4j Browser)",
+        "(after edits in Neo4j Browser); an SQLite file is written anew, without the room and the "
+        "remains of what was deleted",
     )
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
 from qrmem.graph.merging import refresh_names
@@ -363,6 +364,29 @@ def test_thousands_of_deletions_leave_an_index_that_can_be_read() -> None:
     blocks = b"".join(block for (block,) in db.execute("SELECT block FROM words_1_data"))
     assert b"secret" not in blocks
     db.close()
+
+
+async def test_a_deleted_document_is_not_in_the_log_of_an_open_memory_nor_in_a_repaired_file(
+    tmp_path: Path,
+) -> None:
+    path, words = tmp_path / "a.db", [f"Zanzi{n * 7919 % 2000:04}" for n in range(2000)]
+    kept = {"id": "kept", "text": "Ada Lovelace wrote to Charles Babbage."}
+    secret = [
+        {"id": f"d{n}", "text": f"{' met '.join(words[n : n + 20])} at home."}
+        for n in range(0, 2000, 20)
+    ]
+    async with qrmem.open(str(path), embedder="none", model="") as memory:
+        await memory.add(secret[:50])
+        await memory.add([kept, *secret[50:]])
+        log = path.with_name("a.db-wal")
+        assert b"zanzi" in log.read_bytes().lower()
+        await memory.delete(*(one["id"] for one in secret))
+        assert b"zanzi" not in log.read_bytes().lower()
+        size = path.stat().st_size
+        await memory.repair()
+        assert path.stat().st_size < size / 2
+        assert b"zanzi" not in path.read_bytes().lower()
+        assert (await memory.search("Who wrote?"))[0].document_id == "kept"
 
 
 # --- no space ------------------------------------------------------------------------------------
