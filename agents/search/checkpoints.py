@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from qrmem.agents.search.state import Asking, segments_of
+from qrmem.agents.search.state import Asking, SearchState, segments_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -46,10 +46,15 @@ async def interrupted(
 async def forget(
     checkpointer: "BaseCheckpointSaver[Any]", ns: str, segment_ids: Collection[str] | None
 ) -> None:
-    """Delete the threads that speak of some segments of a namespace; all of it, without ids."""
+    """Delete the threads that speak of some segments of a namespace; all of it, without ids.
+
+    What an edge says may be of any segment: a thread that weighed edges goes, too.
+    """
     gone, threads = set(segment_ids or ()), set()
     async for kept in checkpointer.alist(None, filter={NAMESPACE: ns}):
-        if segment_ids is None or gone & segments_of(kept.checkpoint["channel_values"]):
+        state = cast(SearchState, kept.checkpoint["channel_values"])
+        weighed = any(step.get("edges") for step in state.get("steps", ()))
+        if segment_ids is None or weighed or gone & segments_of(state):
             threads.add(str(kept.config["configurable"]["thread_id"]))
     for thread in threads:
         await checkpointer.adelete_thread(thread)

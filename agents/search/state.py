@@ -195,10 +195,15 @@ class Outcome:
     strategy: str
 
 
-def segments_of(state: Mapping[str, Any]) -> set[str]:
-    """Return the ids of all segments that a state speaks of."""
-    scored: list[Mapping[str, Any]] = [state.get("important") or {}, state.get("added") or {}]
-    return {*(id for scores in scored for id in scores), *(state.get("oriented") or ())}
+def segments_of(state: SearchState) -> set[str]:
+    """Return the ids of all segments that a state speaks of, but for the edges that it weighed."""
+    found = {*state.get("important", ()), *state.get("added", ()), *state.get("oriented", ())}
+    found.update(*state.get("parts", ()), *(over for _, over in state.get("hits", {}).values()))
+    for step in steps_of(state):
+        for one in (*step.read, *step.dropped):
+            found.update((one.segment_id, *one.over))
+        found.update(*(node.segments for node in step.nodes))
+    return found
 
 
 def plain_usage(usage: Usage) -> dict[str, Any]:

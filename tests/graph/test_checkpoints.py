@@ -1,5 +1,6 @@
 """`ask` with a checkpointer: an interrupted run goes on, and deleted texts are dropped."""
 
+import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,12 +16,13 @@ from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.agents import Asking, Outcome, Search, run_strategy
+from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
 from qrmem.agents.search.checkpoints import config_of
 from qrmem.errors import ModelUnavailable
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.types import Strategy
 
 CHAIN = (
     Part("Ahab hunts the whale.", (("Ahab", "hunts", "whale"),)),
@@ -173,6 +175,55 @@ async def test_delete_drops_the_threads_that_read_the_document(tmp_path: Path) -
         assert threads == {kept.trail.id}
         await memory.delete_all()
         assert not list(saver.list(None))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_delete_drops_what_any_strategy_kept_of_the_document(
+    tmp_path: Path, strategy: Strategy
+) -> None:
+    saver = InMemorySaver()
+    async with opened(tmp_path / "m.db", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        await memory.build_tree()
+    async with (
+        serving() as server,
+        opened(tmp_path / "m.db", model="test", base_url=server.url) as memory,
+    ):
+        question = "Whom did Captain Hale1 meet?"
+        answer = await memory.ask(question, strategy=strategy, checkpointer=saver)
+        assert answer.status == "answered"
+        await memory.delete("1")
+    assert not list(saver.list(None))
+
+
+async def test_delete_drops_what_was_weighed_and_not_read(tmp_path: Path) -> None:
+    saver = InMemorySaver()
+    people = ["Ada Stone", "Ben Hale", "Cleo Marsh", "Dan Pike", "Eve Thorn", "Finn Lark"]
+    drawn = random.Random(2)
+    texts = [
+        f"{drawn.choice(people)} met {drawn.choice(people)} near Zq{n}x Bridge." for n in range(60)
+    ]
+    asked: dict[str, Any] = {"strategy": "graph-expansion", "start": "entities", "window": 1000}
+    async with opened(tmp_path / "m.db", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(texts)])
+    async with (
+        serving() as server,
+        opened(tmp_path / "m.db", model="test", base_url=server.url) as memory,
+    ):
+        question = "What did Ada Stone cook?"
+        answer = await memory.ask(question, checkpointer=saver, **asked)
+        steps = answer.trail.steps
+        read = {one.segment_id for step in steps for one in (*step.read, *step.dropped)}
+        weighed = str([step.edges for step in steps])
+        unread = [
+            n
+            for n in range(len(texts))
+            if (await memory.segments(document=str(n)))[0].id not in read
+            and texts[n].split()[-2] in weighed
+        ]
+        await memory.delete(str(unread[0]))
+    words = texts[unread[0]].split()[-2]
+    assert words not in str([kept.checkpoint for kept in saver.list(None)])
 
 
 async def test_an_update_drops_the_threads_that_read_what_it_replaced(tmp_path: Path) -> None:
