@@ -170,12 +170,14 @@ async def entity(
 
 
 async def merges(memory: "Memory") -> Sequence[Merge]:
-    """Return which names count as one entity, and why."""
+    """Return which names count as one entity, and why; a name of two types once."""
     from qrmem.graph.merging import current_merges
 
     session = memory._session
     await session.info()
-    return await current_merges(session.store, session.ns, similar=await session.similar())
+    found = await current_merges(session.store, session.ns, similar=await session.similar())
+    known = {(m.name, m.into): m for m in reversed(found) if m.name != m.into}
+    return list(reversed(known.values()))
 
 
 async def tree_tops(memory: "Memory") -> Sequence[TreeTop]:

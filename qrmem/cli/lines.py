@@ -95,10 +95,8 @@ def merge_lines(merges: Sequence[Merge]) -> list[str]:
         "exact": "written alike:",
         "user": "by hand:",
     }
-    # A name that the text gives two types is there twice, and is told once.
-    known = {(m.name, m.into): m for m in reversed(merges) if m.name != m.into}
     by_reason: dict[str, list[str]] = {}
-    for m in reversed(known.values()):
+    for m in merges:
         reason = why.get(m.reason, "similar:")
         score = "" if m.reason in why else f"  {m.score:.2f}"
         line = f"  {shortened(m.name, 60)} → {shortened(m.into, 60)}{score}"

@@ -122,6 +122,9 @@ def test_merged_names_stand_below_their_reason_and_each_once(qrmem: Shell) -> No
     assert lines[0] == "a short form, a title or another name:"
     assert len(lines) == len(set(lines)) > 10
     assert lines.count("  Lucian → Lucian Ashby") == 1
+    told = [(one["name"], one["into"]) for one in qrmem("show", "--merges", "--json").json]
+    assert len(told) == len(set(told)) == len(lines) - 2, "the page shows these"
+    assert not [name for name, into in told if name == into], "none can be kept apart from itself"
     qrmem("merge", "Tam", "Tam Garrick", "-q")
     lines = qrmem("show", "--merges").out.splitlines()
     assert lines[lines.index("by hand:") + 1].startswith("  Tam")

@@ -147,7 +147,7 @@ def test_two_trails_stand_beside_each_other(page: Any) -> None:
 
 
 def test_a_trail_shows_its_way_through_the_text(page: Any) -> None:
-    go(page, "#/trails/{first}")
+    assert "built-in rules" in go(page, "#/trails/{first}")
     shown = page.get_attribute(".ribbon >> nth=0", "aria-label")
     assert shown.startswith("Read: segments 1.")
     page.click("main details summary >> nth=0")

@@ -6,6 +6,9 @@ import { draw, legend } from "./graph.js";
 
 const PAGE = 25;
 const RIBBONS = 8;
+// Who answered, by the name that is recorded: `local.v3`, or `prompted:MODEL:MODE:PROMPTS`.
+const answeredBy = (name) => (name.startsWith("local.") ? "built-in rules"
+  : name.replace(/^prompted:(.*):([^:]*):([^:]*)$/, "$1, mode $2, prompts $3"));
 const STATUS = { answered: "read", unanswerable: "dropped" };
 
 export const trailRow = (trail) => make("div", {}, link(trail.question, "trails", trail.id), " ",
@@ -82,7 +85,7 @@ async function load(id) {
 
 function body({ trail, read, dropped, cited, lengths, texts }) {
   const ends = [chip(trail.status, STATUS[trail.status] ?? ""), " ",
-    quiet([trail.strategy, `window ${number(trail.window)}`, when(trail.created), trail.reasoner].filter(Boolean).join(" · "))];
+    quiet([trail.strategy, `window ${number(trail.window)}`, when(trail.created), answeredBy(trail.reasoner)].filter(Boolean).join(" · "))];
   const way = graphOf(trail);
   return [make("p", { class: "small" }, ends),
     trail.answer ? make("blockquote", { class: "answer", tabindex: "0", "aria-label": "Answer" }, trail.answer) : make("p", { class: "quiet" }, "No answer was given."),
