@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -22,6 +22,7 @@ from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
+from qrmem.text.numbers import counted
 from qrmem.types import Answer, Step, Words
 
 DONE, PARTLY, BAD_INPUT = 0, 1, 2
@@ -203,7 +204,10 @@ async def merge(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         await memory.merge(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
-    return output.print_done(arguments, {"merged": [arguments.first, arguments.second]}, ["done"])
+    names = [arguments.first, arguments.second]
+    return output.print_done(
+        arguments, {"merged": names}, [f"kept: {_quoted(names)} are one entity"]
+    )
 
 
 async def separate(arguments: Namespace) -> int:
@@ -211,9 +215,14 @@ async def separate(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         await memory.separate(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
+    names = [arguments.first, arguments.second]
     return output.print_done(
-        arguments, {"separated": [arguments.first, arguments.second]}, ["done"]
+        arguments, {"separated": names}, [f"kept: {_quoted(names)} are two entities"]
     )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(f'"{output.shortened(name, 60)}"' for name in names)
 
 
 async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
@@ -237,7 +246,7 @@ async def reembed(arguments: Namespace) -> int:
         async with opened(arguments, listener=progress) as memory:
             count = await memory.reembed(chosen)
     return output.print_done(
-        arguments, {"embedded": count}, [f"{count} segments embedded by {chosen}"]
+        arguments, {"embedded": count}, [f"{counted(count, 'segments')} embedded by {chosen}"]
     )
 
 

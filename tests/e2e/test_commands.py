@@ -155,9 +155,11 @@ def test_merges_can_be_seen_refused_and_made(qrmem: Shell) -> None:
     )
     assert qrmem("add", "a.txt").code == 0
     assert "Ranieri" in qrmem("show", "--merges").out
-    assert qrmem("separate", "Ranieri", "Doctor Claudio Ranieri").code == 0
+    apart = qrmem("separate", "Ranieri", "Doctor Claudio Ranieri")
+    assert apart.out == 'kept: "Ranieri" and "Doctor Claudio Ranieri" are two entities\n'
     assert not [m for m in qrmem("show", "--merges", "--json").json if m["name"] == "Ranieri"]
-    assert qrmem("merge", "Ranieri", "Doctor Claudio Ranieri").code == 0
+    joined = qrmem("merge", "Ranieri", "Doctor Claudio Ranieri")
+    assert joined.out == 'kept: "Ranieri" and "Doctor Claudio Ranieri" are one entity\n'
     assert [m for m in qrmem("show", "--merges", "--json").json if m["reason"] == "user"]
 
 
