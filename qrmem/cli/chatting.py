@@ -41,13 +41,15 @@ def add_chat(commands: Any, common: Common) -> None:
         "say", parents=common("memory", "model", "embedder"), help="keep one turn"
     )
     say.add_argument("role", help="user, assistant, …")
-    say.add_argument("text")
+    say.add_argument("text", help="what was said")
     say.add_argument("--at", metavar="TIME", help="default: now")
-    say.add_argument("--speaker", default="", metavar="NAME")
+    say.add_argument("--speaker", default="", metavar="NAME", help="who said it")
     recall = actions.add_parser(
-        "recall", parents=common("memory", "embedder"), help="earlier turns that a prompt needs"
+        "recall",
+        parents=common("memory", "embedder"),
+        help="find earlier turns that a prompt needs",
     )
-    recall.add_argument("prompt")
+    recall.add_argument("prompt", help="what the user says now")
     recall.add_argument(
         "--tokens",
         type=int,
@@ -75,7 +77,7 @@ def add_chat(commands: Any, common: Common) -> None:
     forget = actions.add_parser(
         "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
     )
-    forget.add_argument("user", metavar="USER")
+    forget.add_argument("user", metavar="USER", help="as given by --user")
     forget.add_argument("--yes", action="store_true", help="do not ask")
 
 

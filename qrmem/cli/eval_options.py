@@ -10,20 +10,22 @@ def add_eval(commands: Any, common: Common) -> None:
     """Add the command's words to the parser."""
     evaluate = commands.add_parser("eval", help="run and compare systems on benchmark data")
     actions = evaluate.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", parents=common(), help="tasks, systems, presets, and their data")
+    actions.add_parser(
+        "list", parents=common(), help="list tasks, systems, presets, and their data"
+    )
     _run(
         actions.add_parser(
             "run", parents=common("model", "embedder"), help="run systems on a task, or a preset"
         )
     )
     plan = actions.add_parser(
-        "plan", parents=common("model", "embedder"), help="what a run would use, by system"
+        "plan", parents=common("model", "embedder"), help="estimate what a run would use, by system"
     )
     _run(plan)
     judge = actions.add_parser(
         "judge", parents=common("model", "embedder"), help="rate a run's answers by a model"
     )
-    judge.add_argument("run", metavar="FOLDER")
+    judge.add_argument("run", metavar="FOLDER", help="of a run")
     _add_options(judge)
     build = actions.add_parser(
         "build", parents=common("model", "embedder"), help="make a data set out of texts"
@@ -34,8 +36,8 @@ def add_eval(commands: Any, common: Common) -> None:
     for option, what in BUILT.items():
         build.add_argument(f"--{option}", metavar=option[0].upper(), help=what)
     build.add_argument("--out", required=True, metavar="FOLDER", help="new or empty")
-    report = actions.add_parser("report", parents=common(), help="tables and plots of a run")
-    report.add_argument("runs", nargs="+", metavar="FOLDER")
+    report = actions.add_parser("report", parents=common(), help="make tables and plots of a run")
+    report.add_argument("runs", nargs="+", metavar="FOLDER", help="of a run; several are compared")
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
 
 
@@ -49,7 +51,7 @@ BUILT = {
 
 
 def _run(run: argparse.ArgumentParser) -> None:
-    run.add_argument("name", metavar="TASK|PRESET")
+    run.add_argument("name", metavar="TASK|PRESET", help="one of `qrmem eval list`")
     run.add_argument("--data", required=True, metavar="PATH", help="its file, or a folder with it")
     run.add_argument("--system", metavar="S,S", help="systems: NAME[:KEY=VALUE]…, with commas")
     run.add_argument("--out", metavar="FOLDER", help="of the run (default: runs/NAME)")

@@ -151,10 +151,27 @@ def build_parser() -> argparse.ArgumentParser:
     complete = commands.add_parser(
         "completion", help="print what makes a shell complete commands and options"
     )
-    complete.add_argument("shell", choices=("bash", "zsh", "fish"))
+    complete.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
     help = commands.add_parser("help", help="show the options of a command")
-    help.add_argument("of", nargs="?", metavar="COMMAND", choices=[*commands.choices])
+    help.add_argument(
+        "of",
+        nargs="?",
+        metavar="COMMAND",
+        choices=[*commands.choices],
+        help="default: all commands",
+    )
+    _describe(parser)
     return parser
+
+
+def _describe(parser: argparse.ArgumentParser) -> None:
+    """Have the help of each command begin with what the command does."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for told in action._choices_actions:
+                command = action.choices[told.dest]
+                command.description = f"{str(told.help)[:1].upper()}{str(told.help)[1:]}."
+                _describe(command)
 
 
 def _common(default: str | None) -> Common:
@@ -256,7 +273,9 @@ def _add(commands: Any, common: Common) -> None:
 
 
 def _add_options(add: argparse.ArgumentParser) -> None:
-    add.add_argument("sources", nargs="+", metavar="FILE|FOLDER|-")
+    add.add_argument(
+        "sources", nargs="+", metavar="FILE|FOLDER|-", help="what to read; - is standard input"
+    )
     which = add.add_argument_group("documents")
     which.add_argument("--glob", metavar="PATTERN", help="read only files of a folder that match")
     which.add_argument(
@@ -405,14 +424,16 @@ def _looks(commands: Any, common: Common) -> None:
 
 def _changes(commands: Any, common: Common) -> None:
     delete = commands.add_parser("delete", parents=common("memory"), help="delete documents")
-    delete.add_argument("documents", nargs="*", metavar="ID")
+    delete.add_argument(
+        "documents", nargs="*", metavar="ID", help="of a document, as `qrmem list` shows it"
+    )
     delete.add_argument("--all", action="store_true", help="delete the whole namespace")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     for name, text in (("merge", "merge two names"), ("separate", "keep two names apart")):
         help = f"{text} by hand; your decision overrides the rules and is kept"
         names = commands.add_parser(name, parents=common("memory"), help=help)
-        names.add_argument("first")
-        names.add_argument("second")
+        names.add_argument("first", help="a name")
+        names.add_argument("second", help="another name")
     reembed = commands.add_parser(
         "reembed",
         parents=common("memory", "model", "embedder"),
@@ -422,7 +443,7 @@ def _changes(commands: Any, common: Common) -> None:
     export = commands.add_parser(
         "export", parents=common("memory"), help="write the namespace to a file"
     )
-    export.add_argument("path", metavar="PATH")
+    export.add_argument("path", metavar="PATH", help="file to write")
     what = export.add_mutually_exclusive_group()
     what.add_argument(
         "--all", action="store_true", help="include trails, calls and cached model replies"
@@ -433,7 +454,7 @@ def _changes(commands: Any, common: Common) -> None:
     load = commands.add_parser(
         "import", parents=common("memory", "embedder"), help="read a file that `export` wrote"
     )
-    load.add_argument("path", metavar="PATH")
+    load.add_argument("path", metavar="PATH", help="file to read")
     load.add_argument(
         "--openie",
         action="store_true",

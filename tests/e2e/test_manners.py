@@ -132,6 +132,8 @@ def test_merged_names_stand_below_their_reason_and_each_once(qrmem: Shell) -> No
 
 def test_help_shows_a_command(qrmem: Shell) -> None:
     assert "--strategy" in qrmem("help", "ask").out
+    assert "\nAnswer a question, with citations.\n" in qrmem("ask", "--help").out
+    assert "\nShow trees as an outline.\n" in qrmem("tree", "show", "--help").out
     assert "search" in qrmem("help").out
 
 
