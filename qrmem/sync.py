@@ -5,6 +5,7 @@ its own thread, and has its signature and documentation.
 """
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import wraps
@@ -61,7 +62,7 @@ class Memory:
 
     def close(self) -> None:
         """Close the memory and stop its thread; afterwards every call is refused."""
-        if not self._loop.is_closed():
+        if not self._loop.is_closed() and self._is_running():
             for items in list(self._streams):
                 self._end(items)
             self._run(self._memory.close())
@@ -131,20 +132,40 @@ class Memory:
 
     async def acall(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
         """Like `call`, from an event loop: it goes on with other work meanwhile."""
-        if self._loop.is_closed():
-            raise UsageError(CLOSED)
+        self._require_running()
         work = asyncio.run_coroutine_threadsafe(function(self._memory), self._loop)
         return await asyncio.wrap_future(work)
+
+    def _is_running(self) -> bool:
+        """Say whether the thread does anything: not after a fork, nor while Python ends."""
+        return self._thread.is_alive() and not sys.is_finalizing()
+
+    def _require_running(self) -> None:
+        """Refuse a call that would never end.
+
+        Raises:
+            UsageError: the memory is closed, or its thread does not run here.
+        """
+        if self._loop.is_closed():
+            raise UsageError(CLOSED)
+        if sys.is_finalizing():
+            raise UsageError("the memory cannot be used while Python ends; close it before")
+        if not self._thread.is_alive():
+            raise UsageError("the memory was opened in another process; open it in this one")
+        if threading.current_thread() is self._thread:
+            raise UsageError("a function that the memory calls cannot wait for the memory")
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; Ctrl-C cancels it and waits until it has let go.
 
         Raises:
-            UsageError: the memory is closed.
+            UsageError: the memory is closed, or its thread does not run here.
         """
-        if self._loop.is_closed():
+        try:
+            self._require_running()
+        except UsageError:
             work.close()
-            raise UsageError(CLOSED)
+            raise
         begun: list[asyncio.Task[Any]] = []
 
         async def run() -> T:
@@ -163,7 +184,8 @@ class Memory:
         """End a stream that was left before its answer."""
         if items in self._streams:
             self._streams.discard(items)
-            self._run(items.aclose())
+            if self._is_running():
+                self._run(items.aclose())
 
     def _stop(self) -> None:
         asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result()
