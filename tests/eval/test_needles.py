@@ -178,6 +178,14 @@ def test_a_background_is_read_in_its_own_encoding(data: Path) -> None:
     assert "The café in Ŷr closed early. The café" in case["text"]
 
 
+def test_what_is_named_twice_is_built_once(data: Path) -> None:
+    build("niah", data / "hay", data / "n", ("length=1k", "depths=50,50.0,0"))
+    build("babilong", data, data / "b", ("tasks=1,qa1", "length=0k"))
+    for file in (data / "n" / "niah.jsonl", data / "b" / "babilong.jsonl"):
+        ids = [case["id"] for case in cases(file)]
+        assert len(ids) == len(set(ids)), "a run refuses two cases of one id"
+
+
 def test_a_set_without_cases_is_refused(data: Path) -> None:
     from qrmem.errors import UsageError
 

@@ -60,7 +60,7 @@ def build(
     """
     counter = counter_of(tokenizer)
     files = _files(data, part)
-    numbers = [word.strip().removeprefix("qa") for word in tasks.split(",")]
+    numbers = list(dict.fromkeys(word.strip().removeprefix("qa") for word in tasks.split(",")))
     if missing := [n for n in numbers if n not in files]:
         there = ",".join(sorted(files, key=int))
         others = f"; take tasks={there}" if there else ""

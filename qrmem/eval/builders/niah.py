@@ -83,13 +83,13 @@ def build(
 
 
 def percents(words: str) -> list[float]:
-    """Return depths in percent.
+    """Return depths in percent, each once.
 
     Raises:
         UsageError: one is no number from 0 to 100.
     """
     try:
-        found = [float(word) for word in words.split(",")]
+        found = list(dict.fromkeys(float(word) for word in words.split(",")))
     except ValueError:
         found = [-1.0]
     if not all(0 <= one <= 100 for one in found):
