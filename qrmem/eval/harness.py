@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install
-from qrmem.eval.memories import IDLE, Build, Memories, OpenMemory, new_space
-from qrmem.eval.records import Context, Item
+from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
+from qrmem.eval.records import Build, Built, Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
 from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
@@ -224,7 +224,7 @@ async def open_harness(
     folder: Path,
     options: RunOptions,
     *,
-    record: Callable[[Mapping[str, Any]], None],
+    record: Callable[[Built], None],
     force: bool = True,
     retrieve: bool = False,
 ) -> AsyncIterator[Harness]:

@@ -1,6 +1,6 @@
 """A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -78,8 +78,8 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
     settings = resolved(settings).with_(embedder="none")
     made: list[Rating] = []
     with run.hold():
-        items = {item.id: item for item in run.items()}
-        waiting = _waiting(run, settings.model)
+        items, rows = run.answered()
+        waiting = _waiting(run.path, rows, settings.model)
         async with open_harness(settings, folder, options, record=lambda entry: None) as harness:
             harness.listener(Event("items", {"total": len(waiting)}))
 
@@ -95,15 +95,15 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
             return made
 
 
-def _waiting(run: RunFolder, model: str) -> list[Row]:
+def _waiting(folder: Path, rows: Mapping[tuple[str, str], Row], model: str) -> list[Row]:
     """Return the results that have no rating yet."""
-    known = ratings(run.path)
+    known = ratings(folder)
     other = next((r.judge for r in known.values() if r.judge != model), "")
     if other:
-        raise UsageError(f"{run.path} was judged by {other}; one judge rates a run")
+        raise UsageError(f"{folder} was judged by {other}; one judge rates a run")
     return [
         row
-        for key, row in run.rows().items()
+        for key, row in rows.items()
         if not row.error and not row.prediction.is_ranking
         if key not in known or known[key].rating is None
     ]

@@ -6,12 +6,12 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
-from qrmem.eval.records import Context
+from qrmem.eval.records import Build, Built, Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.ingest import Adder
 from qrmem.llm.budget import Budget
@@ -28,26 +28,6 @@ if TYPE_CHECKING:
 NAMESPACE = "eval"
 IDLE = 8
 """Memories that stay open while nobody uses them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
-    """How a memory is built.
-
-    Attributes:
-        reader: `local` (no chat model; what search and retrieval baselines stand on), `compact` or
-            `paper`.
-        question: shapes the graph (orientation `full`).
-        open_entity: ablation.
-        graph_update: ablation.
-        words: of a fragment, as LongBench counts them; 0: segments as usual.
-    """
-
-    reader: str = "local"
-    question: str = ""
-    open_entity: bool = True
-    graph_update: bool = True
-    words: int = 0
 
 
 @dataclass(slots=True)
@@ -104,7 +84,7 @@ class Memories:
     chat: "ChatModels | None"
     embedder: Embedder | None
     budget: Budget
-    record: Callable[[Mapping[str, Any]], None]
+    record: Callable[[Built], None]
     listener: Listener
     _open: OrderedDict[str, OpenMemory] = field(default_factory=OrderedDict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -178,16 +158,16 @@ class Memories:
         stages = usage(calls, with_cached=True).construction
         seconds = time.monotonic() - began
         self.record(
-            {
-                "memory": key,
-                "context": context.id,
-                "build": asdict(build),
-                "documents": len(context.documents),
-                "states": dict(report.states),
-                "problems": [list(problem) for problem in report.problems],
-                "stages": {name: asdict(stage) for name, stage in stages.items()},
-                "seconds": round(seconds, 3),
-            }
+            Built(
+                memory=key,
+                context=context.id,
+                build=build,
+                documents=len(context.documents),
+                states=dict(report.states),
+                problems=tuple(report.problems),
+                stages=stages,
+                seconds=round(seconds, 3),
+            )
         )
         self.listener(Event("memory", {"context": context.id, "seconds": seconds}))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from qrmem.types import Document, Status, Step, Usage
+from qrmem.types import Document, StageUsage, Status, Step, Usage
 
 Rule = Literal["hotpotqa", "musique", "longbench"]
 """Whose F1 a data set is scored by."""
@@ -165,3 +165,46 @@ class Row:
     short: str = ""
     seconds: float = 0.0
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How a memory is built.
+
+    Attributes:
+        reader: `local` (no chat model; what search and retrieval baselines stand on), `compact` or
+            `paper`.
+        question: shapes the graph (orientation `full`).
+        open_entity: ablation.
+        graph_update: ablation.
+        words: of a fragment, as LongBench counts them; 0: segments as usual.
+    """
+
+    reader: str = "local"
+    question: str = ""
+    open_entity: bool = True
+    graph_update: bool = True
+    words: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What building a memory took, as the run directory keeps it.
+
+    Attributes:
+        memory: its key.
+        context: id of what it is of.
+        states: how many segments ended in which state.
+        problems: (document, segment or -1, reason) of what was not read, or not wholly.
+        stages: calls of all builds so far, replies from the cache included.
+        seconds: of this build.
+    """
+
+    memory: str
+    context: str
+    build: Build
+    documents: int
+    states: Mapping[str, int]
+    problems: tuple[tuple[str, int, str], ...]
+    stages: Mapping[str, StageUsage]
+    seconds: float

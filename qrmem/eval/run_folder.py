@@ -9,15 +9,36 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from qrmem.errors import StoreUnavailable, UsageError
-from qrmem.eval.records import Item, Row
+from qrmem.eval.records import Built, Item, Row
 from qrmem.graphstore.codec import dumps, loads
 
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
 RATINGS = "ratings.jsonl"
 _OWN = ("run.lock", f"{CONFIG}.new")
 """What a run that was killed at its very beginning may leave."""
-_NEEDED = {"task", "systems", "settings", "price"}
-"""What a configuration always has."""
+_FORM: Mapping[str, Any] = {
+    "task": str,
+    "corpus": str,
+    "files": list,
+    "items": {"n", "of", "sample"},
+    "seed": int,
+    "answers": str,
+    "settings": {
+        "model",
+        "embedder",
+        "tokenizer",
+        "tagger",
+        "segment_tokens",
+        "window",
+        "reserve",
+        "questions",
+    },
+    "price": dict | None,
+    "prompts": dict,
+    "systems": list,
+    "about": {"qrmem", "git", "started"},
+}
+"""What a configuration always has: a type, or an object with these fields."""
 FREE = ("systems", "about")
 """What may differ when a run goes on: systems can be added, and the code may have moved."""
 
@@ -143,9 +164,9 @@ class RunFolder:
         """Keep a result; it is on disk when this returns."""
         self.append(ROWS, dumps(row))
 
-    def add_memory(self, built: Mapping[str, Any]) -> None:
+    def add_memory(self, built: Built) -> None:
         """Keep what building a memory cost."""
-        self.append(MEMORIES, json.dumps(built))
+        self.append(MEMORIES, dumps(built))
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -170,8 +191,10 @@ class RunFolder:
         path = self.path / CONFIG
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(found, dict) or not found.keys() >= _NEEDED:
+            if not isinstance(found, dict) or not found:
                 raise ValueError("it holds no configuration")
+            if wrong := [name for name, form in _FORM.items() if not _has(found, name, form)]:
+                raise ValueError(f"it lacks {wrong[0]!r}, or has it in another form")
         except FileNotFoundError:
             if name := preset_in(self.path):
                 told = f"{self.path} holds the runs of {name}, each in a folder: name one of those"
@@ -188,6 +211,20 @@ class RunFolder:
         """Return the items of the run, in the order of their file."""
         return self.records(ITEMS, partial(loads, kind=Item))
 
+    def answered(self) -> tuple[dict[str, Item], dict[tuple[str, str], Row]]:
+        """Return items by id, and the results, each of one of them (see `rows`).
+
+        Raises:
+            UsageError: a result has no item.
+        """
+        items, rows = {item.id: item for item in self.items()}, self.rows()
+        if lacking := [item for _, item in rows if item not in items]:
+            raise UsageError(
+                f"{self.path / ITEMS} lacks the item {lacking[0]!r}, which has a result: delete "
+                "that file; the same `qrmem eval run` writes it anew"
+            )
+        return items, rows
+
     def rows(self) -> dict[tuple[str, str], Row]:
         """Return the last result of each (system, item), one that succeeded if there is any."""
         last: dict[tuple[str, str], Row] = {}
@@ -202,16 +239,16 @@ class RunFolder:
         """Return how many results were written, failed ones included."""
         return sum(1 for path in self._files(ROWS) for _ in _lines(path))
 
-    def memories(self) -> list[dict[str, Any]]:
+    def memories(self) -> list[Built]:
         """Return what building the memories cost, one entry per build."""
-        return self.records(MEMORIES, json.loads)
+        return self.records(MEMORIES, partial(loads, kind=Built))
 
     def unread(self) -> tuple[int, int]:
         """Return how many segments of the memories were not read, or not wholly, and of how many.
 
         They are read again when a system next opens their memory.
         """
-        states = {entry["memory"]: entry["states"] for entry in self.memories()}.values()
+        states = {built.memory: built.states for built in self.memories()}.values()
         total = sum(sum(found.values()) for found in states)
         return total - sum(found.get("ok", 0) for found in states), total
 
@@ -306,12 +343,19 @@ class RunFolder:
             for n, line in enumerate(_lines(path), 1):
                 try:
                     found.append(read(line.decode()))
-                except (ValueError, TypeError, KeyError, AttributeError) as exc:
+                except (ValueError, RecursionError) as exc:
                     raise UsageError(
                         f"{path}: line {n} cannot be read ({exc}); without that line the same "
                         "command makes it anew"
                     ) from exc
         return found
+
+
+def _has(found: Mapping[str, Any], name: str, form: Any) -> bool:
+    value = found.get(name, ...)
+    if isinstance(form, set):
+        return isinstance(value, dict) and form <= value.keys()
+    return isinstance(value, form)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

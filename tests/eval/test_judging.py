@@ -155,3 +155,10 @@ def test_a_rating_that_is_damaged_is_named(
     (folder / RATINGS).write_text("\n".join([lines[0], lines[1][:20], lines[2], ""]))
     assert main(["eval", "report", str(folder)]) == 2
     assert "ratings.jsonl: line 2 cannot be read" in capsys.readouterr().err
+
+
+async def test_an_answer_to_no_item_of_the_run_is_named(folder: Path) -> None:
+    rows = (folder / "rows.jsonl").read_text().replace('"item":"h1"', '"item":"q1"')
+    (folder / "rows.jsonl").write_text(rows)
+    with pytest.raises(UsageError, match=r"items\.jsonl lacks the item 'q1', which has a result"):
+        await judge(folder, SETTINGS, means(Judge({"": rated(5)})))

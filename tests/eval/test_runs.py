@@ -194,6 +194,9 @@ def test_wrong_words_are_refused(
     [
         ("rows.jsonl", b"\xff\xfe\n", "rows.jsonl: line 1 cannot be read"),
         ("memories.jsonl", b"nothing\n", "memories.jsonl: line 1 cannot be read"),
+        ("memories.jsonl", b"{}\n", "memories.jsonl: line 1 cannot be read (has no build)"),
+        ("rows.jsonl", b"[" * 100_000 + b"\n", "rows.jsonl: line 1 cannot be read (maximum rec"),
+        ("run.json", b'{"task": "hotpotqa"}', "it lacks 'corpus', or has it in another form)"),
         ("run.json", b"[]", "it holds no configuration): name another --out"),
         ("run.json", b"{}", "it holds no configuration): name another --out"),
         ("preset.json", b"x", "preset.json cannot be read"),
@@ -323,9 +326,9 @@ def test_a_memory_that_a_question_shapes_is_that_questions_own() -> None:
     words = ("--system", f"{full},bm25", "--corpus", "union")
     assert run(*words, "--out", "r") == 0
     built = RunFolder(Path("r")).memories()
-    assert sorted(one["build"]["question"] for one in built)[0] == ""
-    assert len({one["memory"] for one in built}) == len(built) == 4
-    assert all(one["states"] == {"ok": 6} for one in built), "every segment is read"
+    assert sorted(one.build.question for one in built)[0] == ""
+    assert len({one.memory for one in built}) == len(built) == 4
+    assert all(one.states == {"ok": 6} for one in built), "every segment is read"
     found = read_results(Path("r")).rows
     assert len({row.prediction.memory for (name, _), row in found.items() if name == full}) == 3
 

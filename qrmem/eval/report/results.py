@@ -10,9 +10,9 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.eval.judging import Rating, ratings
 from qrmem.eval.metrics import abstention, scores
-from qrmem.eval.records import Item, Row
+from qrmem.eval.records import Built, Item, Row
 from qrmem.eval.registry import DATASETS
-from qrmem.eval.run_folder import ITEMS, RunFolder
+from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.statistics import Difference, Mean, difference, mean
 from qrmem.llm.budget import Price
 from qrmem.types import StageUsage
@@ -133,17 +133,12 @@ def read_results(path: Path) -> Results:
         UsageError: there is no run in it, or it has no result yet.
     """
     folder = RunFolder(path)
-    config, items = folder.config(), {item.id: item for item in folder.items()}
+    config, (items, found) = folder.config(), folder.answered()
     rows: dict[str, dict[str, Row]] = defaultdict(dict)
-    for (system, item), row in folder.rows().items():
+    for (system, item), row in found.items():
         rows[system][item] = row
     if not rows:
         raise UsageError(f"{path} has no results yet: run the same `qrmem eval run` again")
-    if lacking := [item for found in rows.values() for item in found if item not in items]:
-        raise UsageError(
-            f"{path / ITEMS} lacks the item {lacking[0]!r}, which has a result: delete that file; "
-            "the same `qrmem eval run` writes it anew"
-        )
     price = Price(**config["price"]) if config["price"] else None
     built = _built(folder.memories(), price)
     users = _users(rows)
@@ -215,13 +210,13 @@ def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
     return {memory: len(systems) for memory, systems in users.items()}
 
 
-def _built(entries: Sequence[Mapping[str, Any]], price: Price | None) -> dict[str, Spent]:
+def _built(entries: Sequence[Built], price: Price | None) -> dict[str, Spent]:
     """Return what each memory cost; time adds up over interrupted builds, calls are in the last."""
     found: dict[str, Spent] = {}
     for entry in entries:
-        stages = [StageUsage(**used) for name, used in entry["stages"].items() if name != EMBED]
-        before = found.get(entry["memory"], Spent())
-        found[entry["memory"]] = _spent(stages, price, before.seconds + entry["seconds"])
+        stages = [used for name, used in entry.stages.items() if name != EMBED]
+        before = found.get(entry.memory, Spent())
+        found[entry.memory] = _spent(stages, price, before.seconds + entry.seconds)
     return found
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.harness import Harness
-from qrmem.eval.memories import Build, OpenMemory
+from qrmem.eval.memories import OpenMemory
 from qrmem.eval.metrics import edit_similarity
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import ranking
 from qrmem.eval.systems.retrieval import DEPTH

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qrmem.eval.harness import Harness
-from qrmem.eval.memories import Build, OpenMemory
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.memories import OpenMemory
+from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, ranking
 from qrmem.retrieval.fragments import FragmentSettings

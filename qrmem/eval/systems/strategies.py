@@ -5,8 +5,8 @@ from typing import Literal
 
 from qrmem.asking import Asker, Asking
 from qrmem.eval.harness import Harness
-from qrmem.eval.memories import Build, OpenMemory
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.memories import OpenMemory
+from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
 from qrmem.types import Answer, Orientation
