@@ -145,7 +145,13 @@ class RemoteEmbedder:
 
     def __init__(self, model: str, settings: Settings) -> None:
         self._model = model
-        self._endpoint = embedding_endpoint(settings)
+        try:
+            self._endpoint = embedding_endpoint(settings)
+        except MissingError as exc:  # a search calls no chat model: say who wants the key
+            raise MissingError(
+                f"the embedder openai:{model}: {exc}; for embeddings alone: QRMEM_EMBED_API_KEY, "
+                "QRMEM_EMBED_BASE_URL"
+            ) from None
         self._client = Client(self._endpoint, "/embeddings", model, settings.timeout)
         self._retries = Retries(settings.retries)
         self._places = settings.concurrency

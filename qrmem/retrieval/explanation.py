@@ -45,7 +45,7 @@ def _itself(near: "Neighborhood", row: int) -> list[str]:
     if spelled:
         parts.append(f"has the question's words {', '.join(dict.fromkeys(spelled))}")
     if near.dense[row] > 0:
-        parts.append(f"near in meaning ({near.dense[row]:.2f} of the nearest)")
+        parts.append(f"near in meaning ({near.dense[row]:.0%} of the nearest segment's cosine)")
     return parts
 
 

@@ -122,3 +122,8 @@ def test_product_rows_point_where_the_vectors_do() -> None:
     rows = product_rows(passages, count=3, dimension=2, name="m", is_query=False)
     assert np.allclose(directions(rows), [[0.6, 0.8]] * 3, atol=1e-6)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+
+
+def test_an_embedder_without_a_key_says_that_it_wants_one() -> None:
+    with pytest.raises(MissingError, match=r"the embedder openai:small: no key .*EMBED_API_KEY"):
+        open_embedder("openai:small", Settings())
