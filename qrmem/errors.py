@@ -191,7 +191,7 @@ def require_count(value: object, what: str) -> None:
     Raises:
         UsageError: it is; the message begins with `what`.
     """
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"{what} must be a whole number, not {value!r}")
     if value < 1:
         raise UsageError(f"{what} must be at least 1, not {value}")

@@ -368,7 +368,7 @@ class Memory:
                 raise UsageError(f"a plan of trees has no option {unknown[0]!r}: kind, preset")
             return await plan_tree(self._session, ids, **how)
         if (source is None) == (ask is None):
-            raise UsageError("plan a source to add, or a question: plan(source), plan(ask=…)")
+            raise UsageError("plan one thing: plan(source), plan(ask=…) or plan(tree=True)")
         if source is not None:
             chosen = _arguments(Memory.add, self, source, options)
             if chosen["extract"]:

@@ -24,6 +24,7 @@ async def test_a_question_or_a_name_that_is_no_text_is_refused(method: str, wron
     ("method", "options", "says"),
     [
         ("search", {"k": "3"}, "k must be a whole number, not '3'"),
+        ("search", {"k": True}, "k must be a whole number, not True"),
         ("search", {"k": None}, "k must be a whole number, not None"),
         ("search", {"k": 0}, "k must be at least 1, not 0"),
         ("search", {"where": "year=1851"}, "where is names with values, not str"),
