@@ -215,24 +215,24 @@ def about() -> dict[str, Any]:
     }
 
 
-def _git_hash() -> str:
-    """Return the commit of the code that runs, with a `+` if it was changed; "" outside of git."""
-    here = Path(__file__).parent
-    # Result files are written one after the other, and shape no result.
-    code = ("--", ":/", ":(top,exclude)docs")
+def _git_hash(file: Path = Path(__file__)) -> str:
+    """Return the commit of the code that runs, with a `+` if it was changed; "" outside of git.
+
+    An installed package may lie inside of somebody else's checkout, which does not track it.
+    """
+
+    def git(*words: str) -> str:
+        made = subprocess.run(["git", *words], cwd=file.parent, capture_output=True, text=True)
+        return made.stdout.strip()
+
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True
-        )
-        changes = subprocess.run(
-            ["git", "status", "--porcelain", "-uno", *code],
-            cwd=here,
-            capture_output=True,
-            text=True,
-        )
+        if not git("ls-files", file.name):
+            return ""
+        # Result files are written one after the other, and shape no result.
+        changes = git("status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)docs")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changes else "")
     except OSError:
         return ""
-    return commit.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
 POLL = 0.5

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from qrmem.cli import main
 from qrmem.eval import read_results
 from qrmem.eval.run_folder import RunFolder
+from qrmem.eval.running import _git_hash
 
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
@@ -435,3 +437,23 @@ def test_a_run_that_was_refused_at_its_first_call_leaves_the_folder_free(
     assert len(rows("r")) == 2
     assert run("--system", "full-text", "--out", "r", "--sample", "2", "--model", "m") == 2
     assert "settings.model was '', now 'm'" in capsys.readouterr().err
+
+
+def test_the_commit_of_a_checkout_that_the_package_only_lies_in_is_not_told(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.run(
+            ["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    own, installed = tmp_path / "own.py", tmp_path / ".venv" / "running.py"
+    installed.parent.mkdir()
+    for file in (own, installed):
+        file.write_text("a = 1\n")
+    git("init", "-q")
+    git("add", "own.py")
+    git("commit", "-qm", "first")
+    assert _git_hash(installed) == ""
+    assert _git_hash(own) == git("rev-parse", "--short", "HEAD")
+    own.write_text("a = 2\n")
+    assert _git_hash(own).endswith("+")
