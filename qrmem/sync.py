@@ -172,12 +172,10 @@ class Memory:
             begun.extend(filter(None, [asyncio.current_task()]))
             return await work
 
-        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
         try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            asyncio.run_coroutine_threadsafe(_until_done(begun), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        except KeyboardInterrupt:  # may come when the call has begun and is not waited for yet
+            asyncio.run_coroutine_threadsafe(_cancelled(begun), self._loop).result()
             raise
 
     def _end(self, items: AsyncGenerator[Any, None]) -> None:
@@ -212,7 +210,9 @@ async def _next(items: Any) -> Step | Words | Answer | None:
     return item
 
 
-async def _until_done(tasks: list[asyncio.Task[Any]]) -> None:
+async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
     if tasks:
         await asyncio.wait(tasks)
 
