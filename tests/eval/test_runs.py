@@ -425,6 +425,9 @@ def test_a_comparison_stands_beside_the_reports_of_its_runs(
     assert Path("a/report/with-b/report.md").read_text() == told.removesuffix("\n")
     kept = {path: path.read_bytes() for path in Path("a/report").iterdir() if path.is_file()}
     assert kept == own
+    monkeypatch.chdir("a")
+    assert main(["eval", "report", ".", "../b"]) == 0
+    assert "| a: bm25 | 3 |" in capsys.readouterr().out, "a run has the name of its folder"
 
 
 def test_a_run_that_was_refused_at_its_first_call_leaves_the_folder_free(

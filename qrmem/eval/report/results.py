@@ -137,7 +137,7 @@ def read_results(path: Path) -> Results:
     rows: dict[str, dict[str, Row]] = defaultdict(dict)
     for (system, item), row in found.items():
         rows[system][item] = row
-    if not rows:
+    if not rows.keys() & set(config["systems"]):
         raise UsageError(f"{path} has no results yet: run the same `qrmem eval run` again")
     price = Price(**config["price"]) if config["price"] else None
     built = _built(folder.memories(), price)

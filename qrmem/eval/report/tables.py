@@ -362,7 +362,7 @@ def write_comparison(folders: Sequence[Path], against: str) -> Path:
     Raises:
         UsageError: the runs cannot be compared.
     """
-    runs = {folder.name: read_results(folder) for folder in folders}
+    runs = {folder.resolve().name: read_results(folder) for folder in folders}
     if len(runs) < len(folders):
         raise UsageError("two of the runs have the same name; rename a folder")
     require_comparable(runs)
