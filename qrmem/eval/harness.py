@@ -16,7 +16,7 @@ from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
 from qrmem.eval.records import Build, Built, Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
-from qrmem.llm.budget import Amount, Budget, Caps, Price, prices_of
+from qrmem.llm.budget import Budget, Caps, Price, prices_of
 from qrmem.llm.chat import Chat
 from qrmem.llm.embedders import (
     close_embedder,
@@ -189,15 +189,10 @@ class Harness:
         found: tuple[T, dict[str, StageUsage]] = await asyncio.shield(task)
         return found
 
-    @property
-    def used(self) -> Amount:
-        """What the run has paid for so far."""
-        return self.budget.used
-
     def tell_paid(self) -> None:
         """Tell the listener what the run has paid for so far."""
         if self.model is not None:
-            used = self.used
+            used = self.budget.used
             money = used.cost if price_of(self.settings) is not None else None
             paid = {"calls": used.calls, "tokens": used.tokens, "money": money}
             self.listener(Event("paid", paid))

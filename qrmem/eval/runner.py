@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelOutputError, OutOfReach
 from qrmem.eval.harness import Harness
 from qrmem.eval.records import WHOLE, Context, Item, Prediction, Row
 from qrmem.eval.registry import System
-from qrmem.llm.budget import Amount
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import ShortReply
 from qrmem.types import Usage
@@ -57,21 +56,16 @@ class RunStats:
 
     Attributes:
         reused: results that were there already.
-        used: as the caps count it.
     """
 
     done: int = 0
     failed: int = 0
     reused: int = 0
-    used: Amount = field(default_factory=Amount)
 
     def plus(self, other: "RunStats") -> "RunStats":
         """Return what two runs did together."""
         return RunStats(
-            self.done + other.done,
-            self.failed + other.failed,
-            self.reused + other.reused,
-            self.used.plus(other.used),
+            self.done + other.done, self.failed + other.failed, self.reused + other.reused
         )
 
 

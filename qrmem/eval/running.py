@@ -154,7 +154,7 @@ async def run_prepared(
 
         await at_once(todo, work, options.concurrency)
         reused = len(items) * len(made.systems) - len(todo)
-        return RunStats(len(todo) - failed, failed, reused, harness.used)
+        return RunStats(len(todo) - failed, failed, reused)
 
 
 def configuration(made: PreparedRun) -> dict[str, Any]:
