@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from qrmem.errors import EmbedderMismatch, StoreConflict, UsageError
+from qrmem.errors import EmbedderMismatch, StoreConflict, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import Change
 from qrmem.types import Document, Segment
 
@@ -62,6 +62,14 @@ def checked_documents(
         taken.update(segment.id for segment in segments)
         found.append((document.id, document, segments))
     return found
+
+
+def unreadable(location: str) -> StoreUnavailable:
+    """Return the error for a record that is no longer what was written."""
+    return StoreUnavailable(
+        f"{location} is damaged: a record in it cannot be understood (qrmem doctor --repair names"
+        " its document, which can be deleted and added again)"
+    )
 
 
 def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:

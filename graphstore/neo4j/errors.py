@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 
 from neo4j.exceptions import (
     AuthError,
@@ -14,6 +15,8 @@ from neo4j.exceptions import (
 )
 
 from qrmem.errors import AccessRefused, MissingError, QrmemError, StoreUnavailable, UsageError
+from qrmem.graphstore.checking import unreadable
+from qrmem.graphstore.codec import Wrong
 
 LEAST = (5, 26)
 """Oldest server that is known to work."""
@@ -38,6 +41,8 @@ def translated(location: str) -> Iterator[None]:
         raise _from_server(exc, location) from exc
     except (DriverError, OSError) as exc:
         raise _from_driver(exc, location) from exc
+    except (JSONDecodeError, Wrong) as exc:
+        raise unreadable(location) from exc
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
     except OverflowError as exc:

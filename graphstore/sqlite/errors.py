@@ -1,11 +1,15 @@
 """SQLite's errors in our words; the one place that knows them."""
 
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 
 from qrmem.errors import QrmemError, StoreUnavailable, UsageError
+from qrmem.graphstore.checking import unreadable
+from qrmem.graphstore.codec import Wrong
 
 _LOCKS = Path("/proc/locks")
 _PRIMARY = 0xFF
@@ -67,6 +71,8 @@ def translated(location: str) -> Iterator[None]:
     except sqlite3.Error as exc:
         code = getattr(exc, "sqlite_errorcode", 0)
         raise error(code, location) or StoreUnavailable(f"{location}: {exc}") from exc
+    except (JSONDecodeError, Wrong, zlib.error) as exc:
+        raise unreadable(location) from exc
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc
     except OverflowError as exc:

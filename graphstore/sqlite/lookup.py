@@ -94,7 +94,8 @@ def rows_of_documents(
     """Yield the rows of a statement about one document's number, document by document."""
     number = namespace_number(db, ns)
     for document_id in document_ids:
-        yield from db.execute(sql, (document_number(db, number, document_id),))
+        # no cursor stays open where a row cannot be read: another thread may drop it
+        yield from db.execute(sql, (document_number(db, number, document_id),)).fetchall()
 
 
 def next_number(db: sqlite3.Connection, table: str) -> int:

@@ -6,11 +6,12 @@ is kept as the user's decision. Anything else is a view of texts that still say 
 comes back as the facts have it.
 """
 
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from qrmem.errors import StoreConflict
+from qrmem.errors import StoreConflict, StoreUnavailable
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
@@ -53,6 +54,8 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
     """
     infos = await store.documents(ns)
     documents = [info.id for info in infos]
+    for info in infos:
+        await _check_readable(store, ns, info)
     damaged = [info.id for info in infos if await _is_damaged(store, ns, info)]
     found = await _view(store, ns, documents)
     expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
@@ -77,6 +80,19 @@ async def _check(
     expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
     if list(_differences(found, expected)):
         raise StoreConflict(f"namespace {ns!r} changed while it was repaired; repair it again")
+
+
+async def _check_readable(store: GraphStore, ns: str, info: DocumentInfo) -> None:
+    """Name the document of which something that was read cannot be understood any more."""
+    try:
+        await store.contributions(ns, info.id, kinds=_PASSES)
+    except StoreUnavailable as exc:
+        if not isinstance(exc.__cause__, ValueError | zlib.error):
+            raise
+        raise StoreUnavailable(
+            f"{store.location} is damaged: what was read of {info.id!r} cannot be understood;"
+            " delete it and add it again, then repair again"
+        ) from exc
 
 
 async def _is_damaged(store: GraphStore, ns: str, info: DocumentInfo) -> bool:

@@ -1,10 +1,12 @@
 """A graph that is no longer what the documents say is found and built again, in every store."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 import qrmem
+from qrmem.errors import StoreUnavailable
 from qrmem.graphstore import GraphStore
 from qrmem.graphstore.protocol import Change, EntityRow
 
@@ -43,6 +45,31 @@ async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrm
     ).entity.key
     assert (await memory.repair()).differences == ()
     await memory.close()
+
+
+@pytest.mark.parametrize("body", [b"no deflate", b"\x03\x00"])
+async def test_a_record_that_is_damaged_is_named_by_its_document_and_can_be_read_again(
+    tmp_path: Path, body: bytes
+) -> None:
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
+        await memory.add(DOCUMENTS)
+        before = await memory.entities()
+        db = sqlite3.connect(tmp_path / "m.db")
+        db.execute(
+            "UPDATE contribution SET body = ? WHERE segment ="
+            " (SELECT s.num FROM segment s JOIN document d ON d.num = s.document WHERE d.id = 'b')",
+            (body,),
+        )
+        db.commit()
+        db.close()
+        with pytest.raises(StoreUnavailable, match="is damaged: a record in it cannot be"):
+            await memory.export(tmp_path / "a.qrmem")
+        with pytest.raises(StoreUnavailable, match="what was read of 'b' cannot be understood"):
+            await memory.repair()
+        await memory.delete("b")
+        await memory.add(DOCUMENTS[1])
+        assert (await memory.repair()).differences == ()
+        assert await memory.entities() == before
 
 
 async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrmem.Memory) -> None:
