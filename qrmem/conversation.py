@@ -1,6 +1,6 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -277,18 +277,25 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     """Return turns for a prompt, best first, somewhat more than fit.
 
     A turn counts by its words and its vector, by its neighbours, by whether the prompt names who
-    spoke and when, and by the best turn of its session.
+    spoke and when, and by the best turn of its session. Of a time that the prompt names, all turns
+    are looked at; those without any of its words come after the others.
     """
-    numbers = await _scored(chat, prompt)
+    only = None if chat.user is None else await ids_of(chat, chat.user)
+    numbers = await _scored(chat, prompt, only)
+    now = [_day(info.metadata.get("at")) for info in await _infos(chat, [last])]
+    times = [(one.first, one.last) for one in periods(prompt, now[0])] if now and now[0] else []
+    then = await _said_in(chat, times, last)
+    if then:
+        within = await _scored(chat, prompt, frozenset(info.id for info in then))
+        numbers = {**within, **numbers}
     reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
     first = sorted(numbers, key=lambda n: (-numbers[n], n))[:_WIDENED]
     around = numbers.keys() | {n + step for n in first for step in reach if n + step > 0}
     infos = {_number(info): info for info in await _infos(chat, around | {last}, chat.user)}
-    now = _day(infos[last].metadata.get("at")) if last in infos else None
-    times = [(one.first, one.last) for one in periods(prompt, now)] if now else []
     scores = _in_context(infos, numbers, prompt, times)
     ranked = sorted(infos, key=lambda n: (-scores[n], n))
     wanted = [infos[n] for n in ranked if infos[n].id not in known and scores[n] > 0]
+    wanted += [info for info in then if info.id not in known and _number(info) not in infos]
     found: list[Turn] = []
     for at in range(0, len(wanted), _BATCH):
         batch = await _read(chat, wanted[at : at + _BATCH])
@@ -312,9 +319,18 @@ async def _newest(chat: Chat, last: int, known: set[str], tokens: int) -> list[T
     return found
 
 
-async def _scored(chat: Chat, prompt: str) -> dict[int, float]:
-    """Return turns by number with what their words and vectors say: up to 1 each."""
-    only = None if chat.user is None else await ids_of(chat, chat.user)
+async def _said_in(chat: Chat, times: Sequence[tuple[date, date]], last: int) -> list[DocumentInfo]:
+    """Return the documents of all turns of some days, in order."""
+    infos = await _infos(chat, range(1, last + 1), chat.user) if times else []
+    return [info for info in infos if _is_within(info, times)]
+
+
+async def _scored(chat: Chat, prompt: str, only: Collection[str] | None) -> dict[int, float]:
+    """Return turns by number with what their words and vectors say: up to 1 each.
+
+    Args:
+        only: ids of the only documents to look at; `None`: all.
+    """
     near = await chat.searcher.near(prompt, _CANDIDATES, only)
     turns = [dialog.turn_number(entry.document_id) for entry in near.entries]
     total: dict[int, float] = {}
@@ -355,8 +371,7 @@ def _in_context(
                     score += worth * own[n]
         if speakers[number] in named:
             score += _SPEAKER
-        day = _day(info.metadata.get("at")) if times else None
-        if day is not None and any(first <= day <= last for first, last in times):
+        if _is_within(info, times):
             score += _TIME
         scores[number] = score
     return scores
@@ -376,6 +391,11 @@ def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
     day = _day(turn.at)
     found = periods(turn.text, day) if day else ()
     return tuple((p.text, str(p.first), str(p.last)) for p in found if p.is_relative)
+
+
+def _is_within(info: DocumentInfo, times: Sequence[tuple[date, date]]) -> bool:
+    day = _day(info.metadata.get("at")) if times else None
+    return day is not None and any(first <= day <= last for first, last in times)
 
 
 def _day(at: object) -> date | None:

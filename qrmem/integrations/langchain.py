@@ -106,12 +106,13 @@ class MemoryRetriever(BaseRetriever):
     ) -> list[Document]:
         if isinstance(self.memory, Memory):
             raise UsageError(_AWAITED)
-        return _documents(self.memory.search(query, k=k or self.k, where=self.where))
+        wanted = self.k if k is None else k
+        return _documents(self.memory.search(query, k=wanted, where=self.where))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        wanted = k or self.k
+        wanted = self.k if k is None else k
         hits = await _acall(self.memory, lambda m: m.search(query, k=wanted, where=self.where))
         return _documents(hits)
 

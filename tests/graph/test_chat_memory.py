@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -331,6 +331,21 @@ async def test_what_was_said_at_the_time_that_the_prompt_names_comes_first() -> 
             await memory.add_messages(said, at=f"2026-0{month}-10T10:00", session=f"s{month}")
         found = await memory.recall("What did we do at the lake in May?", session="new", tokens=40)
     assert {turn.at[:7] for turn in found.related} == {"2026-05"}
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+async def test_of_thousands_of_turns_those_of_a_named_month_are_found(user: str | None) -> None:
+    begin = datetime(2025, 1, 1, tzinfo=UTC)
+    said = [
+        {"role": "user", "content": f"I ate figs with guest{n}.", "at": begin + n * timedelta(0.2)}
+        for n in range(1200)
+    ]
+    async with opened() as memory:
+        await memory.add_messages(said, session="s", user=user or "")
+        await memory.add_turn("user", "We met.", at=begin + timedelta(250), user="ben")
+        for prompt in ("What happened in May?", "With whom did I eat figs in May?"):
+            found = await memory.recall(prompt, session="other", tokens=400, user=user)
+            assert {turn.at[:7] for turn in found.related} == {"2025-05"}
 
 
 async def test_time_words_are_told_with_their_days() -> None:

@@ -11,6 +11,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 import qrmem
 from qrmem import sync
+from qrmem.errors import UsageError
 from qrmem.integrations.langchain import MemoryRetriever, tools
 from qrmem.integrations.toolset import Toolset, as_text, openai_tools
 
@@ -138,6 +139,14 @@ async def test_tools_of_an_awaited_memory_are_awaited() -> None:
         assert "ainvoke" in tool.invoke({"query": "engine"})
         found = await MemoryRetriever(memory=memory, k=1).ainvoke("Who built an engine?")
         assert [document.metadata["document_id"] for document in found] == ["b"]
+
+
+async def test_a_retriever_refuses_to_find_nothing() -> None:
+    retriever = MemoryRetriever(memory=MEMORY)
+    with pytest.raises(UsageError, match="k must be at least 1"):
+        retriever.invoke("engine", k=0)
+    with pytest.raises(UsageError, match="k must be at least 1"):
+        await retriever.ainvoke("engine", k=0)
 
 
 async def test_what_a_tool_keeps_is_found_by_the_next() -> None:
