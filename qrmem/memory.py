@@ -258,6 +258,8 @@ class Memory:
         hits = await searcher.search(question, k=k, documents=narrowed)
         if not hits:
             await self._session.require_any()
+            if unread := await self._session.unread(narrowed):
+                self._emit(Event("warning", {"message": unread}))
             return []
         from qrmem.answering.passages import with_excerpts
 

@@ -78,7 +78,7 @@ def _reasoner(arguments: Namespace) -> str:
 
 async def search(arguments: Namespace) -> int:
     """Rank segments."""
-    async with opened(arguments) as memory:
+    async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         hits = await memory.search(question_of(arguments), k=arguments.k, **narrowed(arguments))
     if arguments.json:
         output.print_json(hits)

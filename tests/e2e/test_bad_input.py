@@ -312,7 +312,11 @@ def test_wrong_words_are_told_in_plain_words(
 
 @pytest.mark.parametrize(
     ("command", "says"),
-    [("serve", "qrmem: stopped\n"), ("list", "qrmem: interrupted; run the same")],
+    [
+        ("serve", "qrmem: stopped\n"),
+        ("delete", "qrmem: interrupted; qrmem list shows which documents are left\n"),
+        ("list", "qrmem: interrupted; run the same"),
+    ],
 )
 def test_a_server_that_is_ended_has_nothing_to_continue(
     qrmem: Shell, monkeypatch: pytest.MonkeyPatch, command: str, says: str

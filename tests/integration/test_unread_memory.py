@@ -12,7 +12,7 @@ import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, BadDocument, NotFound
 from qrmem.memory import Memory
-from qrmem.types import Event
+from qrmem.types import Document, Event, Segment
 
 SETTINGS = Settings(embedder="none")
 TEXT = "Captain Ahab lost his leg to a white whale."
@@ -110,3 +110,19 @@ async def test_two_first_adds_at_once_make_one_namespace(tmp_path: Path) -> None
         )
         assert [info.id for info in await one.documents()] == ["a", "b"]
         assert len(await other.search("leg")) == 2
+
+
+async def test_a_search_that_finds_nothing_says_what_is_not_read_yet(tmp_path: Path) -> None:
+    """As while another process reads everything again."""
+    said: list[Event] = []
+    path = str(tmp_path / "m.db")
+    async with qrmem.open(path, settings=SETTINGS, listener=said.append) as memory:
+        await memory.add({"id": "a", "text": TEXT})
+        assert await memory.search("Ishmael") == []
+        assert [event for event in said if event.kind == "warning"] == []
+        new = Document("Ishmael went to sea.", id="b")
+        segments = [Segment("s", "b", 0, 0, 20, new.text, 6)]
+        await memory._session.store.put_documents("default", [(new, segments)])
+        assert await memory.search("Ishmael") == []
+        (warning,) = [event for event in said if event.kind == "warning"]
+        assert "1 of 2 segments are not read" in warning.data["message"]
