@@ -25,6 +25,7 @@ _REFUSED = "Neo.ClientError.Security."
 _RIGHTS = "Neo.ClientError.Security.Forbidden"
 _TOO_OFTEN = "Neo.ClientError.Security.AuthenticationRateLimit"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
+_SYSTEM = "can only be executed in a user database"
 _MEMORY = (
     "Neo.TransientError.General.MemoryPoolOutOfMemoryError",
     "Neo.TransientError.General.OutOfMemoryError",
@@ -70,7 +71,7 @@ def is_too_old(agent: str) -> bool:
 
 def _from_server(exc: Neo4jError, location: str) -> QrmemError:
     code = exc.code or ""
-    if code == _NO_DATABASE:
+    if code == _NO_DATABASE or _SYSTEM in _line(exc):
         return MissingError(
             f"{location}: {_line(exc)}; set QRMEM_NEO4J_DATABASE to a database that is there, "
             "or leave it empty for the server's default"

@@ -155,11 +155,14 @@ def test_servers_of_today_are_taken(agent: str) -> None:
     assert not is_too_old(agent)
 
 
-async def test_a_database_that_is_not_there_is_named(neo4j: Server) -> None:
-    error = await _refusal(neo4j.uri, replace(neo4j.settings, neo4j_database="nowhere"))
+@pytest.mark.parametrize(("name", "word"), [("nowhere", "nowhere"), ("system", "user database")])
+async def test_a_database_that_holds_no_memory_is_named(
+    neo4j: Server, name: str, word: str
+) -> None:
+    error = await _refusal(neo4j.uri, replace(neo4j.settings, neo4j_database=name))
     assert isinstance(error, MissingError)
     assert error.exit_code == 3
-    assert "nowhere" in str(error)
+    assert word in str(error)
     assert "QRMEM_NEO4J_DATABASE" in str(error)
 
 
