@@ -232,7 +232,10 @@ def from_status(
     text = f"{endpoint.host} answers {status}: {said}"
     if status in {401, 403}:
         return AccessRefused(f"{endpoint.host} refuses the key ({status}): {said}")
-    if status == 402 or (status == 429 and ("insufficient_quota" in body or "quota" in low)):
+    # A quota of a minute comes back: a server that means that says when to try again.
+    is_of_a_minute = retry_after(headers) is not None or "retry" in low
+    is_spent = "insufficient_quota" in body or ("quota" in low and not is_of_a_minute)
+    if status == 402 or (status == 429 and is_spent):
         return AccessRefused(f"{endpoint.host} has no credit left for this key ({status}): {said}")
     if status in {400, 404, 422} and _NO_MODEL.search(low) and "response_format" not in low:
         return AccessRefused(

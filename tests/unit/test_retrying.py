@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from qrmem.errors import ModelUnavailable
+from qrmem.config import Settings
+from qrmem.errors import AccessRefused, ModelUnavailable
 from qrmem.llm.retry import Retries
-from qrmem.llm.servers import Cause, Transient
+from qrmem.llm.servers import Cause, Transient, endpoint, from_status
 
 RETRIES = 4
 
@@ -53,3 +54,19 @@ async def test_the_first_answer_ends_the_tries_and_another_error_is_not_tried_ag
     assert count == 3
     with pytest.raises(ValueError, match="ours"):
         await failing(retries, ValueError("ours"), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("said", "headers", "is_passing"),
+    [
+        ("You exceeded the call rate limit; see oai/quotaincrease", {"retry-after": "1"}, True),
+        ("You exceeded your current quota. Please retry in 34 s.", {}, True),
+        ("You exceeded your current quota, please check your plan", {}, False),
+    ],
+)
+def test_a_quota_that_comes_back_is_waited_for(
+    said: str, headers: dict[str, str], is_passing: bool
+) -> None:
+    server = endpoint(Settings(model="test", base_url="http://localhost:1/v1"))
+    found = from_status(429, said, headers, server, "test")
+    assert isinstance(found, Transient if is_passing else AccessRefused)
