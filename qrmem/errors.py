@@ -166,11 +166,16 @@ class OutputFailed(QrmemError):
 
 
 class ModelOutputError(QrmemError):
-    """A model's reply does not parse."""
+    """A model's reply does not parse.
 
-    def __init__(self, message: str, *, raw: str) -> None:
+    Attributes:
+        is_refusal: whether the model, or a filter of its server, refuses the text.
+    """
+
+    def __init__(self, message: str, *, raw: str, is_refusal: bool = False) -> None:
         super().__init__(message)
         self.raw = raw
+        self.is_refusal = is_refusal
 
 
 def require_text(value: object, what: str) -> None:

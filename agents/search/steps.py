@@ -181,8 +181,10 @@ async def _settled(
     if verdict.status == "passages" and (absent := await run.absent_names(passages)):
         reason = f"not found in what was searched: {', '.join(absent)}"
         verdict = Verdict(is_answerable=False, reason=reason, tokens=verdict.tokens)
-    if not verdict.is_readable:
-        message = "the model's verdict cannot be read; it counts as unanswerable (qrmem doctor)"
+    if verdict.problem:
+        message = (
+            f"the model's verdict cannot be read; it counts as unanswerable: {verdict.problem}"
+        )
         run.listener(Event("warning", {"message": message}))
     if not verdict.is_answerable:
         return verdict, {}

@@ -25,7 +25,7 @@ from qrmem.extraction import reply_items
 from qrmem.graphstore.codec import to_plain
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import AnswerReply
-from qrmem.types import ScoredSegment, Segment, Verdict
+from qrmem.types import Event, ScoredSegment, Segment, Verdict
 
 if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
@@ -162,7 +162,8 @@ async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict
             reply=min(NOTE, run.context.window // 4),
             segments=ids,
         )
-    except ModelOutputError:
+    except ModelOutputError as exc:
+        run.listener(Event("warning", {"message": f"a part of the text is left out: {exc}"}))
         return {"text": "", "citations": []}, 0
     text = " ".join(called.value.answer.split())
     quotes = reply_items.quotes(called.value.quotes)
@@ -216,8 +217,9 @@ async def _join(
             window=run.context.window,
             reply=min(ANSWER, run.context.window // 4),
         )
-    except ModelOutputError:
-        return Verdict(is_answerable=False, reason="the model's reply cannot be read"), []
+    except ModelOutputError as exc:
+        reason = f"the model's reply cannot be read: {exc}"
+        return Verdict(is_answerable=False, reason=reason), []
     reply = called.value
     text = " ".join(reply.answer.split())
     choice = options.chosen(text, choices) if choices else None

@@ -67,9 +67,9 @@ class Answerer:
                 reply=reply,
                 is_watched=self._is_watched,
             )
-        except ModelOutputError:
+        except ModelOutputError as exc:
             tokens = self._tokens(context, passages, force, reply)
-            return Verdict(is_answerable=False, tokens=tokens, is_readable=False)
+            return Verdict(is_answerable=False, tokens=tokens, problem=str(exc))
         return _verdict(context, called.value, called.tokens)
 
     async def query_entities(self, context: AskContext) -> list[str]:

@@ -38,7 +38,7 @@ class Summariser:
     is_paper: bool
 
     async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return T; where no reply can be used, the document's most telling sentences instead."""
+        """Return T; where no reply can be read, the document's most telling sentences instead."""
         if self.is_paper:
             summary = await self._reduced([segment.text for segment in segments])
         else:
@@ -66,7 +66,11 @@ class Summariser:
         return [found[n] for n in range(len(texts))]
 
     async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
-        """Summarise a text given in pieces; what does not fit the window is left out at its end."""
+        """Summarise a text given in pieces; what does not fit the window is left out at its end.
+
+        What is refused is summarised by nothing: its sentences would have every prompt refused in
+        which the summary stands.
+        """
 
         def inputs(kept: Kept) -> dict[str, object]:
             return dict(text=fenced(" ".join(kept[0])))
@@ -75,7 +79,9 @@ class Summariser:
             called = await self.caller.call(
                 prompt, SummaryReply, inputs, [pieces], window=self.window, reply=self.reserve
             )
-        except ModelOutputError:
+        except ModelOutputError as exc:
+            if exc.is_refusal:
+                return ""
             return self.caller.budget.cut(" ".join(pieces), LIMIT)
         return called.value.summary
 

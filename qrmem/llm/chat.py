@@ -15,7 +15,7 @@ from qrmem.llm.client import Client, Fields
 from qrmem.llm.negotiation import Dialect, Form, Negotiation
 from qrmem.llm.other_providers import ProviderClient, is_elsewhere, provider_endpoint
 from qrmem.llm.retry import AdaptiveConcurrency, RateLimiter, Retries
-from qrmem.llm.servers import Rejected, Transient, endpoint
+from qrmem.llm.servers import MOST, PromptRefused, Rejected, Transient, count, endpoint
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
@@ -154,8 +154,11 @@ class Chat:
             take = None
             if request.is_watched and call.dialect.stream and listener is not None:
                 take = _told(body, call, listener)
-            answer = await self._client.post(body, hear=self._rate.learn, take=take)
-            reply = read_completion(answer, self.name, began)
+            try:
+                answer = await self._client.post(body, hear=self._rate.learn, take=take)
+                reply = read_completion(answer, self.name, began)
+            except PromptRefused as exc:  # says more about the text than about the server
+                reply = ChatReply(exc.said, finish_reason="refusal", model=self.name)
             if reply is None:
                 said = self._endpoint.clean(answer)[:120] or "an empty body"
                 text = f"{self._endpoint.host} sent something that is no reply: {said}"
@@ -249,10 +252,6 @@ def _sendable(text: str) -> str:
 # --- replies -------------------------------------------------------------------------------------
 
 
-_MOST = 2**40
-"""A server's number that is larger is none: no store keeps it."""
-
-
 def read_completion(body: str, model: str, began: float) -> ChatReply | None:
     """Return the reply that a body holds, `None` if it holds none.
 
@@ -271,9 +270,9 @@ def read_completion(body: str, model: str, began: float) -> ChatReply | None:
     usage = _dict(found.get("usage"))
     return ChatReply(
         text=text,
-        tokens_in=_count(usage.get("prompt_tokens")),
-        tokens_out=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        tokens_in=count(usage.get("prompt_tokens")),
+        tokens_out=count(usage.get("completion_tokens")),
+        cached_tokens=count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
         finish_reason="refusal" if refusal else str(choice.get("finish_reason") or "stop"),
         model=str(found.get("model") or model),
         seconds=time.monotonic() - began,
@@ -300,7 +299,7 @@ def _log_probs(given: Any) -> tuple[tuple[str, float], ...]:
     return tuple(
         (_sendable(str(token)), float(value))
         for token, value in pairs
-        if isinstance(value, int | float) and abs(value) < _MOST
+        if isinstance(value, int | float) and abs(value) < MOST
     )
 
 
@@ -310,7 +309,3 @@ def _list(value: Any) -> list[Any]:
 
 def _dict(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and 0 < value < _MOST else 0

@@ -88,11 +88,8 @@ class Client:
                     answer: Any = await client.post(self._url, cast_to=whole, body=body)
                     hear(answer.headers)
                     return str(answer.text)
-                from openai import AsyncStream
-
-                kind = AsyncStream[object]
                 events = await client.post(
-                    self._url, cast_to=object, body=body, stream=True, stream_cls=kind
+                    self._url, cast_to=object, body=body, stream=True, stream_cls=_stream()
                 )
                 async with events:
                     answer = events.response
@@ -182,6 +179,21 @@ def _http_client(endpoint: Endpoint) -> Any:
 
     client.event_hooks = {"request": [stays], "response": [bound]}
     return client
+
+
+def _stream() -> Any:
+    """Return the library's stream of events, which remembers that the server said it is done."""
+    import openai
+
+    class Stream(openai.AsyncStream[object]):
+        is_done = False
+
+        async def _iter_events(self) -> AsyncGenerator[Any, None]:
+            async for event in super()._iter_events():
+                self.is_done = event.data.startswith("[DONE]")
+                yield event
+
+    return Stream
 
 
 def _origin(url: Any) -> tuple[str, str | None, int | None]:
@@ -276,7 +288,8 @@ async def joined(events: AsyncIterator[Any], take: Callable[[str], None]) -> str
             reply.add(event)
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise StreamBroken(f"{type(exc).__name__}: {exc}") from None
-    return reply.body()
+    # Some servers give no reason for the end, and say no more than that it is one.
+    return reply.body("stop" if getattr(events, "is_done", False) else "")
 
 
 class _Joined:
@@ -303,13 +316,14 @@ class _Joined:
             self._end = part.get("finish_reason") or self._end
             self._log_probs += (part.get("logprobs") or {}).get("content") or ()
 
-    def body(self) -> str:
-        """Return the body that an answer in one piece has."""
-        if not self._end:
+    def body(self, end: str) -> str:
+        """Return the body that an answer in one piece has; `end` is why, if no event says it."""
+        end = self._end or end
+        if not end:
             raise StreamBroken("the stream broke off before the reply had ended")
         choice = {
             "message": {"content": "".join(self._text), "refusal": self._refusal or None},
-            "finish_reason": self._end,
+            "finish_reason": end,
             "logprobs": {"content": self._log_probs},
         }
         return json.dumps({**self._others, "choices": [choice]})

@@ -17,7 +17,7 @@ from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError,
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
 from qrmem.llm.retry import Retries
-from qrmem.llm.servers import Transient, embedding_endpoint
+from qrmem.llm.servers import Transient, count, embedding_endpoint
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Embedder, Tokenizer
 
@@ -269,7 +269,7 @@ def _read(body: str) -> tuple[list[Any], int] | None:
         found = json.loads(body)
         rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
         tokens = (found.get("usage") or {}).get("prompt_tokens")
-        return [row["embedding"] for row in rows], tokens if isinstance(tokens, int) else 0
+        return [row["embedding"] for row in rows], count(tokens)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
 

@@ -1,5 +1,6 @@
 """What a server can do, found out once for each client: output forms and parameters."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -115,24 +116,24 @@ def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialec
         complaint: the server's words, in lower case.
         is_structured: whether the refused request asked for an output form.
     """
-    if "max_tokens" in complaint and used.limit == "max_tokens":
+    words = frozenset(re.findall(r"\w+", complaint))  # "upstream" is not about `stream`
+    if "max_tokens" in words and used.limit == "max_tokens":
         return replace(used, limit="max_completion_tokens"), True
-    if "max_completion_tokens" in complaint:
+    if "max_completion_tokens" in words:
         is_old = used.limit == "max_tokens"
         return replace(used, limit="max_completion_tokens" if is_old else "max_tokens"), True
-    if "temperature" in complaint and used.temperature:
+    if "temperature" in words and used.temperature:
         return replace(used, temperature=False), True
-    if used.sampling and any(name in complaint for name in SAMPLING):
+    if used.sampling and not words.isdisjoint(SAMPLING):
         return replace(used, sampling=False), True
-    if "top_p" in complaint and used.top_p:
+    if "top_p" in words and used.top_p:
         return replace(used, top_p=False), True
-    if "logprobs" in complaint and used.log_probs:
+    if "logprobs" in words and used.log_probs:
         return replace(used, log_probs=False), True
-    if "stream_options" in complaint and used.stream == "usage":
+    if "stream_options" in words and used.stream == "usage":
         return replace(used, stream="plain"), True
-    if "stream" in complaint and used.stream:
+    if words & {"stream", "streaming"} and used.stream:
         return replace(used, stream=""), True
     if is_structured and used.form in _WEAKER:
-        is_named = any(word in complaint for word in _OF_FORMS)
-        return replace(used, form=_WEAKER[used.form]), is_named
+        return replace(used, form=_WEAKER[used.form]), not words.isdisjoint(_OF_FORMS)
     return None, False

@@ -220,7 +220,8 @@ class Caller:
                 self._stretch(exc, left)
                 continue
             self._learn(request, replied.tokens_in)
-            return Called(replied.text.strip(), request.prompt_tokens, kept)
+            said = "" if replied.finish_reason == "refusal" else replied.text.strip()
+            return Called(said, request.prompt_tokens, kept)
         raise AssertionError("unreachable")
 
     def draft(

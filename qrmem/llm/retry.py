@@ -139,7 +139,7 @@ class RateLimiter:
     def learn(self, headers: Mapping[str, str]) -> None:
         """Take what a server says it allows, in the headers that most services send."""
         said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
-        requests, tokens = (int(text) if text.isdecimal() else 0 for text in said)
+        requests, tokens = (int(text[:12]) if text.isdecimal() else 0 for text in said)
         self._requests = self._chosen[0] or requests or self._requests
         self._tokens = self._chosen[1] or tokens or self._tokens
 

@@ -135,6 +135,13 @@ _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|reduce the length|exceeds? the available context"
 )
+_TOO_LARGE = re.compile(r"(request|entity|payload) too large|message size|tokens must be reduced")
+"""Said of one request; "too many tokens", with status 429, may be said of those of a minute."""
+_FILTERED = re.compile(
+    r"content_filter|content management policy|content_?policy_?violation|input was flagged"
+    r"|data_inspection_failed"
+)
+"""How Azure, OpenAI, LiteLLM, OpenRouter and Alibaba say that a content filter refused a prompt."""
 
 
 Cause = Literal["connection", "timeout", "busy", "server", "body"]
@@ -169,6 +176,18 @@ class Rejected(ModelUnavailable):
     def __init__(self, message: str, *, complaint: str) -> None:
         super().__init__(message)
         self.complaint = complaint
+
+
+class PromptRefused(ModelUnavailable):
+    """A content filter of the server refuses this prompt; it may take others.
+
+    Attributes:
+        said: the server's words.
+    """
+
+    def __init__(self, message: str, *, said: str) -> None:
+        super().__init__(message)
+        self.said = said
 
 
 class LibraryError(Exception):
@@ -230,6 +249,8 @@ def from_status(
     said = endpoint.clean(_message(body)) or "no reason given"
     low = said.lower()
     text = f"{endpoint.host} answers {status}: {said}"
+    if status in {400, 403} and _FILTERED.search(body.lower()):
+        return PromptRefused(text, said=said)
     if status in {401, 403}:
         return AccessRefused(f"{endpoint.host} refuses the key ({status}): {said}")
     # A quota of a minute comes back: a server that means that says when to try again.
@@ -241,7 +262,8 @@ def from_status(
         return AccessRefused(
             f"{endpoint.host} does not know the model {model!r} ({status}): {said}"
         )
-    if status in {400, 413, 422, 500} and _CONTEXT.search(low):
+    is_long = status in {400, 413, 422, 500} and _CONTEXT.search(low)
+    if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
         return ContextExceeded(
             f"the prompt is longer than what {endpoint.host} takes; QRMEM_WINDOW or --window "
             f"makes it shorter: {said}"
@@ -317,6 +339,15 @@ def _message(body: str) -> str:
             break
         found = next((found[k] for k in ("error", "message", "detail") if found.get(k)), None)
     return found if isinstance(found, str) else body
+
+
+MOST = 2**40
+"""A server's number that is larger is none: no store keeps it."""
+
+
+def count(value: Any) -> int:
+    """Return a number of tokens as a server gives it, 0 where it gives none."""
+    return value if type(value) is int and 0 < value < MOST else 0
 
 
 def _causes(exc: BaseException | None) -> Iterator[BaseException]:

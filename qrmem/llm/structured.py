@@ -84,7 +84,7 @@ async def ask(
         parsed = reply.parsed
         if isinstance(parsed, ModelOutputError):
             error = parsed
-            if reply.finish_reason in {"refusal", "content_filter"}:
+            if error.is_refusal:
                 break
             continue
         is_second = best is not None
@@ -95,6 +95,8 @@ async def ask(
             break
         error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
     if best is None:
+        if error.is_refusal:
+            raise error
         raise ModelOutputError(
             f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
         ) from error
@@ -133,7 +135,8 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
         ModelOutputError: it is a refusal, or cannot be read.
     """
     if reply.finish_reason == "refusal":
-        raise ModelOutputError(f"the model refuses: {reply.text[:200]}", raw=reply.text)
+        said = f"the model refuses: {reply.text[:200]}"
+        raise ModelOutputError(said, raw=reply.text, is_refusal=True)
     ends = {"length": "cut off at the token limit", "content_filter": "cut by a content filter"}
     end = ends.get(reply.finish_reason, "")
     model = request.reply_model
@@ -141,7 +144,9 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
         parsed = _in_words(reply.text, request) or parse_model(reply.text, model)
     except ModelOutputError as exc:
         if end:
-            raise ModelOutputError(f"the reply was {end}: {exc}", raw=reply.text) from exc
+            is_refusal = reply.finish_reason == "content_filter"
+            message = f"the reply was {end}: {exc}"
+            raise ModelOutputError(message, raw=reply.text, is_refusal=is_refusal) from exc
         raise
     # What goes on after its JSON has ended, and is cut there, has lost nothing.
     if not end or (parsed.is_whole and not parsed.problems):

@@ -47,7 +47,7 @@ class Verdict:
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
         status: what an answerable verdict makes of the run; `passages`: the answer is excerpts.
-        is_readable: `False` where no reply could be read; it counts as not answerable.
+        problem: why no reply could be read, "" where one was; it counts as not answerable.
     """
 
     is_answerable: bool
@@ -56,7 +56,7 @@ class Verdict:
     reason: str = ""
     quotes: tuple[Quote, ...] = ()
     tokens: int = 0
-    is_readable: bool = True
+    problem: str = ""
     status: Status = "answered"
 
     @property

@@ -108,6 +108,48 @@ def test_far_fewer_relations_than_is_usual_are_warned_of_with_figures(qrmem: She
     assert "relations in" not in qrmem("status").out
 
 
+# --- one text refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["compact", "paper"])
+def test_a_passage_that_a_filter_refuses_is_a_problem_of_that_passage(
+    qrmem: Shell, mode: str
+) -> None:
+    with serving(filtered="Mussel Island lies 7 kilometres") as server:
+        ran = add(qrmem, server, "--json", "--mode", mode)
+        assert ran.code == 1, ran.out + ran.err
+        assert ran.json["states"]["failed"] == 1
+        assert ran.json["states"]["ok"] == 5
+        ((_, _, reason),) = ran.json["problems"]
+        assert reason.startswith("the model refuses: The response was filtered")
+        # No other prompt quotes it; a refused one may have cost its tokens.
+        assert server.stats.requests - server.stats.answered <= 3
+        usage = ran.json["usage"]["construction"].values()
+        assert sum(stage["tokens_in"] for stage in usage) > server.stats.tokens_in
+        using = ["--model", "test", "--base-url", server.url]
+        asked = qrmem("ask", "How far is Mussel Island?", *using)
+    assert asked.code == 0
+    (line,) = [said for said in asked.err.splitlines() if "verdict" in said]
+    assert "the model refuses: The response was filtered" in line
+    with serving() as server:
+        assert add(qrmem, server, "--mode", mode).code == 0
+
+
+@pytest.mark.parametrize("status", [413, 429])
+def test_a_prompt_too_large_for_a_minute_is_shortened_or_the_window_is_named(
+    qrmem: Shell, status: int
+) -> None:
+    with serving(too_large=1800, large_status=status) as server:
+        ran = add(qrmem, server)
+        assert ran.code == 0, ran.out + ran.err
+        assert "counted a quarter higher" in ran.err
+    with serving(too_large=100, large_status=status) as server:
+        ran = add(qrmem, server, "--memory", "other.db")
+        assert ran.code == 2, ran.out + ran.err
+        assert "QRMEM_WINDOW or --window" in ran.err.splitlines()[-1]
+        assert server.stats.requests < 10
+
+
 # --- refused at once ------------------------------------------------------------------------------
 
 

@@ -234,7 +234,7 @@ async def test_the_paper_s_own_form_is_read_too() -> None:
 async def test_an_unparsable_verdict_is_action_minus_one_with_no_reason() -> None:
     verdict = await reasoner(ScriptedModel(*["hm"] * 5)).judge(ASKED, PASSAGES)
     assert (verdict.is_answerable, verdict.reason) == (False, "")
-    assert not verdict.is_readable
+    assert verdict.problem
     assert verdict.tokens > 0
 
 

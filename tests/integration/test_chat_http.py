@@ -420,8 +420,9 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
         ({"x-ratelimit-limit-tokens": "1000"}, {}, 280),
         ({"x-ratelimit-limit-requests": "60"}, {"requests_per_minute": 6000}, 0),
         ({"x-ratelimit-limit-requests": "many"}, {}, 0),
+        ({"x-ratelimit-limit-requests": "9" * 5000}, {}, 0),
     ],
-    ids=["none", "requests", "tokens", "the settings count more", "no number"],
+    ids=["none", "requests", "tokens", "the settings count more", "no number", "too long"],
 )
 async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
     headers: dict[str, str], settings: dict[str, Any], longest: float

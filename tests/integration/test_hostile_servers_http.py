@@ -19,8 +19,11 @@ from servers.openai_server import Behaviour, OpenAIServer
 import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
+from qrmem.llm.budget import Budget
 from qrmem.llm.chat import Chat
+from qrmem.llm.embedders import RemoteEmbedder
 from qrmem.llm.servers import endpoint, in_words
+from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatRequest, Message
 
 KEY = "sk-marked-key-5316"
@@ -243,6 +246,26 @@ async def test_a_prompt_is_not_sent_on_to_another_server(status: int) -> None:
     assert server.stats.requests == 1
     assert f"127.0.0.1:{port}" in str(error)
     assert "base URL" in str(error)
+
+
+@pytest.mark.parametrize("word", ["upstream", "temperatures"])
+async def test_a_refusal_that_names_no_parameter_is_not_about_one(word: str) -> None:
+    body = json.dumps({"error": {"message": f"refused by {word}"}}).encode()
+    async with asked(lambda headers: answer(400, body)) as (chat, server):
+        assert word in str(await failure(chat, is_watched=True))
+    assert server.stats.requests == 1
+
+
+@pytest.mark.parametrize("counted", [-5, 10**400, 2.5, True])
+async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any) -> None:
+    rows = [{"index": 0, "embedding": [1.0, 0.0]}]
+    body = json.dumps({"data": rows, "usage": {"prompt_tokens": counted}}).encode()
+    async with OpenAIServer(behaviour=Behaviour(raw=lambda headers: answer(200, body))) as server:
+        embedder = RemoteEmbedder("e", Settings(base_url=server.url))
+        budget = Budget()
+        await embedder.within(budget, BuiltinTokenizer()).embed(["two words"])
+        await embedder.aclose()
+    assert budget.usage().online["embed"].tokens_in == BuiltinTokenizer().count("two words")
 
 
 async def test_a_server_that_asks_for_a_day_is_given_up_and_that_is_said() -> None:

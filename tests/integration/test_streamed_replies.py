@@ -88,9 +88,10 @@ async def test_a_reply_that_nobody_watches_is_not_streamed() -> None:
         {"parameters": ["stream"]},
         {"streams": False},
         {"gives_usage": False},
+        {"gives_ends": False},
         {"forms": ["text"]},
     ],
-    ids=["no usage in streams", "no streams", "ignores streams", "no usage", "no forms"],
+    ids=["no usage in streams", "no streams", "ignores streams", "no usage", "no end", "no forms"],
 )
 async def test_servers_that_stream_otherwise_or_not_at_all_are_understood(
     behaviour: Mapping[str, Any],

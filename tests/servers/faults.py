@@ -35,6 +35,12 @@ def refusal(name: str) -> Refusal | None:
     kind, _, value = name.partition(":")
     known: Mapping[str, Callable[[], Refusal]] = {
         "400": lambda: error(400, "Bad request"),
+        "400-filter": lambda: error(
+            400,
+            "The response was filtered due to the prompt triggering Azure OpenAI's content "
+            "management policy. Please modify your prompt and retry.",
+            "content_filter",
+        ),
         "401": lambda: error(401, "Incorrect API key provided", "invalid_api_key"),
         "403": lambda: error(403, "This key may not use this model"),
         "404": lambda: error(404, "Not Found"),

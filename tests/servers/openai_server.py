@@ -43,10 +43,13 @@ class Behaviour:
         models: known names; empty takes any.
         key: the key that it wants, or "" for any; `name:password` may come as a login, too.
         context: tokens that it reads, or 0 for any number.
+        filtered: a content filter refuses a prompt that holds this text, as Azure's does.
+        too_large: it refuses a prompt of more tokens as too many for a minute, with `large_status`.
         gives_usage: whether it says what it counted.
         gives_log_probs: whether it gives them where they are asked for.
         surprise: of each token of a prompt whose log-probabilities are asked for.
         streams: whether it streams where it is asked to; else it answers in one piece.
+        gives_ends: whether a stream says why it ends, before it says that it is done.
         dimension: of its vectors.
         headers: sent with each chat reply.
         caches: whether it keeps prompts, and says how much of a new one begins as an earlier one.
@@ -63,10 +66,14 @@ class Behaviour:
     models: Sequence[str] = ()
     key: str = ""
     context: int = 0
+    filtered: str = ""
+    too_large: int = 0
+    large_status: int = 413
     gives_usage: bool = True
     gives_log_probs: bool = True
     surprise: Callable[[str], float] = lambda text: 1.0
     streams: bool = True
+    gives_ends: bool = True
     dimension: int = 32
     headers: Mapping[str, str] = field(default_factory=dict)
     caches: bool = False
@@ -272,6 +279,12 @@ class OpenAIServer:
         if behaviour.context and _prompt_tokens(request) > behaviour.context:
             said = f"This model's maximum context length is {behaviour.context} tokens"
             return faults.error(400, said, "context_length_exceeded")
+        if behaviour.filtered and behaviour.filtered in json.dumps(request["messages"]):
+            return faults.refusal("400-filter")
+        if behaviour.too_large and (asked := _prompt_tokens(request)) > behaviour.too_large:
+            said = f"on tokens per minute (TPM): Limit {behaviour.too_large}, Requested {asked}"
+            said = f"Request too large for model {said}, please reduce your message size"
+            return faults.error(behaviour.large_status, said, "rate_limit_exceeded")
         return None
 
     def _reply(self, request: Mapping[str, Json], fault: str) -> dict[str, Json]:
@@ -336,6 +349,8 @@ class OpenAIServer:
             chunks = chunks[: len(chunks) // 2]
         else:
             ending = {"delta": {}, "finish_reason": choice["finish_reason"]}
+            if not self.behaviour.gives_ends:
+                ending["finish_reason"] = None
             chunks.append({"choices": [{"index": 0, **ending, "logprobs": choice.get("logprobs")}]})
             if "usage" in reply and (request.get("stream_options") or {}).get("include_usage"):
                 chunks.append({"choices": [], "usage": reply["usage"]})
