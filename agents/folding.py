@@ -65,7 +65,7 @@ async def fold_documents(
 
 async def current_keys(store: GraphStore, ns: str) -> set[str]:
     """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
-    documents = [info.id for info in await store.documents(ns)]
+    documents = await store.document_ids(ns)
     document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
     apart: dict[str, list[Fact]] = {}

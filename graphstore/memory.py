@@ -162,16 +162,29 @@ class MemoryStore:
         found = [
             id_
             for id_ in sorted(there if ids is None else there.keys() & set(ids))
-            if id_.startswith(prefix)
-            and all(
-                name in there[id_].metadata and str(there[id_].metadata[name]) == str(value)
-                for name, value in (where or {}).items()
-            )
+            if id_.startswith(prefix) and _has(there[id_], where or {})
         ]
         start = 0 if last is None else max(len(found) - last, 0)
         space = self._space(ns)
         facts = Counter(space.segments[id_].document_id for id_, _ in space.rows.facts)
         return [self._info(space, id_, facts[id_]) for id_ in found[start:]]
+
+    async def document_ids(
+        self,
+        ns: str,
+        *,
+        where: Mapping[str, Scalar] | None = None,
+        between: tuple[str, str, str] | None = None,
+        prefix: str = "",
+    ) -> Sequence[str]:
+        name, least, end = between or ("", "", "")
+        return [
+            id_
+            for id_, document in sorted(self._space(ns).documents.items())
+            if id_.startswith(prefix)
+            and _has(document, where or {})
+            and (not name or least <= str(document.metadata.get(name, end)) < end)
+        ]
 
     async def states(self, ns: str) -> Mapping[str, int]:
         return dict(Counter(row.state for row in await self.ledger(ns)))
@@ -475,6 +488,11 @@ class MemoryStore:
     async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
         for key in keys:
             self._space(ns).cached.pop(key, None)
+
+
+def _has(document: Document, where: Mapping[str, Scalar]) -> bool:
+    given = document.metadata
+    return all(name in given and str(given[name]) == str(where[name]) for name in where)
 
 
 def _digest(text: str) -> str:

@@ -173,6 +173,24 @@ class FactStore(Protocol):
         """
         ...
 
+    async def document_ids(
+        self,
+        ns: str,
+        /,
+        *,
+        where: Mapping[str, Scalar] | None = None,
+        between: tuple[str, str, str] | None = None,
+        prefix: str = "",
+    ) -> Sequence[str]:
+        """Return the ids of all documents that fit everything that is given, sorted.
+
+        Args:
+            where: what their metadata has; values compare as text.
+            between: a name of their metadata, the least value, and the first that is too great.
+            prefix: what the ids begin with.
+        """
+        ...
+
     async def states(self, ns: str, /) -> Mapping[str, int]:
         """Return how many segments there are in each state of the ledger."""
         ...

@@ -284,45 +284,45 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     numbers = await _scored(chat, prompt, only)
     now = [_day(info.metadata.get("at")) for info in await _infos(chat, [last])]
     times = [(one.first, one.last) for one in periods(prompt, now[0])] if now and now[0] else []
-    then = await _said_in(chat, times, last)
+    then = await _said_in(chat, times)
     if then:
-        within = await _scored(chat, prompt, frozenset(info.id for info in then))
-        numbers = {**within, **numbers}
+        numbers = {**await _scored(chat, prompt, then), **numbers}
     reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
     first = sorted(numbers, key=lambda n: (-numbers[n], n))[:_WIDENED]
     around = numbers.keys() | {n + step for n in first for step in reach if n + step > 0}
     infos = {_number(info): info for info in await _infos(chat, around | {last}, chat.user)}
     scores = _in_context(infos, numbers, prompt, times)
-    ranked = sorted(infos, key=lambda n: (-scores[n], n))
-    wanted = [infos[n] for n in ranked if infos[n].id not in known and scores[n] > 0]
-    wanted += [info for info in then if info.id not in known and _number(info) not in infos]
+    ranked = [n for n in sorted(infos, key=lambda n: (-scores[n], n)) if scores[n] > 0]
+    # What little matches leaves room for the newest.
+    newest = range(last, max(0, last - _FAR), -1)
+    wanted = dict.fromkeys([*ranked, *map(dialog.turn_number, sorted(then)), *newest])
+    return await _up_to(chat, [n for n in wanted if dialog.turn_id(n) not in known], tokens)
+
+
+async def _up_to(chat: Chat, numbers: Sequence[int], tokens: int) -> list[Turn]:
+    """Return turns in the order of their numbers' list, until they say somewhat more than fits."""
     found: list[Turn] = []
-    for at in range(0, len(wanted), _BATCH):
-        batch = await _read(chat, wanted[at : at + _BATCH])
+    for at in range(0, len(numbers), _BATCH):
+        some = numbers[at : at + _BATCH]
+        infos = {_number(info): info for info in await _infos(chat, some, chat.user)}
+        batch = await _read(chat, [infos[n] for n in some if n in infos])
         found += batch
-        tokens -= sum(chat.count(turn.text) for turn in batch)
-        if tokens < 0:
-            return found
-    return [*found, *await _newest(chat, last, known | {turn.id for turn in found}, tokens)]
-
-
-async def _newest(chat: Chat, last: int, known: set[str], tokens: int) -> list[Turn]:
-    """Return the newest turns besides known ones, newest first: what little matches leaves room."""
-    found: list[Turn] = []
-    for end in range(last, max(0, last - _FAR), -_BATCH):
-        infos = await _infos(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
-        batch = await _read(chat, [info for info in infos if info.id not in known])
-        found += reversed(batch)
         tokens -= sum(chat.count(turn.text) for turn in batch)
         if tokens < 0:
             break
     return found
 
 
-async def _said_in(chat: Chat, times: Sequence[tuple[date, date]], last: int) -> list[DocumentInfo]:
-    """Return the documents of all turns of some days, in order."""
-    infos = await _infos(chat, range(1, last + 1), chat.user) if times else []
-    return [info for info in infos if _is_within(info, times)]
+async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
+    """Return the ids of all turns of some days."""
+    where = {} if chat.user is None else {dialog.USER_KEY: chat.user}
+    found: set[str] = set()
+    for first, last in times:
+        days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
+        found |= {
+            *await chat.store.document_ids(chat.ns, where=where, between=days, prefix=dialog.TURN)
+        }
+    return frozenset(found)
 
 
 async def _scored(chat: Chat, prompt: str, only: Collection[str] | None) -> dict[int, float]:
@@ -451,8 +451,7 @@ async def _last(memory: "Session | Chat") -> int:
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
     """Return the ids of all documents of a user: turns, and others with that metadata."""
-    found = await memory.store.documents(memory.ns, where={dialog.USER_KEY: user})
-    return frozenset(info.id for info in found)
+    return frozenset(await memory.store.document_ids(memory.ns, where={dialog.USER_KEY: user}))
 
 
 async def _infos(

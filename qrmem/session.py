@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 CLOSED = "the memory is closed; open it again"
+_LOOKED_AT = 64
+"""Documents that are looked at together for one that has been read."""
 
 
 class Session:
@@ -194,8 +196,10 @@ class Session:
             return None
         if documents is not None:
             await self.require_documents(documents)
-        infos = await self.store.documents(self.ns, documents, where=where)
-        found = frozenset(info.id for info in infos)
+            infos = await self.store.documents(self.ns, documents, where=where)
+            found = frozenset(info.id for info in infos)
+        else:
+            found = frozenset(await self.store.document_ids(self.ns, where=where))
         if not found:
             if not where:
                 raise NotFound("no document is named")
@@ -208,10 +212,13 @@ class Session:
         info = await self.info()
         if documents is None and info.revision:
             return  # something was merged; what has gone since is said by `require_any`
-        if not documents or not await merged_segments(self.store, self.ns, *sorted(documents)):
-            await self.require_any()
-            where = self.where if documents is None else ", ".join(sorted(documents))
-            raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
+        ids = sorted(documents or ())
+        for start in range(0, len(ids), _LOOKED_AT):  # nearly always the first have been read
+            if await merged_segments(self.store, self.ns, *ids[start : start + _LOOKED_AT]):
+                return
+        await self.require_any()
+        where = self.where if documents is None else ", ".join(ids)
+        raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
 
     async def require_any(self) -> None:
         """Refuse a namespace without a document."""

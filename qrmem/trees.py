@@ -44,7 +44,7 @@ async def build(
     await session.require_documents(document_ids)
     models = await session.models()
     run = models.run("construction", listener, caps=caps)
-    ids = list(document_ids) or [d.id for d in await session.store.documents(session.ns)]
+    ids = document_ids or await session.store.document_ids(session.ns)
     return await run_build(session.store, session.ns, models, run, ids, listener, kind, preset)
 
 

@@ -205,7 +205,7 @@ class Search:
         if documents is None:
             if sum((await self.store.states(self.ns)).values()) > most:
                 return ()
-            documents = frozenset(info.id for info in await self.store.documents(self.ns))
+            documents = frozenset(await self.store.document_ids(self.ns))
         elif len(documents) > most:
             return ()
         found = await self.store.segments(self.ns, documents=sorted(documents))

@@ -193,6 +193,26 @@ async def documents(
     return found if last is None else found[max(len(found) - last, 0) :]
 
 
+async def document_ids(
+    work: Work,
+    *,
+    where: Mapping[str, Scalar] | None = None,
+    between: tuple[str, str, str] | None = None,
+    prefix: str = "",
+) -> list[str]:
+    """Return the ids of all documents that fit everything that is given, sorted."""
+    name, least, end = between or ("", "", "")
+    rows = await work.rows(
+        "documents.ids",
+        where=[_mark(name, value) for name, value in (where or {}).items()],
+        field=words.METADATA + name if name else None,
+        least=least,
+        end=end,
+        prefix=prefix,
+    )
+    return sorted(id_ for (id_,) in rows if id_.startswith(prefix))
+
+
 def _mark(name: str, value: Scalar) -> str:
     """Return what the database compares metadata by: the value as text."""
     return f"{name}\n{value}"

@@ -83,6 +83,7 @@ class Neo4jStore:
     put_documents = _writes(texts.put_documents)
     document = _reads(texts.document)
     documents = _reads(texts.documents)
+    document_ids = _reads(texts.document_ids)
     states = _reads(texts.states)
     set_summary = _writes(texts.set_summary)
     delete_documents = _writes(texts.delete_documents)

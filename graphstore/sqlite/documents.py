@@ -33,7 +33,7 @@ _SEGMENT = """
 _BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
 _HIGHEST = "\U0010ffff"
 """No character comes after it, and no text has it."""
-_HAS_METADATA = "num IN (SELECT document FROM metadata WHERE ns = ? AND name = ? AND value = ?)"
+_HAS_METADATA = "num IN (SELECT document FROM metadata WHERE ns = ? AND name = ? AND value"
 
 
 def namespaces(db: sqlite3.Connection) -> list[str]:
@@ -247,6 +247,18 @@ def documents(
     return infos
 
 
+def document_ids(
+    db: sqlite3.Connection,
+    ns: str,
+    *,
+    where: Mapping[str, Scalar] | None = None,
+    between: tuple[str, str, str] | None = None,
+    prefix: str = "",
+) -> list[str]:
+    """Return the ids of all documents that fit everything that is given, sorted."""
+    return sorted(_found(db, ns, None, where or {}, prefix, None, between))
+
+
 def _found(
     db: sqlite3.Connection,
     ns: str,
@@ -254,6 +266,7 @@ def _found(
     where: Mapping[str, Scalar],
     prefix: str,
     last: int | None,
+    between: tuple[str, str, str] | None = None,
 ) -> dict[str, int]:
     """Return the documents that fit everything that is given, as id to number.
 
@@ -263,8 +276,11 @@ def _found(
     conditions: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
     for name, value in where.items():
-        conditions.append(_HAS_METADATA)
+        conditions.append(f"{_HAS_METADATA} = ?)")
         values += [values[0], name, str(value)]
+    if between:
+        conditions.append(f"{_HAS_METADATA} >= ? AND value < ?)")
+        values += [values[0], *between]
     if prefix:
         conditions.append("id >= ? AND id < ?")
         values += [prefix, prefix + _HIGHEST]

@@ -106,6 +106,7 @@ class SqliteStore:
     put_documents = _writes(texts.put_documents, forgets=True)
     document = _reads(texts.document)
     documents = _reads(texts.documents)
+    document_ids = _reads(texts.document_ids)
     states = _reads(texts.states)
     set_summary = _writes(texts.set_summary)
     delete_documents = _writes(texts.delete_documents, forgets=True)

@@ -120,6 +120,36 @@ class FactsContract(Contract):
         assert kept.text == "One. "
         assert await store.document("n", "e") is None
 
+    async def test_ids_are_found_by_metadata_between_two_values_and_by_how_they_begin(
+        self, store: GraphStore
+    ) -> None:
+        days = {
+            "t-1": "2023-04-30T9",
+            "t-2": "2023-05-01",
+            "t-3": "2023-05-31T23",
+            "x": "2023-05-02",
+        }
+        await store.create_namespace("n", INFO)
+        await store.create_namespace("m", INFO)
+        for number, (id_, day) in enumerate(days.items()):
+            metadata: dict[str, Scalar] = {"at": day, "user": f"u{number % 2}", "size": number}
+            await store.put_documents("n", [text(id_, "Ann ran ", metadata=metadata)])
+        await store.put_documents("n", [text("undated", "Ann ran ", metadata={"to": "2023-05-09"})])
+        await store.put_documents("m", [text("t-9", "Ann ran ", metadata={"at": "2023-05-03"})])
+
+        async def found(**wanted: Any) -> list[str]:
+            return list(await store.document_ids("n", **wanted))
+
+        may = ("at", "2023-05-01", "2023-06-01")
+        assert await found() == ["t-1", "t-2", "t-3", "undated", "x"]
+        assert await found(prefix="t-") == ["t-1", "t-2", "t-3"]
+        assert await found(between=may) == ["t-2", "t-3", "x"]
+        assert await found(between=may, prefix="t-", where={"user": "u1"}) == ["t-2"]
+        assert await found(between=("at", "2023-04", "2023-05-01")) == ["t-1"]
+        assert await found(between=("size", "1", "3")) == ["t-2", "t-3"]
+        assert await found(where={"user": "nobody"}) == []
+        assert await store.document_ids("missing") == []
+
     async def test_documents_are_found_by_metadata_and_by_how_their_ids_begin(
         self, store: GraphStore
     ) -> None:

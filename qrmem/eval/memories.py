@@ -64,7 +64,7 @@ class OpenMemory:
         from qrmem.trees import run_build
 
         async with self.growing:
-            ids = [info.id for info in await self.store.documents(self.ns)]
+            ids = await self.store.document_ids(self.ns)
             run = self.tools.run("construction", listener)
             await run_build(self.store, self.ns, self.tools, run, ids, listener)
 

@@ -284,11 +284,20 @@ async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked
 
     async with opened() as memory:
         said = [f"The boat {n} is in." if n % 5 == 0 else f"Well, {n}." for n in range(1600)]
-        await memory.add_messages([("user", text) for text in said])
+        begin = datetime(2025, 1, 1, tzinfo=UTC)
+        messages = [
+            {"role": "user", "content": text, "at": begin + n * timedelta(0.2)}
+            for n, text in enumerate(said)
+        ]
+        await memory.add_messages(messages, user="ann")
         monkeypatch.setattr(MemoryStore, "documents", counted)
-        found = await memory.recall("Is the boat in?")
-    assert sum("boat" in turn.text for turn in found.related) > 50
-    assert sum(looked_at) < 1200
+        for prompt, user in (("Is the boat in?", None), ("Was the boat in in May?", "ann")):
+            found = await memory.recall(prompt, user=user)
+            assert sum("boat" in turn.text for turn in found.related) > 20
+            assert sum(looked_at) < len(said)
+            looked_at.clear()
+        await memory.search("the boat", where={"user": "ann"})
+        assert sum(looked_at) == 0
 
 
 async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:

@@ -60,6 +60,13 @@ CALL (d) {
 }
 RETURN d {.*, text: null}, states, facts
 
+// :: ids
+MATCH (d:Document)
+WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
+  AND all(mark IN $where WHERE mark IN d.metadata)
+  AND ($field IS NULL OR $least <= toString(d[$field]) < $end)
+RETURN coalesce(d.full, d.key)
+
 // :: some
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})
