@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
@@ -320,6 +321,18 @@ _FIELDS = tuple(field.name for field in fields(Settings))
 ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
 """Variable to field; of two for one field the later one counts."""
 
+
+def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables that are nearly those of a setting, with the name that is."""
+    own = (name for name in environ if name.startswith("QRMEM_") and name not in ENVIRONMENT)
+    found = {name: _nearest(name.removeprefix("QRMEM_").lower()) for name in own}
+    return {name: f"QRMEM_{near.upper()}" for name, near in found.items() if near}
+
+
+def _nearest(name: str) -> str:
+    return next(iter(get_close_matches(name, _FIELDS, 1, cutoff=0.75)), "")
+
+
 _ADDRESSES = ("memory", "base_url", "embed_base_url", "tagger")
 """Settings that may hold a URL, and with it a password."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -382,9 +395,9 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise UsageError(f"settings file {path}: {exc}") from exc
-    unknown = values.keys() - set(_FIELDS)
-    if unknown:
-        raise UsageError(f"settings file {path}: no setting is called {sorted(unknown)[0]!r}")
+    if unknown := sorted(values.keys() - set(_FIELDS)):
+        near = f"; did you mean {found!r}?" if (found := _nearest(unknown[0])) else ""
+        raise UsageError(f"settings file {path}: no setting is called {unknown[0]!r}{near}")
     return values
 
 
@@ -446,6 +459,7 @@ __all__ = [
     "Address",
     "Secret",
     "Settings",
+    "misspelt",
     "provider_keys",
     "revealed",
     "shown",

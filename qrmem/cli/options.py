@@ -1,5 +1,6 @@
 """From the words of a command line to settings, an opened memory, sources and search options."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qrmem.config import Settings
+from qrmem.cli.output import note
+from qrmem.config import Settings, misspelt
 from qrmem.errors import UsageError
 from qrmem.types import Document, Listener
 
@@ -25,6 +27,8 @@ def settings_of(arguments: Namespace) -> Settings:
     chosen = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
     if chosen["stage_models"]:
         chosen["stage_models"] = ",".join(chosen["stage_models"])
+    for name, near in misspelt(os.environ).items():
+        note(f"no setting is called {name}; did you mean {near}?", quiet=arguments.quiet)
     return Settings.from_env(**chosen)
 
 

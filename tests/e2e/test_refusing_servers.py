@@ -194,6 +194,12 @@ def test_no_route_is_one_line(qrmem: Shell) -> None:
     assert_one_line(ran, 4, "127.0.0.1:9", "cannot be reached")
 
 
+def test_a_misspelt_variable_is_told_in_one_line(qrmem: Shell, read_sample: Shell) -> None:
+    told = "qrmem: no setting is called QRMEM_WINDWO; did you mean QRMEM_WINDOW?\n"
+    assert read_sample("status", QRMEM_WINDWO="900").err.startswith(told)
+    assert told not in read_sample("status", "--quiet", QRMEM_WINDWO="900").err
+
+
 # --- embedders that give no vectors ---------------------------------------------------------------
 
 

@@ -256,7 +256,9 @@ async def test_a_refusal_that_names_no_parameter_is_not_about_one(word: str) -> 
     assert server.stats.requests == 1
 
 
-@pytest.mark.parametrize("counted", [-5, 10**400, 2.5, True])
+@pytest.mark.parametrize(
+    "counted", [-5, 10**400, 2.5, True], ids=["negative", "huge", "half", "true"]
+)
 async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any) -> None:
     rows = [{"index": 0, "embedding": [1.0, 0.0]}]
     body = json.dumps({"data": rows, "usage": {"prompt_tokens": counted}}).encode()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from qrmem.config import ENVIRONMENT, Secret, Settings, stages
+from qrmem.config import ENVIRONMENT, Secret, Settings, misspelt, stages
 from qrmem.errors import UsageError
 
 
@@ -151,6 +151,14 @@ def test_a_wrong_settings_file_is_named(tmp_path: Path) -> None:
         file.write_bytes(content)
         with pytest.raises(UsageError, match=r"qrmem\.toml"):
             Settings.from_env({}, file=file)
+
+
+def test_a_misspelt_name_is_told_with_the_setting_that_comes_near(tmp_path: Path) -> None:
+    environ = dict.fromkeys(["QRMEM_WINDWO", "QRMEM_MODEL", "QRMEM_DATA", "WINDWO"], "1")
+    assert misspelt(environ) == {"QRMEM_WINDWO": "QRMEM_WINDOW"}
+    (tmp_path / "qrmem.toml").write_text("windwo = 1")
+    with pytest.raises(UsageError, match=r"'windwo'; did you mean 'window'\?"):
+        Settings.from_env({}, file=tmp_path / "qrmem.toml")
 
 
 def test_a_settings_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path: Path) -> None:
