@@ -72,7 +72,7 @@ async def add_messages(
     if len(read) == 1 and not said:
         raise UsageError("the turn is empty")
     if only_new:
-        said = list(dialog.news(await turns(memory, session, user or None), said))
+        said = list(dialog.news(await turns(memory, session, user or None, len(said)), said))
     if not said:
         return [], None
     kept, report = await _keep(memory, said, when, session, listener, user)
@@ -142,11 +142,19 @@ async def _keep(
     return kept, replace(report, added=tuple(turn.id for turn in kept))
 
 
-async def turns(memory: Session, session: str | None, user: str | None = None) -> list[Turn]:
-    """Return the turns of a session and a user, or of all, in the order in which they came."""
+async def turns(
+    memory: Session, session: str | None, user: str | None = None, last: int = 0
+) -> list[Turn]:
+    """Return the turns of a session and a user, or of all, in the order in which they came.
+
+    Args:
+        last: how many at most, from the end; 0: all.
+    """
     await memory.known()
-    infos = await _infos(memory, range(1, await _last(memory) + 1), user)
-    return await _read(memory, [info for info in infos if _is_of(info, session)])
+    given = {CHAT_KEY: session, dialog.USER_KEY: user}
+    where = {name: value for name, value in given.items() if value is not None}
+    ids = await memory.store.document_ids(memory.ns, where=where, prefix=dialog.TURN)
+    return await _read(memory, await _infos(memory, map(dialog.turn_number, ids[-last:])))
 
 
 async def recall(

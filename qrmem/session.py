@@ -230,9 +230,8 @@ class Session:
         if documents is None:
             states = Counter(await self.store.states(self.ns))
         else:
-            states = Counter()
-            for info in await self.store.documents(self.ns, sorted(documents)):
-                states.update(info.states)
+            rows = await self.store.ledger(self.ns, *sorted(documents))
+            states = Counter(row.state for row in rows)
         missing = states.total() - states["ok"]
         if not missing:
             return ""

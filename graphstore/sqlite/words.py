@@ -201,11 +201,13 @@ def _quoted(term: str) -> str:
 
 def pick_documents(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> None:
     """Put the numbers of some documents' segments into the table `picked`."""
-    sql = (
-        "SELECT s.num FROM document d CROSS JOIN segment s ON s.document = d.num"
-        " WHERE d.ns = ? AND d.id IN ({})"
+    pick(db, ())
+    db.execute(
+        "INSERT OR IGNORE INTO picked SELECT s.num FROM json_each(?) j"
+        " CROSS JOIN document d ON d.ns = ? AND d.id = j.value"
+        " CROSS JOIN segment s ON s.document = d.num",
+        (json.dumps(list(documents)), ns),
     )
-    pick(db, [num for (num,) in rows_in(db, sql, documents, ns)])
 
 
 def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list[Entry]:
