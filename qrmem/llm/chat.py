@@ -11,11 +11,11 @@ from typing import Any, Self
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.llm.budget import NOTHING, Amount, Budget
-from qrmem.llm.client import Client, Fields
+from qrmem.llm.client import Client, Fields, text_of, thoughts_of
 from qrmem.llm.negotiation import Dialect, Form, Negotiation
 from qrmem.llm.other_providers import ProviderClient, is_elsewhere, provider_endpoint
 from qrmem.llm.retry import AdaptiveConcurrency, RateLimiter, Retries
-from qrmem.llm.servers import MOST, PromptRefused, Rejected, Transient, count, endpoint
+from qrmem.llm.servers import MOST, PromptRefused, Rejected, count, endpoint, from_body
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
@@ -156,13 +156,13 @@ class Chat:
                 take = _told(body, call, listener)
             try:
                 answer = await self._client.post(body, hear=self._rate.learn, take=take)
-                reply = read_completion(answer, self.name, began)
+                reply = read_completion(
+                    answer, self.name, began, is_structured=request.schema is not None
+                )
             except PromptRefused as exc:  # says more about the text than about the server
                 reply = ChatReply(exc.said, finish_reason="refusal", model=self.name)
             if reply is None:
-                said = self._endpoint.clean(answer)[:120] or "an empty body"
-                text = f"{self._endpoint.host} sent something that is no reply: {said}"
-                raise Transient(text, cause="body")
+                raise from_body(answer, "reply", self._endpoint, self.name)
             spent.amount = call.used(reply)
             return reply
 
@@ -252,40 +252,41 @@ def _sendable(text: str) -> str:
 # --- replies -------------------------------------------------------------------------------------
 
 
-def read_completion(body: str, model: str, began: float) -> ChatReply | None:
+def read_completion(
+    body: str, model: str, began: float, *, is_structured: bool = False
+) -> ChatReply | None:
     """Return the reply that a body holds, `None` if it holds none.
 
     Args:
         model: that was asked; named where the server names none.
         began: when it was asked, by the monotonic clock.
+        is_structured: whether JSON was asked for. LM Studio and vLLM may put it among the thoughts
+            of a reasoning model, and leave the text empty.
     """
     try:
         found = json.loads(body)
         choice = found["choices"][0]
         message = choice["message"]
         refusal = message.get("refusal")
-        text = _text(refusal or message.get("content"))
+        text = text_of(refusal or message.get("content"))
+        end = str(choice.get("finish_reason") or "stop")
+        if is_structured and end != "length" and not text.strip():
+            text = thoughts_of(message)
+        if choice.get("error"):
+            return None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     usage = _dict(found.get("usage"))
     return ChatReply(
-        text=text,
+        text=_sendable(text),
         tokens_in=count(usage.get("prompt_tokens")),
         tokens_out=count(usage.get("completion_tokens")),
         cached_tokens=count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
-        finish_reason="refusal" if refusal else str(choice.get("finish_reason") or "stop"),
+        finish_reason="refusal" if refusal else end,
         model=str(found.get("model") or model),
         seconds=time.monotonic() - began,
         log_probs=_log_probs(choice.get("logprobs")),
     )
-
-
-def _text(content: Any) -> str:
-    """Return a message's text; some servers send it in parts, reasoning models may send none."""
-    if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict)]
-        return _sendable("".join(str(part.get("text") or "") for part in parts))
-    return _sendable(str(content or ""))
 
 
 def _log_probs(given: Any) -> tuple[tuple[str, float], ...]:

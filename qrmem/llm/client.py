@@ -273,6 +273,19 @@ class Fields:
         return {}
 
 
+def text_of(content: Any) -> str:
+    """Return a message's text; some servers send it in parts, reasoning models may send none."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        return "".join(str(part.get("text") or "") for part in parts)
+    return str(content or "")
+
+
+def thoughts_of(message: Mapping[str, Any]) -> str:
+    """Return what a reasoning model thought, where the server tells it apart from the text."""
+    return text_of(message.get("reasoning_content") or message.get("reasoning"))
+
+
 async def joined(events: AsyncIterator[Any], take: Callable[[str], None]) -> str:
     """Join the events of a streamed completion into the body that an unstreamed one has.
 
@@ -298,6 +311,7 @@ class _Joined:
     def __init__(self, take: Callable[[str], None]) -> None:
         self._take = take
         self._text: list[str] = []
+        self._thoughts: list[str] = []
         self._refusal = self._end = ""
         self._others: dict[str, Any] = {}
         self._log_probs: list[Any] = []
@@ -307,11 +321,10 @@ class _Joined:
         self._others |= {key: event[key] for key in ("model", "usage") if event.get(key)}
         for part in event.get("choices") or ():
             delta = part.get("delta") or {}
-            if piece := delta.get("content"):
-                if not isinstance(piece, str):
-                    raise TypeError("a piece of the reply is no text")
+            if piece := text_of(delta.get("content")):
                 self._text.append(piece)
                 self._take(piece)
+            self._thoughts.append(thoughts_of(delta))
             self._refusal += delta.get("refusal") or ""
             self._end = part.get("finish_reason") or self._end
             self._log_probs += (part.get("logprobs") or {}).get("content") or ()
@@ -322,7 +335,11 @@ class _Joined:
         if not end:
             raise StreamBroken("the stream broke off before the reply had ended")
         choice = {
-            "message": {"content": "".join(self._text), "refusal": self._refusal or None},
+            "message": {
+                "content": "".join(self._text),
+                "reasoning_content": "".join(self._thoughts),
+                "refusal": self._refusal or None,
+            },
             "finish_reason": end,
             "logprobs": {"content": self._log_probs},
         }

@@ -17,7 +17,7 @@ from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError,
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
 from qrmem.llm.retry import Retries
-from qrmem.llm.servers import Transient, count, embedding_endpoint
+from qrmem.llm.servers import count, embedding_endpoint, from_body
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Embedder, Tokenizer
 
@@ -238,9 +238,7 @@ class RemoteEmbedder:
                 asked = {"model": self._model, "input": texts, "encoding_format": "float"}
                 body = await self._client.post(asked)
                 if (found := _read(body)) is None:
-                    said = self._endpoint.clean(body)[:120] or "an empty body"
-                    text = f"{self._endpoint.host} sent something that is no embeddings: {said}"
-                    raise Transient(text, cause="body")
+                    raise from_body(body, "embeddings", self._endpoint, self._model)
                 rows, told = found
                 counted = told or tokens
                 spent.amount = budget.amount(self._model, counted, 0)

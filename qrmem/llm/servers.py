@@ -280,6 +280,28 @@ def from_status(
     return ModelUnavailable(text)
 
 
+def from_body(body: str, what: str, endpoint: Endpoint, model: str) -> QrmemError:
+    """Return the error for an answer that is none, though its status says that all is well.
+
+    Some servers tell the status in the body, OpenRouter in the place of the message, too. LM Studio
+    says so that the path is wrong.
+
+    Args:
+        what: was asked for, in words.
+    """
+    try:
+        found = json.loads(body)
+        error = found.get("error") or found["choices"][0]["error"]
+        is_lost = "unexpected endpoint" in str(error).lower()
+        if 400 <= (status := 404 if is_lost else int(error["code"])) < 600:
+            return from_status(status, json.dumps({"error": error}), {}, endpoint, model)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        pass
+    said = endpoint.clean(body)[:120] or "an empty body"
+    text = f"{endpoint.host} sent something that is no {what}: {said}"
+    return Transient(text, cause="body")
+
+
 def from_connection(exc: BaseException, endpoint: Endpoint, seconds: float) -> Transient:
     """Return the error for a request that got no whole answer.
 

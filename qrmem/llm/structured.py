@@ -145,7 +145,8 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     except ModelOutputError as exc:
         if end:
             is_refusal = reply.finish_reason == "content_filter"
-            message = f"the reply was {end}: {exc}"
+            hint = " (QRMEM_RESERVE allows longer ones)" if reply.finish_reason == "length" else ""
+            message = f"the reply was {end}{hint}: {exc}"
             raise ModelOutputError(message, raw=reply.text, is_refusal=is_refusal) from exc
         raise
     # What goes on after its JSON has ended, and is cut there, has lost nothing.

@@ -28,6 +28,7 @@ from qrmem.types import ChatRequest, Message
 
 KEY = "sk-marked-key-5316"
 PASSWORD = "marked-password-5316"
+AWAY = {"error": {"code": 502, "message": "Away"}, "message": {"content": ""}}
 MARKS = ("5316", "bWFya2VkOm1hcmtlZC1wYXNzd29yZC01MzE2")
 
 
@@ -268,6 +269,25 @@ async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any)
         await embedder.within(budget, BuiltinTokenizer()).embed(["two words"])
         await embedder.aclose()
     assert budget.usage().online["embed"].tokens_in == BuiltinTokenizer().count("two words")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        ({"error": {"code": 401, "message": "No such key"}}, AccessRefused, "401"),
+        ({"error": {"code": 503, "message": "Loading"}}, ModelUnavailable, "answers 503: Loading"),
+        ({"error": "Unexpected endpoint or method. (POST /x)"}, ModelUnavailable, "ends in /v1"),
+        ({"choices": [AWAY]}, ModelUnavailable, "answers 502: Away"),
+    ],
+    ids=["key", "busy", "path", "in the place of the message"],
+)
+async def test_an_error_in_an_answer_that_says_all_is_well_is_that_error(
+    body: Any, kind: type[QrmemError], says: str
+) -> None:
+    async with asked(lambda headers: answer(200, json.dumps(body).encode())) as (chat, _):
+        error = await failure(chat)
+    assert isinstance(error, kind)
+    assert says in str(error)
 
 
 async def test_a_server_that_asks_for_a_day_is_given_up_and_that_is_said() -> None:

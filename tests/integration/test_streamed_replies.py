@@ -13,11 +13,12 @@ from servers.openai_server import OpenAIServer, log_probs, serving
 
 import qrmem
 from qrmem.config import Settings
-from qrmem.errors import AccessRefused, ModelUnavailable
+from qrmem.errors import AccessRefused, ModelOutputError, ModelUnavailable
 from qrmem.llm.budget import Budget
 from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Call, Chat
 from qrmem.llm.replies import strict_schema
+from qrmem.llm.structured import ask
 from qrmem.prompts.replies import JudgeReply
 from qrmem.types import ChatReply, ChatRequest, Event, Message
 
@@ -132,6 +133,23 @@ async def test_errors_before_a_stream_are_those_of_any_request() -> None:
     ):
         with pytest.raises(ModelUnavailable, match=r"no answer in 0\.5 s"):
             await asked(chat)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+async def test_json_among_the_thoughts_is_the_reply_where_there_is_no_other(
+    is_watched: bool,
+) -> None:
+    expected = await plain_reply()
+    async with serving(thinks=True) as server, chatting(server) as chat:
+        reply, _ = await asked(chat, is_watched=is_watched)
+        assert reply.text == expected.text
+        plain = await chat.complete(ChatRequest((Message("user", "hello"),)))
+        assert plain.text == ""
+    cut = Faults(always="length")
+    async with serving(faults=cut, thinks=True) as server, chatting(server) as chat:
+        assert (await asked(chat, is_watched=is_watched))[0].text == ""
+        with pytest.raises(ModelOutputError, match="QRMEM_RESERVE allows longer ones"):
+            await ask(chat, request(is_watched=is_watched), JudgeReply)
 
 
 # --- log-probabilities ----------------------------------------------------------------------------

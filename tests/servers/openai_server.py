@@ -46,6 +46,7 @@ class Behaviour:
         filtered: a content filter refuses a prompt that holds this text, as Azure's does.
         too_large: it refuses a prompt of more tokens as too many for a minute, with `large_status`.
         gives_usage: whether it says what it counted.
+        thinks: whether its text stands among a model's thoughts, as LM Studio may have it.
         gives_log_probs: whether it gives them where they are asked for.
         surprise: of each token of a prompt whose log-probabilities are asked for.
         streams: whether it streams where it is asked to; else it answers in one piece.
@@ -70,6 +71,7 @@ class Behaviour:
     too_large: int = 0
     large_status: int = 413
     gives_usage: bool = True
+    thinks: bool = False
     gives_log_probs: bool = True
     surprise: Callable[[str], float] = lambda text: 1.0
     streams: bool = True
@@ -304,6 +306,8 @@ class OpenAIServer:
             message["content"] = (text or "")[: len(text or "") * 2 // 3]
         if fault == "refusal":
             message |= {"content": None, "refusal": "I cannot help with that."}
+        if self.behaviour.thinks:
+            message |= {"content": "", "reasoning_content": message["content"]}
         spent = _prompt_tokens(request), answering.words([message["content"] or ""])
         self.stats.answered += 1
         self.stats.tokens_in += spent[0]
@@ -344,6 +348,8 @@ class OpenAIServer:
         said = [{"content": text[at : at + 5]} for at in range(0, len(text), 5)]
         if refused:
             said = [{"refusal": refused}]
+        if self.behaviour.thinks:
+            said = [{"content": None, "reasoning_content": choice["message"]["reasoning_content"]}]
         chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in said]
         if fault in {"reset", "cut-body"}:
             chunks = chunks[: len(chunks) // 2]

@@ -88,6 +88,14 @@ async def test_events_are_joined_into_one_body() -> None:
     assert choice["finish_reason"] == "stop"
 
 
+async def test_pieces_may_come_in_parts() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    delta = {"content": [thought, {"type": "text", "text": "Rome"}]}
+    ended = {"choices": [{"delta": delta, "finish_reason": "stop"}]}
+    body = json.loads(await joined(events(ended), lambda piece: None))
+    assert body["choices"][0]["message"]["content"] == "Rome"
+
+
 @pytest.mark.parametrize(
     "given",
     [(event("Ro"),), (event("Ro"), ["no", "event"]), ()],
