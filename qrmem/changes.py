@@ -144,13 +144,11 @@ async def delete(
     """
     session = memory._session
     session.require_writable()
-    for one in document_ids:
-        require_text(one, "a document's id")
-    await session.require_documents(document_ids)
-    document_ids = await _with_facts(session, document_ids)
-    segments = [s.id for s in await session.store.segments(session.ns, documents=document_ids)]
-    for start in range(0, len(document_ids), _TOGETHER):
-        some = document_ids[start : start + _TOGETHER]
+    kept_ids = await session.require_documents(document_ids)
+    gone = await _with_facts(session, kept_ids)
+    segments = [s.id for s in await session.store.segments(session.ns, documents=gone)]
+    for start in range(0, len(gone), _TOGETHER):
+        some = gone[start : start + _TOGETHER]
         await session.store.delete_documents(session.ns, *some)
     await session.forget_threads(segments, checkpointer)
     await _refresh_names(memory)
@@ -298,8 +296,8 @@ async def trees(memory: "Memory", *document_ids: str, kind: TreeKind = "ilm") ->
 
     session = memory._session
     await session.info()
-    await session.require_documents(document_ids)
-    found = await load_trees(session.store, session.ns, kind, list(document_ids) or None)
+    ids = await session.require_documents(document_ids)
+    found = await load_trees(session.store, session.ns, kind, ids or None)
     return [stored.tree for stored in found]
 
 

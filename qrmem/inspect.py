@@ -17,6 +17,7 @@ from qrmem.llm.usage import usage as totals_of
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import name_key, normalise_name, split_key
+from qrmem.text.normalise import normalise_id
 from qrmem.text.numbers import counted
 from qrmem.types import (
     Document,
@@ -120,7 +121,7 @@ async def document(memory: "Memory", document_id: str) -> Document:
     """
     session = memory._session
     await session.known()
-    found = await session.store.document(session.ns, document_id)
+    found = await session.store.document(session.ns, normalise_id(document_id))
     if found is None:
         raise NotFound(f"no document {document_id!r} in {session.where}")
     return found
@@ -141,8 +142,8 @@ async def segments(
     await session.known()
     if not document:
         return await session.store.segments(session.ns, list(ids))
-    await session.require_documents([document])
-    return await session.store.segments(session.ns, documents=[document])
+    ids = await session.require_documents([document])
+    return await session.store.segments(session.ns, documents=ids)
 
 
 async def entities(memory: "Memory", limit: int = 100) -> Sequence[EntityCount]:

@@ -122,8 +122,8 @@ async def plan_tree(
     """
     info, settings, stored = await session.info(), session.settings, session.store
     require_known(kind, preset)
-    await session.require_documents(document_ids)
-    infos = await stored.documents(info.name, list(document_ids) or None)
+    wanted = await session.require_documents(document_ids)
+    infos = await stored.documents(info.name, wanted or None)
     models = DryModels(stored, info, settings)
     ids = [known.id for known in infos]
     await _grown(dry_store(stored), info, models, ids, kind, preset)

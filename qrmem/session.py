@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder, open_embedder
 from qrmem.models import Models, new_namespace
+from qrmem.text.normalise import normalise_id
 from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
@@ -137,13 +138,15 @@ class Session:
         if self.store.is_read_only:
             raise StoreUnavailable(f"{self.store.location} is read-only; nothing was changed")
 
-    async def require_documents(self, document_ids: Sequence[str]) -> None:
-        """Refuse ids that no document has."""
+    async def require_documents(self, document_ids: Sequence[str]) -> list[str]:
+        """Return ids as they are kept; refuse those that no document has."""
         await self.known()
-        known = {info.id for info in await self.store.documents(self.ns, document_ids)}
-        for document_id in document_ids:
+        ids = [normalise_id(given) for given in document_ids]
+        known = {info.id for info in await self.store.documents(self.ns, ids)}
+        for document_id in ids:
             if document_id not in known:
                 raise NotFound(f"no document {document_id!r} in {self.where}")
+        return ids
 
     async def readable(
         self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
@@ -195,7 +198,7 @@ class Session:
         if documents is None and not where:
             return None
         if documents is not None:
-            await self.require_documents(documents)
+            documents = await self.require_documents(documents)
             infos = await self.store.documents(self.ns, documents, where=where)
             found = frozenset(info.id for info in infos)
         else:

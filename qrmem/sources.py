@@ -14,7 +14,7 @@ from qrmem.graphstore.codec import LARGEST
 from qrmem.text import files
 from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.text.normalise import normalise
+from qrmem.text.normalise import normalise, normalise_id
 from qrmem.types import Document, Scalar
 
 Source = (
@@ -89,7 +89,7 @@ def identified(document: Document) -> Document:
     if given is not None and (not given.strip() or len(given) > 1000 or "\x00" in given):
         raise BadDocument("a document's id has 1 to 1,000 characters, not all blank, and no NUL")
     derived = hashlib.sha256(text.encode()).hexdigest()[:16]
-    name = unicodedata.normalize("NFC", normalise(given)) if given is not None else derived
+    name = normalise_id(given) if given is not None else derived
     return replace(
         document, text=text, id=name, title=normalise(document.title), metadata=_checked(document)
     )

@@ -41,10 +41,10 @@ async def build(
     require_known(kind, preset)
     require_tree_extra()
     await session.info()
-    await session.require_documents(document_ids)
+    named = await session.require_documents(document_ids)
     models = await session.models()
     run = models.run("construction", listener, caps=caps)
-    ids = document_ids or await session.store.document_ids(session.ns)
+    ids = named or await session.store.document_ids(session.ns)
     return await run_build(session.store, session.ns, models, run, ids, listener, kind, preset)
 
 

@@ -16,8 +16,6 @@ OVERLAP = 10
 
 CodeFragments = Literal["lines", "definitions"]
 
-_KINDS: Mapping[str, str] = {"class": "CLASS", "function": "FUNCTION"}
-
 
 def cut_code(
     document_id: str,
@@ -98,7 +96,9 @@ def read_code(outline: Outline, segments: Sequence[Segment]) -> list[Contributio
         for call in outline.calls
         if call.name in known and (caller := _around(outline, defined, call.node)) is not None
     ]
-    kinds = {d.name: _KINDS[d.kind] for d in outline.definitions}
+    # A constructor is called as its class: the name is the class's.
+    kinds = {d.name: "FUNCTION" for d in outline.definitions}
+    kinds |= {d.name: "CLASS" for d in outline.definitions if d.kind == "class"}
     return [_contribution(outline, calls, kinds, segment) for segment in segments]
 
 

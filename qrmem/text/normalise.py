@@ -1,6 +1,9 @@
 """What a text goes through on the way in; every offset counts characters of the result."""
 
 import re
+import unicodedata
+
+from qrmem.errors import require_text
 
 _BOM = "\ufeff"
 _CARRIAGE_RETURN = re.compile("\r\n?")
@@ -22,3 +25,13 @@ def normalise(text: str) -> str:
     if not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     return _CONTROL.sub(" ", text)
+
+
+def normalise_id(given: str) -> str:
+    """Return a document's id as it is kept: in NFC, since one file's name comes in two forms.
+
+    Raises:
+        UsageError: it is no text, or blank.
+    """
+    require_text(given, "a document's id")
+    return unicodedata.normalize("NFC", normalise(given))

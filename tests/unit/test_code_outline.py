@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.graph.source_code import cut_code, read_code
-from qrmem.text.code import Definition, Outline, outline, parsing
+from qrmem.text.code import Definition, Outline, outline, parsing, python_tree
 from qrmem.text.code.lines import Lines, label_within
 from qrmem.text.code.outline import Cover
 from qrmem.text.code.parsing import has_grammar
@@ -234,6 +234,36 @@ def test_a_language_without_a_grammar_is_the_root_alone() -> None:
 def test_strange_files_do_not_stop_it(text: str) -> None:
     assert outline(text, "python").parents[0] == -1
     assert outline("[" * 5000, "javascript").parents[0] == -1
+
+
+LONG_SUM = "def f():\n    return (\n" + "        'part' +\n" * 1200 + "        ''\n    )\n"
+"""A sum of strings over many lines: each line nests one level deeper than the next."""
+
+
+def test_what_nests_deeper_than_python_s_stack_is_covered() -> None:
+    nodes = Cover(outline(LONG_SUM, "python"), LONG_SUM).of(40, 90)
+    assert sum(nodes.values()) == len("".join(LONG_SUM[40:90].split()))
+
+
+def test_python_s_own_parser_reads_what_nests_too_deep_as_lines() -> None:
+    found = python_tree.outline(LONG_SUM)
+    assert found.is_broken
+    assert found.parents == [-1]
+
+
+def test_a_constructor_does_not_make_its_class_a_function() -> None:
+    text = "class Foo {\n  Foo() { bar(); }\n  void bar() {}\n}\n"
+    segment = Segment("s", "Foo.java", 0, 0, len(text), text, 20)
+    (made,) = read_code(outline(text, "java"), [segment])
+    assert {m.name: m.type for m in made.mentions} == {"Foo": "CLASS", "bar": "FUNCTION"}
+
+
+def test_an_abstract_class_is_a_class_with_methods() -> None:
+    found = outline("abstract class K {\n  m() {}\n}\n", "typescript")
+    assert [(d.name, d.kind, d.owner) for d in found.definitions] == [
+        ("K", "class", ""),
+        ("m", "function", "K"),
+    ]
 
 
 # --- covers --------------------------------------------------------------------------------------

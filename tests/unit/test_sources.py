@@ -43,6 +43,21 @@ def test_text_in_metadata_is_cleaned_like_all_text() -> None:
     assert kept.metadata == {"a b": "one\ufffdtwo\n", "n": 3, "t": True}
 
 
+async def test_a_document_is_found_by_its_id_in_either_form_of_unicode() -> None:
+    composed, decomposed = "caf\u00e9.md", "cafe\u0301.md"
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": decomposed, "text": "Ada met Babbage."})
+        for id in (composed, decomposed):
+            assert (await memory.document(id)).id == composed
+            assert await memory.segments(document=id)
+            assert await memory.search("Ada", documents=[id])
+            assert (await memory.ask("Who met Babbage?", documents=[id])).citations
+            assert await memory.trees(id) == []
+            assert (await memory.plan(tree=[id])).documents == 1
+        await memory.delete(decomposed)
+        assert not await memory.documents()
+
+
 @pytest.mark.parametrize("name", ["code", "chat", "turn", "language", "source"])
 async def test_metadata_of_a_user_never_decides_how_a_document_is_read(name: str) -> None:
     async with qrmem.open("memory://", embedder="none") as memory:

@@ -98,25 +98,28 @@ class Cover:
     def of(self, start: int, end: int) -> dict[int, int]:
         """Return node to length, in characters, for the text from `start` to `end`."""
         lengths: dict[int, int] = {}
-        for node, length in self._within(0, start, end):
+        for node, length in self._within(start, end):
             lengths[node] = lengths.get(node, 0) + length
         return lengths
 
-    def _within(self, node: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-        first, after = self._outline.starts[node], self._outline.ends[node]
-        if start <= first and after <= end:
-            if after > first:
-                yield node, after - first
-            return
-        at = max(start, first)
-        children = self._children[node]
-        for child in children[bisect_right(self._ends[node], start) :]:
-            if self._outline.starts[child] >= end:
-                break
-            yield from self._gap(node, at, self._outline.starts[child])
-            yield from self._within(child, start, end)
-            at = max(at, self._outline.ends[child])
-        yield from self._gap(node, at, min(end, after))
+    def _within(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield nodes with lengths; an explicit stack, as expressions nest deeper than Python's."""
+        stack = [0]
+        while stack:
+            node = stack.pop()
+            first, after = self._outline.starts[node], self._outline.ends[node]
+            if start <= first and after <= end:
+                if after > first:
+                    yield node, after - first
+                continue
+            at = max(start, first)
+            for child in self._children[node][bisect_right(self._ends[node], start) :]:
+                if self._outline.starts[child] >= end:
+                    break
+                yield from self._gap(node, at, self._outline.starts[child])
+                stack.append(child)
+                at = max(at, self._outline.ends[child])
+            yield from self._gap(node, at, min(end, after))
 
     def _gap(self, node: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         length = len(self._text[start:end].strip()) if start < end else 0

@@ -21,9 +21,9 @@ def outline(text: str) -> Outline:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
+        _Reader(found, text).read(tree, node=0, hops=0, owner="", spans=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Outline("python", [-1], [0], [len(text)], is_broken=True)
-    _Reader(found, text).read(tree, node=0, hops=0, owner="", spans=True)
     return found
 
 

@@ -90,7 +90,7 @@ class _Reader:
         name = self._given(tree) if tree.type in _ASSIGNED else self._name(tree)
         if not name or name[0] in "({[\"'":
             return owner
-        is_class = tree.type.startswith(_CLASSES)
+        is_class = tree.type.removeprefix("abstract_").startswith(_CLASSES)
         own, _, last = (part.strip() for part in name.rpartition("::"))
         kind = "class" if is_class else "function"
         if node and tree.parent is not None and tree.parent.type == "decorated_definition":
