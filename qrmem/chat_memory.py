@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from qrmem.errors import UsageError
+from qrmem.errors import require_text
 from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
@@ -187,8 +187,7 @@ async def forget_user(memory: "Memory", user: str) -> int:
     """
     from qrmem import conversation
 
-    if not user:
-        raise UsageError("no user is named")
+    require_text(user, "the user")
     await memory._session.known()
     ids = sorted(await conversation.ids_of(memory._session, user))
     if ids:

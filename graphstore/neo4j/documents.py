@@ -289,9 +289,10 @@ async def _clear_digests(work: Work) -> None:
 
 
 async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) -> None:
-    for label in labels:
+    # An entity that was made by hand may have no key. Both properties are indexed.
+    for label, name in [*((label, "key") for label in labels), ("Entity", "name")]:
         await connection.outside(
-            f"MATCH (n:{label}) WHERE n.ns = $ns AND n.key IS NOT NULL"
+            f"MATCH (n:{label}) WHERE n.ns = $ns AND n.{name} IS NOT NULL"
             " CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 1000 ROWS",
             ns=short(ns),
         )

@@ -1,6 +1,7 @@
 """`qrmem …`: parse, run, print; errors become one line and an exit code."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,6 +10,8 @@ from typing import Self
 from qrmem.errors import CapReached, OutOfReach, OutputFailed, QrmemError
 
 INTERRUPTED = 130
+_IN_PYTHON = {"--trials": "max_trials", "--stage-model": "stage_models"}
+"""Options that Python calls by another word."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     4 store or model out of reach, 130 interrupted and resumable.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    with Exit(debug="--debug" in argv, as_json="--json" in argv) as ending:
+    with Exit(argv) as ending:
         # Whatever takes long to load is loaded where Ctrl-C is already understood, and help first.
         from qrmem.cli.parser import build_parser
 
@@ -50,17 +53,18 @@ class Exit:
         interrupted: what is said after Ctrl-C.
     """
 
-    def __init__(self, *, debug: bool = False, as_json: bool = False) -> None:
+    def __init__(self, argv: Sequence[str] = ()) -> None:
         """Make one.
 
         Args:
-            debug: errors go on, with all that Python says of them.
-            as_json: the line is a JSON object with `error`, `kind` and `exit`.
+            argv: what was typed. With `--debug` errors go on, with all that Python says of them;
+                with `--json` the line is an object with `error`, `kind` and `exit`.
         """
         self.code = 0
         self.interrupted = "interrupted; run the same command again to continue"
-        self._debug = debug
-        self._as_json = as_json
+        self._argv = argv
+        self._debug = "--debug" in argv
+        self._as_json = "--json" in argv
 
     def __enter__(self) -> Self:
         _take_any_text()
@@ -82,7 +86,7 @@ class Exit:
         elif self._debug or not isinstance(exc, Exception):
             return False
         elif isinstance(exc, QrmemError):
-            self.code, line = exc.exit_code, _one_line(exc) + _hint(exc)
+            self.code, line = exc.exit_code, _one_line(self._as_typed(exc)) + _hint(exc)
         elif isinstance(exc, OSError) and exc.filename and exc.strerror:
             self.code, line = OutOfReach.exit_code, _one_line(f"{exc.filename}: {exc.strerror}")
         else:
@@ -90,6 +94,16 @@ class Exit:
             self.code = 1
         _say(line, type(exc).__name__, self.code, as_json=self._as_json)
         return True
+
+    def _as_typed(self, exc: QrmemError) -> str:
+        """Name options as they were typed: `--max-calls` for Python's `max_calls`."""
+        told = str(exc)
+        for word in self._argv:
+            option = word.partition("=")[0]
+            name = _IN_PYTHON.get(option) or option.removeprefix("--").replace("-", "_")
+            if option.startswith("--") and "_" in name:
+                told = re.sub(rf"(?<![\w-]){re.escape(name)}\b", option, told)
+        return told
 
 
 def _hint(exc: QrmemError) -> str:

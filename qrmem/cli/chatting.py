@@ -251,7 +251,7 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 
 def recalled_lines(found: Recalled) -> list[str]:
-    """Return earlier and recent turns for people; below a corrected turn, what corrects it."""
+    """Return earlier and recent turns for people; a corrected turn names what corrects it."""
     by_id = {turn.id: turn for turn in (*found.related, *found.recent)}
     lines = []
     if found.related:
@@ -262,7 +262,7 @@ def recalled_lines(found: Recalled) -> list[str]:
             f"{_INDENT * 2}noted: {output.shortened(fact)}" for fact in found.facts.get(turn.id, ())
         ]
         for later in (by_id[id] for id in found.corrections.get(turn.id, ()) if id in by_id):
-            lines.append(f"{_INDENT * 2}corrected? {_line(later)}")
+            lines.append(f"{_INDENT * 2}corrected below? {_place(later)}")
         for words, first, last in found.times.get(turn.id, ()):
             days = first if first == last else f"{first} to {last}"
             lines.append(f"{_INDENT * 2}{output.safe(words)}: {days}")
@@ -280,9 +280,12 @@ def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
 
 
 def _line(turn: Turn) -> str:
+    return f"{_place(turn)}: {output.safe(output.shortened(turn.text))}"
+
+
+def _place(turn: Turn) -> str:
     where = f"{turn.session}, " if turn.session else ""
-    said = output.shortened(turn.text)
-    return output.safe(f"[{where}{_when(turn.at)}] {turn.speaker or turn.role}: {said}")
+    return output.safe(f"[{where}{_when(turn.at)}] {turn.speaker or turn.role}")
 
 
 def _when(at: str) -> str:

@@ -30,6 +30,8 @@ EXTRAS = {
     "tree": ("scikit-learn", "umap-learn"),
 }
 
+_INSTEAD = {"umap-learn": "vectors are reduced by PCA"}
+"""What is done without a package that an extra works without."""
 _EXTRA = "extra "
 ENOUGH = 0.5
 """Share of a passage's names below which a model is of little use for reading."""
@@ -106,7 +108,10 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            missing.append(package)
+            if package in _INSTEAD:
+                found.append(f"no {package}: {_INSTEAD[package]}")
+            else:
+                missing.append(package)
     if missing:
         return Finding(f"{_EXTRA}{name}", False, f"not installed: {install(name)}")
     return Finding(f"{_EXTRA}{name}", True, ", ".join(found))

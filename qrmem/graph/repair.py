@@ -16,6 +16,7 @@ from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import entities_in, facts_of
+from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo, Fact, MergeDecision, Repair
 
 _ALL = 2**31 - 1
@@ -34,6 +35,7 @@ class View:
         names: entity key to its name.
         facts: all of them.
         mentions: segment id to the keys of its entities.
+        unnamed: how many entities have neither a mention nor a name.
     """
 
     entity_of: Mapping[str, str]
@@ -41,6 +43,7 @@ class View:
     names: Mapping[str, str]
     facts: Collection[Fact]
     mentions: Mapping[str, Sequence[str]]
+    unnamed: int
 
 
 async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) -> Repair:
@@ -133,7 +136,8 @@ async def _rebuilt(
 async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
     names = await store.names(ns)
     entities = {row.key: row.name for row in await store.list_entities(ns, _ALL)}
-    facts = await facts_of(store, ns, sorted({*entities, *(row.entity for row in names)}))
+    known = {*entities, *(row.entity for row in names)}
+    facts = await facts_of(store, ns, sorted(known))
     mentions: dict[str, Sequence[str]] = {}
     for start in range(0, len(documents), _DOCUMENTS):
         some = await store.segments(ns, documents=documents[start : start + _DOCUMENTS])
@@ -144,6 +148,7 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
         names=entities,
         facts=facts,
         mentions=mentions,
+        unnamed=(await store.counts(ns))["entities"] - len(known),
     )
 
 
@@ -151,18 +156,24 @@ def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
     """Yield what differs, in words, and the user's decision that it shows, if it shows one."""
     yield from _of_names(found, expected)
     yield from _of_entities(found, expected)
+    unnamed = found.unnamed - expected.unnamed
+    if unnamed > 0:
+        yield f"{counted(unnamed, 'entities')} made by hand, in no text: not kept", None
     lost = len(set(expected.facts) - set(found.facts))
     if lost:
-        yield f"{lost} relations are missing or were edited: they are made again", None
+        yield f"{counted(lost, 'relations')} missing or edited: made again", None
     added = len(set(found.facts) - set(expected.facts))
     if added:
-        yield f"{added} relations are not what the texts say: they go", None
+        yield f"{counted(added, 'relations')} not in the texts: not kept", None
     moved = sum(
         sorted(keys) != sorted(found.mentions.get(segment, ()))
         for segment, keys in expected.mentions.items()
     )
     if moved:
-        yield f"the entities of {moved} segments are not those that the texts name", None
+        yield (
+            f"{counted(moved, 'segments')} with other entities than the text names: made again",
+            None,
+        )
 
 
 def _of_names(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:
@@ -183,7 +194,7 @@ def _of_names(found: View, expected: View) -> Iterator[tuple[str, MergeDecision 
             yield f"{surface!r} stands for another entity: this cannot be kept", None
     gone = len(found.entity_of.keys() - expected.entity_of.keys())
     if gone:
-        yield f"{gone} names occur in no text: they go", None
+        yield f"{counted(gone, 'names')} in no text: not kept", None
 
 
 def _of_entities(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:

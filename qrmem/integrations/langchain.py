@@ -39,8 +39,12 @@ def tools(
             `look_up_entity`, which tells of all users together.
 
     Raises:
-        UsageError: there is no function of a name.
+        UsageError: it is no memory, or there is no function of a name.
     """
+    if not isinstance(memory, Memory | sync.Memory):
+        raise UsageError(f"tools are made of an open memory, not of {type(memory).__name__}")
+    if isinstance(names, str):
+        raise UsageError(f"names is a list of tools, not one text: [{names!r}]")
     known = Toolset.functions(write=True, user=user)
     names = names or [name for name in TOOLS if name in known]
     if unknown := [name for name in names if name not in known]:

@@ -7,7 +7,7 @@ reads the same whichever way it came. What a document says stands between marks,
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from inspect import getdoc, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.errors import NotFound, QrmemError, UsageError, refused
 from qrmem.graph.dialog import USER_KEY
@@ -78,11 +78,16 @@ class Toolset:
     @classmethod
     def arguments(cls, name: str) -> "type[BaseModel]":
         """Return the arguments of a function as a Pydantic model; it refuses any other."""
-        from pydantic import ConfigDict, create_model
+        from pydantic import BeforeValidator, ConfigDict, create_model
 
+        kinds = {int: Annotated[int, BeforeValidator(_no_truth)]}
         _, *taken = signature(getattr(cls, name)).parameters.values()
         fields: dict[str, Any] = {
-            p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in taken
+            p.name: (
+                kinds.get(p.annotation, p.annotation),
+                ... if p.default is p.empty else p.default,
+            )
+            for p in taken
         }
         return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -246,6 +251,15 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
     except QrmemError as exc:
         return f"error: {exc}"
     return text
+
+
+def _no_truth(value: object) -> object:
+    """Refuse true and false, which Pydantic takes for 1 and 0."""
+    from pydantic_core import PydanticCustomError
+
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer, not true or false")
+    return value
 
 
 def _said(text: str, what: str) -> str:

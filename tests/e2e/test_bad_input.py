@@ -346,3 +346,25 @@ def test_a_damaged_page_is_found_by_doctor_and_what_is_read_can_be_moved(qrmem: 
     assert qrmem("export", "a.qrmem", "--memory", "m.db").code == 0
     assert qrmem("import", "a.qrmem", "--memory", "new.db").code == 0
     assert qrmem("doctor", "--repair", "--memory", "new.db").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ask", "Who?", "--trials", "0"), "--trials must be at least 1, not 0"),
+        (("ask", "Who?", "--max-calls=-1"), "--max-calls must be at least 0, not -1"),
+        (
+            ("add", "new.txt", "--segment-tokens", "3"),
+            "--segment-tokens must be at least 16, not 3",
+        ),
+        (("ask", "Who?", "--stage-model", "x"), "--stage-model takes stage=model, with commas"),
+    ],
+)
+def test_an_option_is_named_as_it_was_typed(
+    qrmem: Shell, words: tuple[str, ...], said: str
+) -> None:
+    qrmem.write("good.txt", GOOD.encode())
+    qrmem("add", "good.txt")
+    qrmem.write("new.txt", GOOD.encode())
+    memory = ("--memory", "new.db") if words[0] == "add" else ()
+    assert_one_line(qrmem(*words, *memory), 2, f"qrmem: {said}")

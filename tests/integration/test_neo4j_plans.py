@@ -25,6 +25,7 @@ EVERYDAY = {
 
 @pytest.mark.parametrize("step", EVERYDAY)
 async def test_nothing_is_scanned(neo4j: Server, step: str) -> None:
+    neo4j.clear()
     await (await open_store(neo4j.uri, neo4j.settings)).close()
     for name in EVERYDAY[step]:
         file, _, part = name.partition(".")

@@ -22,6 +22,15 @@ DELETE old
 CREATE (n)-[:NAMES]->(other)
 """
 EDIT = "MATCH ()-[r:RELATES {ns: 'edited'}]->() WITH r LIMIT 1 SET r.description = 'edited by hand'"
+SEPARATE = """
+MATCH (n:Name {ns: 'edited', surface: 'Ahab'})-[old:NAMES]->(:Entity)
+DELETE old
+CREATE (n)-[:NAMES]->(made:Entity {ns: 'edited', name: 'The Captain'})
+WITH made
+MATCH (s:Segment {ns: 'edited', document: 'n'})
+CREATE (s)-[:MENTIONS {name: 'ahab|PERSON', forms: ['Ahab'], counts: [1]}]->(made)
+"""
+BY_HAND = "MATCH (e:Entity {ns: 'edited'}) WHERE e.name = $name RETURN e.key"
 ORPHANS = "MATCH (n:Name {ns: 'edited'}) WHERE NOT (n)-[:NAMES]->() RETURN n.key"
 
 
@@ -70,6 +79,36 @@ async def test_a_merge_by_hand_is_kept_as_the_users_decision(
     one, other = [await memory.entity(n) for n in ("Thomas Nickerson", "Herman Melville")]
     assert one.entity.key == other.entity.key
     assert (await memory.repair()).differences == ()
+
+
+async def test_an_entity_made_by_hand_is_told_and_goes(memory: qrmem.Memory, neo4j: Server) -> None:
+    neo4j.query("CREATE (:Entity {ns: 'edited', name: 'By Hand'})")
+    neo4j.query("CREATE (:Entity {ns: 'edited', name: 'With Key', key: 'with key|'})")
+    done = await memory.repair()
+    assert done.differences == ("2 entities made by hand, in no text: not kept",)
+    assert neo4j.query(BY_HAND, name="By Hand") == neo4j.query(BY_HAND, name="With Key") == []
+    assert (await memory.repair()).differences == ()
+    neo4j.query("CREATE (:Entity {ns: 'edited', name: 'By Hand'})")
+    await memory.delete_all()
+    assert neo4j.query(BY_HAND, name="By Hand") == []
+
+
+async def test_a_name_given_to_a_new_entity_without_a_key_breaks_nothing(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    await memory.add({"id": "n", "text": "Captain Ahab saw Oslo. Ahab wept."})
+    neo4j.query(SEPARATE)
+    assert await memory.search("Who was Captain Ahab?")
+    assert (await memory.add(LATER)).added
+    await memory.entities()
+    done = await memory.repair()
+    assert [(d.first, d.second, d.same) for d in done.decisions] == [
+        ("Ahab", "Captain Ahab", False)
+    ]
+    assert neo4j.query(BY_HAND, name="The Captain") == []
+    assert (await memory.repair()).differences == ()
+    one, other = [await memory.entity(name) for name in ("Ahab", "Captain Ahab")]
+    assert one.entity.key != other.entity.key
 
 
 async def test_a_text_whose_last_segment_is_deleted_is_named_and_comes_back(

@@ -81,6 +81,7 @@ class TestAskTool(ToolsIntegrationTests):
     [
         ("search_memory", {"query": "London", "k": 0}, "k must be at least 1"),
         ("search_memory", {"query": "London", "k": "many"}, "k should be a valid integer"),
+        ("search_memory", {"query": "London", "k": True}, "k should be a valid integer, not true"),
         ("search_memory", {"query": "  "}, "query is empty"),
         ("search_memory", {}, "query is missing"),
         ("look_up_entity", {"name": "Zeus"}, "no entity is called"),
@@ -196,6 +197,16 @@ def test_the_openai_schema_has_every_function_with_its_arguments() -> None:
     assert search["parameters"]["required"] == ["query"]
     assert search["parameters"]["properties"]["k"]["type"] == "integer"
     assert "passages" in search["description"]
+
+
+def test_tools_of_what_is_no_memory_are_refused() -> None:
+    with pytest.raises(UsageError, match="tools are made of an open memory, not of int"):
+        tools(5)  # type: ignore[arg-type]
+    with (
+        sync.open("memory://", embedder="none") as memory,
+        pytest.raises(UsageError, match="names is a list of tools, not one text"),
+    ):
+        tools(memory, "search_memory")
 
 
 def test_an_unknown_tool_is_named() -> None:

@@ -65,6 +65,11 @@ async def test_a_client_reads_and_cannot_write() -> None:
             "search: k should be a valid integer, unable to parse string as an integer "
             "(arguments: query, k)",
         ),
+        (
+            "search",
+            {"query": "Ada", "k": True},
+            "search: k should be a valid integer, not true or false (arguments: query, k)",
+        ),
         ("status", {"of": 3}, "status: there is no argument of (arguments: none)"),
         ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),
     ],

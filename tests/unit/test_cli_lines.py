@@ -1,7 +1,10 @@
 """Lines that the command prints beside its results."""
 
+from importlib.metadata import PackageNotFoundError
+
 import pytest
 
+from qrmem.cli import doctor
 from qrmem.cli.doctor import Finding, finding_lines
 from qrmem.cli.output import reader
 from qrmem.cli.progress import Warnings
@@ -59,6 +62,18 @@ def test_doctor_says_once_how_extras_are_installed() -> None:
     assert lines[3].endswith("-m pip install '.[a]'")
     assert "--json" in lines[4]
     assert len(finding_lines([Finding("python", True, "3.11")])) == 1
+
+
+def test_trees_without_umap_are_no_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package == "umap-learn":
+            raise PackageNotFoundError
+        return "1.0"
+
+    monkeypatch.setattr(doctor, "version", version)
+    found = doctor._extra("tree", doctor.EXTRAS["tree"])
+    assert found.is_well
+    assert found.text == "scikit-learn 1.0, no umap-learn: vectors are reduced by PCA"
 
 
 @pytest.mark.parametrize(

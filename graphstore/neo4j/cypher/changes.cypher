@@ -1,7 +1,7 @@
 // :: names
 UNWIND $rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
-RETURN n.key, e.key, n.forms, n.counts, n.mentions
+RETURN n.key, coalesce(e.key, elementId(e)), n.forms, n.counts, n.mentions
 
 // :: known_entities
 UNWIND $rows AS key
@@ -102,7 +102,7 @@ MERGE (n)-[:IN]->(b)
 UNWIND $rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
 MERGE (s:Stale {ns: $ns, key: key})
-ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key)
+ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key, elementId(e))
 
 // :: resolve
 UNWIND $rows AS key

@@ -75,4 +75,4 @@ UNWIND $rows AS prefix
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key STARTS WITH prefix
 MERGE (s:Stale {ns: $ns, key: n.key})
-ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key)
+ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key, elementId(e))

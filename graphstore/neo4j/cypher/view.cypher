@@ -1,8 +1,8 @@
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name), e.type
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
+  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: names_where
 UNWIND $rows AS row
@@ -27,8 +27,8 @@ CALL (row) {
 }
 WITH DISTINCT n
 MATCH (n)-[:NAMES]->(e:Entity)
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name), e.type
+RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
+  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: entities
 UNWIND $rows AS key
@@ -41,7 +41,7 @@ CALL (e) {
   MATCH (e)<-[:NAMES]-(n:Name)
   RETURN collect([n.forms, n.counts]) AS forms
 }
-RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name), e.type, forms, mentions
+RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), forms, mentions
 
 // :: list
 MATCH (e:Entity)
@@ -49,7 +49,7 @@ WHERE e.ns = $ns AND e.key IS NOT NULL
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT $candidates
 MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
-RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name), e.type, segments
+RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), segments
 
 // :: around
 UNWIND $rows AS key
@@ -64,10 +64,11 @@ CALL (e) {
 CALL (e) {
   MATCH (e)-[r:RELATES]-(o:Entity)
   MATCH (s:Segment {ns: $ns, key: r.segment})
-  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key), coalesce(o.full_name, o.name), startNode(r) = e,
-    r.description, coalesce(s.full, s.key), r.question]) AS facts
+  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key, elementId(o)),
+    coalesce(o.full_name, o.name, ''), startNode(r) = e, r.description,
+    coalesce(s.full, s.key), r.question]) AS facts
 }
-RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name), segments, facts])
+RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), segments, facts])
 
 // :: questions
 MATCH (q:Question)
@@ -92,7 +93,7 @@ RETURN
   } AS segments,
   COUNT {
     MATCH (e:Entity)
-    WHERE e.ns = $ns AND e.key IS NOT NULL
+    WHERE e.ns = $ns AND e.name IS NOT NULL // made by hand, it may have no key
   } AS entities,
   COUNT {
     MATCH (:Entity)-[r:RELATES]->(:Entity)
@@ -119,7 +120,7 @@ CALL (s) {
     WITH DISTINCT other LIMIT $most + 1
     RETURN collect([other.document, other.index, coalesce(other.full, other.key)]) AS places
   }
-  RETURN collect([coalesce(e.full, e.key), forms, places]) AS entities
+  RETURN collect([coalesce(e.full, e.key, elementId(e)), forms, places]) AS entities
 }
 RETURN coalesce(s.full, s.key), entities
 
@@ -132,4 +133,4 @@ CALL (e) {
   RETURN count(s) AS spread
 }
 WITH e, among, spread WHERE spread <= $most
-RETURN coalesce(e.full, e.key), among, spread
+RETURN coalesce(e.full, e.key, elementId(e)), among, spread
