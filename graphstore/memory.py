@@ -5,7 +5,6 @@ What is derived is worked out anew, all of it, after every change.
 
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -140,7 +139,7 @@ class MemoryStore:
         if only_new and (known := space.documents.keys() & {id_ for id_, _, _ in checked}):
             raise not_new(known)
         for id_, document, segments in checked:
-            _digest(document.text)
+            _check_encodable(document.text)
             there = space.segments.keys() & {segment.id for segment in segments}
             check_segment_ids(id_, sorted(there - set(space.of_document.get(id_, ()))))
         for id_, document, segments in checked:
@@ -200,7 +199,7 @@ class MemoryStore:
             segments=len(own),
             states=dict(states.items()),
             summary=space.summaries.get(document_id, ""),
-            digest=_digest(document.text),
+            digest=document.digest,
             facts=facts,
         )
 
@@ -495,8 +494,8 @@ def _has(document: Document, where: Mapping[str, Scalar]) -> bool:
     return all(name in given and str(given[name]) == str(where[name]) for name in where)
 
 
-def _digest(text: str) -> str:
+def _check_encodable(text: str) -> None:
     try:
-        return hashlib.sha256(text.encode()).hexdigest()
+        text.encode()
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc

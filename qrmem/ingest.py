@@ -1,7 +1,6 @@
 """One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
 
 import asyncio
-import hashlib
 import os
 import time
 from collections import Counter
@@ -208,7 +207,7 @@ class Adder:
 
     async def _write(self, document: Document) -> None:
         name = document.id or ""
-        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        digest = document.digest
         before = self._tally.seen.get(name) or self._state.digest(name)
         if name in self._tally.seen and before == digest:
             return

@@ -4,7 +4,6 @@ The real code is run dry: real prompts, counted as they would be sent, and a stu
 the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no server is asked.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -272,7 +271,7 @@ async def _waiting(
     waiting, known = [], {}
     for document in given:
         name = document.id or ""
-        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        digest = document.digest
         if state.digest(name) == digest and state.is_done(name) and not is_rebuild:
             continue
         waiting.append(document)

@@ -1,6 +1,5 @@
 """Namespaces, documents and their segments."""
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
@@ -102,7 +101,7 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
         "part_starts": [part.start for part in document.parts],
         "part_labels": [part.label for part in document.parts],
         "characters": len(text),
-        "digest": hashlib.sha256(text.encode()).hexdigest(),
+        "digest": document.digest,
         "text": None if is_covered else text,
         "metadata": [_mark(name, value) for name, value in document.metadata.items()],
         **{f"{words.METADATA}{name}": value for name, value in document.metadata.items()},

@@ -1,6 +1,5 @@
 """Namespaces, documents and their segments."""
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
@@ -143,7 +142,7 @@ def _upsert(
             dumps(document.metadata),
             dumps(document.parts),
             len(text),
-            hashlib.sha256(text.encode()).digest(),
+            bytes.fromhex(document.digest),
             None if is_covered else text,
         ),
     ).fetchall()

@@ -9,7 +9,6 @@ comes back as the facts have it.
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from qrmem.errors import StoreConflict, StoreUnavailable
 from qrmem.graph.merging import Similar, merge_documents
@@ -101,7 +100,7 @@ async def _check_readable(store: GraphStore, ns: str, info: DocumentInfo) -> Non
 async def _is_damaged(store: GraphStore, ns: str, info: DocumentInfo) -> bool:
     """Say whether a text is no longer what it was, or segments are gone or not at their place."""
     document = await store.document(ns, info.id)
-    if document is None or sha256(document.text.encode()).hexdigest() != info.digest:
+    if document is None or document.digest != info.digest:
         return True
     segments = await store.segments(ns, documents=[info.id])
     return any(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from qrmem.types.kinds import Scalar
 from qrmem.types.shown import Short
@@ -32,6 +33,11 @@ class Document(Short):
     id: str | None = None
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The text's sha256, which tells it from another text."""
+        return sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,7 +10,6 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -152,7 +151,7 @@ def _segment_line(segment: Segment, row: LedgerRow, questions: tuple[str, ...]) 
 
 
 def _check_document(store: GraphStore, document: Document, info: DocumentInfo) -> None:
-    if sha256(document.text.encode()).hexdigest() != info.digest:
+    if document.digest != info.digest:
         raise StoreUnavailable(
             f"{store.location} is damaged: the text of {info.id!r} is not what was added; add it"
             " again with --rebuild, or delete it, then export again"

@@ -1,6 +1,5 @@
 """Which document each passage belongs to; decided for all of a file before anything is written."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -76,7 +75,7 @@ def _plan_text(
     except BadDocument as exc:
         raise _Unplaced(passage, str(exc)) from exc
     id_ = document.id or ""
-    digest = hashlib.sha256(document.text.encode()).hexdigest()
+    digest = document.digest
     if known.get(id_, digest) != digest:
         raise _Unplaced(passage, f"document {id_!r} is there with another text; give another id")
     job = jobs.setdefault(id_, Job(id_))
