@@ -65,17 +65,12 @@ _NOTHING = NamespaceInfo(name="", tokenizer="", segment_tokens=0)
 class MemoryStore:
     """Memories that live as long as the object."""
 
+    is_read_only = False
+    location = "memory://"
+
     def __init__(self) -> None:
         self._spaces: dict[str, Space] = {}
         self._is_closed = False
-
-    @property
-    def is_read_only(self) -> bool:
-        return False
-
-    @property
-    def location(self) -> str:
-        return "memory://"
 
     async def close(self) -> None:
         self._is_closed = True

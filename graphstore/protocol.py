@@ -482,6 +482,10 @@ class Artefacts(Protocol):
         ...
 
 
+    Attributes:
+        is_read_only: whether writes are refused (a read-only file).
+        location: where it is, without secrets, for messages.
+
 class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
     """A database of memories.
 
@@ -490,15 +494,8 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
         MissingError: it needs something first (newer schema, password).
     """
 
-    @property
-    def is_read_only(self) -> bool:
-        """Whether writes are refused (a read-only file)."""
-        ...
-
-    @property
-    def location(self) -> str:
-        """Where it is, without secrets, for messages."""
-        ...
+    is_read_only: bool
+    location: str
 
     async def close(self) -> None:
         """Release everything; twice is harmless."""

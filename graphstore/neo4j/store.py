@@ -42,18 +42,11 @@ def _writes(
 class Neo4jStore:
     """A database of memories; what each method does is said in `GraphStore`."""
 
+    is_read_only = False
+
     def __init__(self, connection: Connection) -> None:
         self.db = connection
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether writes are refused."""
-        return False
-
-    @property
-    def location(self) -> str:
-        """The server's address."""
-        return self.db.location
+        self.location = connection.location
 
     async def close(self) -> None:
         """Give all connections back."""

@@ -58,6 +58,8 @@ class SqliteStore:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
+        self.is_read_only = worker.is_read_only
+        self.location = worker.location
         self.copies = arrays.Copies(worker.path, may_write=not worker.is_read_only)
 
     @classmethod
@@ -72,16 +74,6 @@ class SqliteStore:
         worker = Worker(Path(path), opening or Opening())
         await worker.open()
         return cls(worker)
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether writes are refused."""
-        return self.worker.is_read_only
-
-    @property
-    def location(self) -> str:
-        """The path of the file."""
-        return self.worker.location
 
     async def clean(self, *, wholly: bool = False) -> None:
         """Have nothing that was deleted in the log; see `Worker.clean`."""
