@@ -142,7 +142,7 @@ class BuildRun:
         store, ns = self.deps.store, self.deps.ns
         segments = [self.segments[id] for id in self.of_document[info.id]]
         summary = await self.deps.reasoner.summarise(info.title, segments)
-        await store.set_summary(ns, info.id, summary)
+        await store.record(ns, (), summaries={info.id: summary})
         self.infos[info.id] = replace(info, summary=summary)
 
     def outcome(self) -> BuildOutcome:

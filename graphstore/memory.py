@@ -198,12 +198,6 @@ class MemoryStore:
             facts=facts,
         )
 
-    async def set_summary(self, ns: str, document_id: str, summary: str) -> None:
-        space = self._existing(ns)
-        if document_id not in space.documents:
-            raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
-        space.summaries[document_id] = summary
-
     async def delete_documents(self, ns: str, *document_ids: str) -> None:
         space = self._space(ns)
         there = [id_ for id_ in dict.fromkeys(document_ids) if id_ in space.documents]
@@ -237,6 +231,8 @@ class MemoryStore:
         ns: str,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
         calls: Sequence[CallRecord] = (),
+        *,
+        summaries: Mapping[str, str] = {},
     ) -> None:
         space = self._existing(ns)
         ids = {row.segment_id for row, _ in rows}
@@ -248,6 +244,8 @@ class MemoryStore:
                 passes = space.contributions.setdefault(contribution.segment_id, {})
                 passes[contribution.kind, contribution.asked] = contribution
         space.calls.extend(calls)
+        known = summaries.keys() & space.documents.keys()
+        space.summaries |= {id_: summaries[id_] for id_ in known}
 
     async def contributions(
         self, ns: str, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")

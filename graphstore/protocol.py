@@ -195,14 +195,6 @@ class FactStore(Protocol):
         """Return how many segments there are in each state of the ledger."""
         ...
 
-    async def set_summary(self, ns: str, /, document_id: str, summary: str) -> None:
-        """Freeze the document's summary T.
-
-        Raises:
-            NotFound: there is no such document.
-        """
-        ...
-
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
         """Remove them with all that hangs on them, cached replies too; blank their text in trails.
 
@@ -229,11 +221,16 @@ class FactStore(Protocol):
         /,
         rows: Sequence[tuple[LedgerRow, Contribution | None]],
         calls: Sequence[CallRecord] = (),
+        *,
+        summaries: Mapping[str, str] = {},
     ) -> None:
         """Commit segments' phases in one transaction: ledger rows, what was read, and its cost.
 
         A contribution is of its row's segment, and replaces that of the same kind and `asked`.
-        Without rows it appends to the ledger of calls alone.
+
+        Args:
+            calls: they are appended to the ledger of calls.
+            summaries: document ids to summaries T, to be frozen; unknown ones are passed over.
 
         Raises:
             NotFound: a segment is not there (any more).

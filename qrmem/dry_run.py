@@ -133,7 +133,6 @@ class StubEmbedder:
 _WRITES = """
 apply clear_view close create_namespace decide delete_documents delete_namespace drop_kept
 finish_import put_cached put_documents put_trail put_vectors record set_embedder
-set_summary
 """
 _READS = """
 around calls contributions counts document documents entities entries is_read_only kept kept_keys

@@ -5,12 +5,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from qrmem.errors import BadDocument, CapReached, NotFound, StoreConflict, UsageError
+from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
@@ -295,9 +294,7 @@ class Adder:
         self.replaced |= {s.id for s in before} - {s.id for s in segments}
         if self._run.reasoner.is_local:
             # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
-            for name in sorted(names):
-                with suppress(NotFound):  # somebody else deleted it meanwhile
-                    await self._store.set_summary(self._ns, name, "")
+            await self._store.record(self._ns, (), summaries=dict.fromkeys(names, ""))
 
     async def _put(
         self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False

@@ -299,12 +299,11 @@ async def _copy(
     assert document is not None
     await shadow.create_namespace(ns, info)
     await shadow.put_documents(ns, [(document, await stored.segments(ns, documents=[document_id]))])
-    for known in await stored.documents(ns, [document_id]):
-        if known.summary:
-            await shadow.set_summary(ns, document_id, known.summary)
+    summaries = {known.id: known.summary for known in await stored.documents(ns, [document_id])}
     rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
     made = await stored.contributions(ns, document_id)
-    await shadow.record(ns, [(rows[found.segment_id], found) for found in made])
+    read = [(rows[found.segment_id], found) for found in made]
+    await shadow.record(ns, read, summaries=summaries)
 
 
 async def _trees(

@@ -222,13 +222,6 @@ async def states(work: Work) -> dict[str, int]:
     return {state: number for state, number in await work.rows("documents.states")}
 
 
-async def set_summary(work: Work, document_id: str, summary: str) -> None:
-    """Freeze a document's summary."""
-    await work.lock()
-    if not await work.rows("documents.set_summary", key=short(document_id), summary=summary):
-        raise NotFound(f"there is no document {document_id!r} in namespace {work.ns!r}")
-
-
 async def delete_documents(work: Work, *document_ids: str) -> None:
     """Remove documents with all that hangs on them; ids that no document has are harmless."""
     if await namespace(work) is None:

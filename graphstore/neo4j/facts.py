@@ -1,7 +1,7 @@
 """What was read out of segments, how far each one is, and the user's word on names."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
 
 from qrmem.errors import NotFound
@@ -21,8 +21,10 @@ async def record(
     work: Work,
     rows: Sequence[tuple[LedgerRow, Contribution | None]],
     calls: Sequence[CallRecord] = (),
+    *,
+    summaries: Mapping[str, str] = {},
 ) -> None:
-    """Write ledger rows, what the segments added and what it cost."""
+    """Write ledger rows, what the segments added and what it cost, and summaries."""
     ids = shortened({row.segment_id for row, _ in rows})
     locked = await work.row("facts.lock", keys=sorted(ids))
     if locked is None:
@@ -39,7 +41,14 @@ async def record(
         {"segment": short(c.segment_id), "key": key, "kind": c.kind, "body": dumps(c)}
         for key, c in sorted(passes.items())
     ]
-    await work.together([("facts.put_ledger", states), ("facts.put_contributions", read)])
+    frozen = [{"key": short(id_), "summary": summary} for id_, summary in summaries.items()]
+    await work.together(
+        [
+            ("facts.put_ledger", states),
+            ("facts.put_contributions", read),
+            ("facts.put_summaries", frozen),
+        ]
+    )
     await add_calls(work, calls)
 
 

@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from qrmem.errors import NotFound
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import, not_new
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
@@ -298,16 +297,6 @@ def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
         (namespace_number(db, ns),),
     )
     return dict(rows.fetchall())
-
-
-def set_summary(db: sqlite3.Connection, ns: str, document_id: str, summary: str) -> None:
-    """Freeze a document's summary."""
-    changed = db.execute(
-        "UPDATE document SET summary = ? WHERE ns = ? AND id = ?",
-        (summary, required_namespace(db, ns), document_id),
-    )
-    if not changed.rowcount:
-        raise NotFound(f"there is no document {document_id!r} in namespace {ns!r}")
 
 
 def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> None:

@@ -34,8 +34,10 @@ def record(
     ns: str,
     rows: Sequence[tuple[LedgerRow, Contribution | None]],
     calls: Sequence[CallRecord] = (),
+    *,
+    summaries: Mapping[str, str] = {},
 ) -> None:
-    """Write ledger rows, what the segments added and what it cost."""
+    """Write ledger rows, what the segments added and what it cost, and summaries."""
     number = required_namespace(db, ns)
     ids = {row.segment_id for row, _ in rows}
     numbers = segment_numbers(db, number, ids)
@@ -61,6 +63,10 @@ def record(
         ),
     )
     add_calls(db, number, calls)
+    db.executemany(
+        "UPDATE document SET summary = ? WHERE ns = ? AND id = ?",
+        ((summary, number, id_) for id_, summary in summaries.items()),
+    )
 
 
 def ledger(db: sqlite3.Connection, ns: str, *document_ids: str) -> list[LedgerRow]:

@@ -100,7 +100,6 @@ class SqliteStore:
     documents = _reads(texts.documents)
     document_ids = _reads(texts.document_ids)
     states = _reads(texts.states)
-    set_summary = _writes(texts.set_summary)
     delete_documents = _writes(texts.delete_documents, forgets=True)
     segments = _reads(texts.segments)
     ledger = _reads(facts.ledger)

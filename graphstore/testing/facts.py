@@ -277,11 +277,9 @@ class FactsContract(Contract):
 
     async def test_a_summary_stays_when_the_text_is_replaced(self, store: GraphStore) -> None:
         await add(store, "n", text("d", "A. "))
-        await store.set_summary("n", "d", "About A.")
-        await add(store, "n", text("d", "B. "))
-        assert [info.summary for info in await store.documents("n")] == ["About A."]
-        with pytest.raises(NotFound):
-            await store.set_summary("n", "e", "x")
+        await store.record("n", (), summaries={"d": "About A.", "unknown": "x"})
+        await add(store, "n", text("d", "B. "), text("unknown", "C. "))
+        assert [info.summary for info in await store.documents("n")] == ["About A.", ""]
 
     async def test_a_contribution_replaces_that_of_the_same_pass(self, store: GraphStore) -> None:
         document, (first, second) = text("d", "A. ", "B. ")
@@ -378,7 +376,7 @@ class FactsContract(Contract):
             row = LedgerRow(given[1][0].id, "ok")
             await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))])
             await store.put_cached(ns, "reply", {"text": "x"}, segments=[row.segment_id])
-            await store.set_summary(ns, "d", "Bob met Cy.")
+            await store.record(ns, (), summaries={"d": "Bob met Cy."})
         await store.put_documents("n", [given], anew=True)
         await store.delete_documents("m", "d")
         await store.put_documents("m", [given])

@@ -70,7 +70,7 @@ class DeleteDocument:
 
     async def run(self, store: GraphStore, ns: str) -> None:
         await store.delete_documents(ns, self.id)
-        await store.set_summary(ns, "d", f"without {self.id}")
+        await store.record(ns, (), summaries={"d": f"without {self.id}"})
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class WallsContract(Contract):
         assert await contents(store, "n") == before
         await store.put_documents("n", [text("d", "Ann met Bob ")])
         await store.decide("n", MergeDecision("a", "b", False))
-        await store.set_summary("n", "d", "other")
+        await store.record("n", (), summaries={"d": "other"})
         await store.put_trail("n", replace(TRAIL, answer="other"))
         await store.put_cached("n", "k", {"x": 2})
         await apply(store, "n", Change(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
@@ -191,7 +191,7 @@ class WallsContract(Contract):
         call = CallRecord("r", "extract", "construction", "p", "m")
         await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))], [call])
         await store.decide(ns, MergeDecision("a", "b", True))
-        await store.set_summary(ns, "d", "T")
+        await store.record(ns, (), summaries={"d": "T"})
         vectors = np.ones((2, 3), dtype=np.float32)
         await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
         await store.put_vectors(ns, "relation", ["r"], vectors[:1])

@@ -89,11 +89,6 @@ MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL
 RETURN 1 LIMIT 1
 
-// :: set_summary
-MATCH (d:Document {ns: $ns, key: $key})
-SET d.summary = $summary
-RETURN 1
-
 // :: drop
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})

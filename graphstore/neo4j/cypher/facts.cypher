@@ -22,6 +22,11 @@ MERGE (c:Contribution {ns: $ns, key: row.key})
 SET c.kind = row.kind, c.body = row.body
 MERGE (s)-[:CONTRIBUTED]->(c)
 
+// :: put_summaries
+UNWIND $rows AS row
+MATCH (d:Document {ns: $ns, key: row.key})
+SET d.summary = row.summary
+
 // :: ledger
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL

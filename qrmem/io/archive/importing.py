@@ -211,7 +211,7 @@ class _Filling:
         segments = [self._segment(line, index, each) for index, each in enumerate(self._lines)]
         await self._store.put_documents(self._ns, [(document, segments)])
         if line.summary:
-            await self._store.set_summary(self._ns, line.id, line.summary)
+            await self._store.record(self._ns, (), summaries={line.id: line.summary})
         self._rows += [(row, None) for row in self._states.values() if row.state != "pending"]
         self.documents.append(line.id)
         if any(each.merged for each in self._lines):
