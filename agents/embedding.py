@@ -26,7 +26,7 @@ async def embed_segments(
     """
     missing: list[str] = []
     for ids in _batches(segment_ids):
-        done = set((await store.vectors(ns, "segment", ids)).owners)
+        done = set(await store.owners(ns, "segment", ids))
         missing += [segment_id for segment_id in ids if segment_id not in done]
     if missing:
         listener(Event("phase", {"phase": "embedding", "segments": len(missing)}))

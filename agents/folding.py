@@ -44,9 +44,8 @@ async def fold_documents(
     """
     inside = await entities_in(deps.store, deps.ns, list(segments))
     keys = list(dict.fromkeys(key for found in inside.values() for key in found))
-    facts = [
-        fact for fact in await facts_of(deps.store, deps.ns, keys) if fact.segment_id in segments
-    ]
+    around = await deps.store.around(deps.ns, keys)
+    facts = [fact for fact in around.facts if fact.segment_id in segments]
     chains = []
     for document_id, summary in summaries.items():
         own = [f for f in facts if segments[f.segment_id].document_id == document_id]
@@ -55,10 +54,9 @@ async def fold_documents(
     if not chains:
         return
     deps.listener(Event("phase", {"phase": "folding", "relations": len(chains)}))
-    names = {entity.key: entity.name for entity in await deps.store.entities(deps.ns, keys)}
 
     async def work(chain: Chain) -> None:
-        await _fold_chain(deps, chain, segments, names, question)
+        await _fold_chain(deps, chain, segments, around.names, question)
 
     await each(chains, work, concurrency=deps.concurrency)
 

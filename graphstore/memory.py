@@ -419,24 +419,22 @@ class MemoryStore:
             if kind == "relation" or owner in space.segments:
                 space.vectors[kind, owner] = np.stack(mine)
 
-    async def vectors(
-        self, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
-    ) -> Vectors:
+    async def vectors(self, ns: str, kind: VectorKind, owners: Sequence[str]) -> Vectors:
         import numpy as np
 
-        space = self._space(ns)
-        names = await self.owners(ns, kind)
-        if owners is not None:
-            wanted = set(owners)
-            names = [name for name in names if name in wanted]
+        space, names = self._space(ns), await self.owners(ns, kind, owners)
         parts = [space.vectors[kind, name] for name in names]
         empty = np.empty((0, space.info.dimension), dtype=np.float32)
         marks = [name for name, part in zip(names, parts, strict=True) for _ in part]
         return Vectors(marks, np.concatenate([empty, *parts]))
 
-    async def owners(self, ns: str, kind: VectorKind) -> Sequence[str]:
+    async def owners(
+        self, ns: str, kind: VectorKind, among: Sequence[str] | None = None
+    ) -> Sequence[str]:
         space = self._space(ns)
-        names = [name for kind_, name in space.vectors if kind_ == kind]
+        names = {name for kind_, name in space.vectors if kind_ == kind}
+        if among is not None:
+            names &= set(among)
         return space.in_order(names) if kind == "segment" else sorted(names)
 
     # --- what runs leave behind ---------------------------------------------------------------

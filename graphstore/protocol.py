@@ -465,26 +465,26 @@ class Artefacts(Protocol):
         """
         ...
 
-    async def vectors(
-        self, ns: str, /, kind: VectorKind, owners: Sequence[str] | None = None
-    ) -> Vectors:
-        """Return the rows of the given owners, or all.
+    async def vectors(self, ns: str, /, kind: VectorKind, owners: Sequence[str]) -> Vectors:
+        """Return the rows of some owners.
 
         Segments in order, relations by owner; the rows of one owner as they were put.
         """
         ...
 
-    async def owners(self, ns: str, /, kind: VectorKind) -> Sequence[str]:
-        """Return who has vectors, in the order of `vectors`."""
+    async def owners(
+        self, ns: str, /, kind: VectorKind, among: Sequence[str] | None = None
+    ) -> Sequence[str]:
+        """Return who has vectors, of all or `among` some, in the order of `vectors`."""
         ...
 
+
+class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
+    """A database of memories.
 
     Attributes:
         is_read_only: whether writes are refused (a read-only file).
         location: where it is, without secrets, for messages.
-
-class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
-    """A database of memories.
 
     Raises (every method):
         StoreUnavailable: it cannot be reached, is locked or full; a retry may help.

@@ -35,7 +35,7 @@ class IngestState:
         rows = await self._store.ledger(self._ns, *ids) if ids else ()
         done = {row.segment_id for row in rows if row.merged}
         if self._is_embedded and done:
-            done = set((await self._store.vectors(self._ns, "segment", list(done))).owners)
+            done = set(await self._store.owners(self._ns, "segment", list(done)))
         left = iter(rows)
         for info in read:
             if done.issuperset(row.segment_id for row in islice(left, info.segments)):

@@ -11,7 +11,6 @@ from qrmem.errors import NotFound, UsageError, require_text
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
-from qrmem.graphstore.reads import facts_of
 from qrmem.llm.usage import By, usage_by
 from qrmem.llm.usage import usage as totals_of
 from qrmem.text.blocks import own_block
@@ -277,15 +276,15 @@ async def view_entity(
         raise _unknown(name, await store.list_entities(ns, MOST_NEAR))
     part = slice(offset, None if limit is None else offset + limit)
     (entity,) = await store.entities(ns, [key])
-    every = sorted(fold(await facts_of(store, ns, [key])), key=lambda r: (-len(r.facts), r.key))
+    around = await store.around(ns, [key])
+    every = sorted(fold(around.facts), key=lambda r: (-len(r.facts), r.key))
     relations, segments = every[part], entity.segments[part]
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
-    neighbours = {other.key: other.name for other in await store.entities(ns, ends)}
     questions = await store.questions(ns, segments)
     return EntityView(
         entity=entity,
         relations=tuple(relations),
-        neighbours=neighbours,
+        neighbours={end: around.names[end] for end in ends},
         questions=tuple(_concerning(questions, entity, every)),
         segments=tuple(await store.segments(ns, segments)),
         relation_count=len(every),

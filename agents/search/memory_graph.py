@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
-from qrmem.graphstore.protocol import Around, Entry, GraphStore
+from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
@@ -115,8 +115,8 @@ class MemoryGraph:
         """Return canonical names in the order of `keys`."""
         missing = [key for key in keys if key not in self._names]
         if missing:
-            found = await self.store.entities(self.ns, missing)
-            self._names.update({entity.key: entity.name for entity in found})
+            found = await self.store.names(self.ns, NameFilter(entities=missing))
+            self._names.update({row.entity: row.entity_name for row in found})
             self._names.update({key: row.name for key, row in self.overlay.entities.items()})
         return [self.name(key) for key in keys]
 

@@ -94,20 +94,16 @@ async def drop_relations(work: Work) -> None:
     await work.run("vectors.drop_relations")
 
 
-async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None = None) -> Vectors:
-    """Return the rows of the given owners, or all, in the owners' order."""
+async def read(work: Work, kind: VectorKind, owners: Sequence[str]) -> Vectors:
+    """Return the rows of the given owners, in their order."""
     import numpy as np
 
     _, dimension = await _embedder(work)
     if kind == "relation":
-        if owners is None:
-            rows = await work.rows("vectors.all_relations")
-        else:
-            keys = [joined(owner, "1") for owner in set(owners)]
-            rows = await work.rows("vectors.relations", keys=keys)
+        keys = [joined(owner, "1") for owner in set(owners)]
+        rows = await work.rows("vectors.relations", keys=keys)
     else:
-        ids = await owned(work, kind) if owners is None else owners
-        keys = sorted({short(id_) for id_ in ids})
+        keys = sorted({short(id_) for id_ in owners})
         batches = await work.each("vectors.of_segments", keys, property=_property(dimension))
         found = sorted((row for (batch,) in batches for row in batch), key=lambda row: row[:3])
         rows = [row[3:] for row in found]
@@ -115,12 +111,15 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str] | None = None
     return Vectors([owner for owner, _ in rows], matrix.reshape(len(rows), dimension))
 
 
-async def owned(work: Work, kind: VectorKind) -> list[str]:
-    """Return who has vectors, in order."""
+async def owned(work: Work, kind: VectorKind, among: Sequence[str] | None = None) -> list[str]:
+    """Return who has vectors, of all or some, in order."""
     if kind == "relation":
         (found,) = await work.row("vectors.relation_owners") or ([],)
-        return sorted(set(found))
-    (rows,) = await work.row("vectors.owners") or ([],)
+        return sorted(set(found) if among is None else set(found).intersection(among))
+    if among is None:
+        (rows,) = await work.row("vectors.owners") or ([],)
+    else:
+        rows = await work.gathered("vectors.owners_among", sorted({short(id_) for id_ in among}))
     return [id_ for _, _, id_ in sorted(rows)]
 
 

@@ -1,7 +1,7 @@
 """What was read out of segments, how far each one is, and the user's decisions on names."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any

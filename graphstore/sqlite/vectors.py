@@ -7,7 +7,7 @@ copy is either of the present mark and at most behind, or of no use. What it lac
 
 import secrets
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 LEAST = 2_000
 """Vectors from which on there is a copy in a file; fewer are read from the database in a moment."""
 _BATCH = 1_000
-_ROWS: Mapping[VectorKind, tuple[str, str]] = {
+_FROM: Mapping[VectorKind, tuple[str, str, str]] = {
     "segment": (
-        "SELECT d.id, s.idx, v.num, s.id, v.data FROM segment s"
-        " CROSS JOIN segment_vector v ON v.segment = s.num"
-        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ?",
+        "d.id, s.idx",
         "s.id",
+        "segment s CROSS JOIN segment_vector v ON v.segment = s.num"
+        " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ?",
     ),
-    "relation": ("SELECT key, num, key, data FROM relation_vector WHERE ns = ?", "key"),
+    "relation": ("v.key", "v.key", "relation_vector v WHERE v.ns = ?"),
 }
-"""How rows are read, with what they are ordered by first, and the column of their owners."""
+"""What vectors are ordered by, the column of their owners, and where they stand."""
 
 
 def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int) -> None:
@@ -112,32 +112,28 @@ def put(
     )
 
 
-def owners(db: sqlite3.Connection, ns: str, kind: VectorKind) -> list[str]:
-    """Return who has vectors, in order."""
+def owners(
+    db: sqlite3.Connection, ns: str, kind: VectorKind, among: Sequence[str] | None = None
+) -> list[str]:
+    """Return who has vectors, of all or some, in order."""
     number = namespace_number(db, ns)
-    if kind == "relation":
-        sql = "SELECT DISTINCT key FROM relation_vector WHERE ns = ? ORDER BY key"
+    place, owner, where = _FROM[kind]
+    sql = f"SELECT DISTINCT {place}, {owner} FROM {where}"
+    if among is None:
+        rows: Iterable[tuple[Any, ...]] = db.execute(sql, (number,))
     else:
-        sql = (
-            "SELECT s.id FROM document d CROSS JOIN segment s ON s.document = d.num WHERE d.ns = ?"
-            " AND EXISTS (SELECT 1 FROM segment_vector v WHERE v.segment = s.num)"
-            " ORDER BY d.id, s.idx"
-        )
-    return [id_ for (id_,) in db.execute(sql, (number,))]
+        rows = rows_in(db, f"{sql} AND {owner} IN ({{}})", set(among), number)
+    return [id_ for *_, id_ in sorted(rows)]
 
 
-def read(
-    db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str] | None = None
-) -> Vectors:
-    """Return the rows of the given owners, or all, in the owners' order."""
+def read(db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str]) -> Vectors:
+    """Return the rows of the given owners, in their order."""
     import numpy as np
 
     number = namespace_number(db, ns)
-    sql, column = _ROWS[kind]
-    if owners is None:
-        rows = sorted(db.execute(sql, (number,)))
-    else:
-        rows = sorted(rows_in(db, f"{sql} AND {column} IN ({{}})", set(owners), number))
+    place, owner, where = _FROM[kind]
+    sql = f"SELECT {place}, v.num, {owner}, v.data FROM {where} AND {owner} IN ({{}})"
+    rows = sorted(rows_in(db, sql, set(owners), number))
     row = db.execute("SELECT dimension FROM namespace WHERE num = ?", (number,)).fetchone()
     data = np.frombuffer(b"".join(blob for *_, blob in rows), np.float32)
     dimension = row[0] if row else 0

@@ -13,6 +13,8 @@ from qrmem.graphstore.protocol import (
     GraphStore,
     MentionRow,
     NamespaceInfo,
+    VectorKind,
+    Vectors,
 )
 from qrmem.graphstore.reads import entities_in, facts_of
 from qrmem.text.naming import plain
@@ -167,8 +169,12 @@ async def _index(
     }
 
 
-async def _vectors(store: GraphStore, ns: str, kind: Any) -> list[tuple[str, list[float]]]:
-    found = await store.vectors(ns, kind)
-    owners = list(dict.fromkeys(found.owners))
-    assert owners == list(await store.owners(ns, kind))
+async def all_vectors(store: GraphStore, ns: str, kind: VectorKind) -> Vectors:
+    """Return the rows of all owners."""
+    return await store.vectors(ns, kind, await store.owners(ns, kind))
+
+
+async def _vectors(store: GraphStore, ns: str, kind: VectorKind) -> list[tuple[str, list[float]]]:
+    found = await all_vectors(store, ns, kind)
+    assert list(await store.owners(ns, kind)) == list(dict.fromkeys(found.owners))
     return list(zip(found.owners, found.matrix.tolist(), strict=True))

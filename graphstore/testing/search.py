@@ -8,7 +8,16 @@ import pytest
 from qrmem.errors import EmbedderMismatch
 from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, indexed, text
+from qrmem.graphstore.testing.samples import (
+    INFO,
+    add,
+    all_vectors,
+    apply,
+    change,
+    contents,
+    indexed,
+    text,
+)
 
 
 class SearchContract(Contract):
@@ -87,7 +96,7 @@ class SearchContract(Contract):
             assert await store.titled(ns, ["x"]) == {}
             assert (await store.mentions(ns, ["x"])).named == {}
             assert await store.nearest(ns, np.ones(3, dtype=np.float32), 9) == {}
-        found = await store.vectors("n", "segment")
+        found = await all_vectors(store, "n", "segment")
         assert (list(found.owners), found.matrix.shape) == ([], (0, 3))
 
     async def test_a_title_names_its_document_until_it_changes(self, store: GraphStore) -> None:
@@ -167,7 +176,7 @@ class SearchContract(Contract):
         )
         await store.put_vectors("n", "segment", [b0.id, a1.id, "unknown", a1.id], matrix)
         await store.put_vectors("n", "segment", [a0.id], matrix[:1])
-        found = await store.vectors("n", "segment")
+        found = await all_vectors(store, "n", "segment")
         assert list(found.owners) == [a0.id, a1.id, a1.id, b0.id]
         assert found.matrix.dtype == np.float32
         assert found.matrix.tobytes() == matrix[[0, 1, 3, 0]].tobytes()
@@ -175,6 +184,9 @@ class SearchContract(Contract):
         assert list(some.owners) == [a1.id, a1.id, b0.id]
         assert some.matrix.tobytes() == matrix[[1, 3, 0]].tobytes()
         assert (await store.vectors("n", "segment", [])).matrix.shape == (0, 3)
+        assert list(await store.owners("n", "segment")) == [a0.id, a1.id, b0.id]
+        assert list(await store.owners("n", "segment", [b0.id, "unknown", a1.id])) == [a1.id, b0.id]
+        assert list(await store.owners("n", "segment", [])) == []
 
     async def test_new_vectors_take_the_place_of_all_that_the_owner_had(
         self, store: GraphStore
@@ -184,7 +196,7 @@ class SearchContract(Contract):
         rows = np.arange(12, dtype=np.float32).reshape(4, 3)
         await store.put_vectors("n", "segment", [one.id, one.id, two.id], rows[:3])
         await store.put_vectors("n", "segment", [one.id], rows[3:])
-        found = await store.vectors("n", "segment")
+        found = await all_vectors(store, "n", "segment")
         assert list(found.owners) == [one.id, two.id]
         assert found.matrix.tolist() == rows[[3, 2]].tolist()
 
@@ -198,12 +210,12 @@ class SearchContract(Contract):
         for start in [*range(0, 40, 2), 40]:
             end = start + 2 if start < 40 else 1400
             await store.put_vectors("n", "segment", ids[start:end], rows[start:end])
-        found = await store.vectors("n", "segment")
+        found = await all_vectors(store, "n", "segment")
         assert (list(found.owners), found.matrix.tolist()) == (ids, rows.tolist())
         some = await store.vectors("n", "segment", ids[2:1400:100])
         assert some.matrix[:2].tolist() == rows[2:4].tolist()
         await store.put_documents("n", [text("d", *pieces[::2])])
-        found = await store.vectors("n", "segment")
+        found = await all_vectors(store, "n", "segment")
         kept = [row for n, row in enumerate(rows.tolist()) if n // 2 % 2 == 0]
         assert found.matrix.tolist() == kept
         assert list(await store.owners("n", "segment")) == [s.id for s in segments[::2]]
@@ -213,12 +225,13 @@ class SearchContract(Contract):
         rows = np.eye(3, dtype=np.float32)
         await store.put_vectors("n", "relation", ["z", "a", "'; --"], rows)
         await store.put_vectors("n", "relation", ["z"], rows[1:2])
-        found = await store.vectors("n", "relation")
+        found = await all_vectors(store, "n", "relation")
         assert (
             list(found.owners) == ["'; --", "a", "z"] == list(await store.owners("n", "relation"))
         )
         assert found.matrix.tolist() == rows[[2, 1, 1]].tolist()
         assert list((await store.vectors("n", "relation", ["z"])).owners) == ["z"]
+        assert list(await store.owners("n", "relation", ["z", "x", "a"])) == ["a", "z"]
         assert list(await store.owners("n", "segment")) == []
         await store.delete_documents("n", "b")
         assert list(await store.owners("n", "relation")) == []
@@ -236,7 +249,7 @@ class SearchContract(Contract):
         assert info is not None
         assert (info.embedder, info.dimension) == ("other", 2)
         assert list(await store.owners("n", "segment")) == []
-        assert (await store.vectors("n", "relation")).matrix.shape == (0, 2)
+        assert (await all_vectors(store, "n", "relation")).matrix.shape == (0, 2)
         with pytest.raises(EmbedderMismatch):
             await store.put_vectors("n", "segment", [segment.id], row)
         assert list(await store.owners("n", "segment")) == []

@@ -22,6 +22,11 @@ RETURN collect([s.document, s.index, w.n, coalesce(s.full, s.key), w[$property]]
 MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND EXISTS { (s)-[:WINDOW]->() }
 RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
 
+// :: owners_among
+UNWIND $rows AS key
+MATCH (s:Segment {ns: $ns, key: key}) WHERE EXISTS { (s)-[:WINDOW]->() }
+RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
+
 // :: has_many
 MATCH (w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
 WITH w LIMIT $most
@@ -58,10 +63,6 @@ SET v.owner = row.owner, v.vector = row.vector
 
 // :: relations
 MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IN $keys
-RETURN v.owner, v.vector ORDER BY v.owner
-
-// :: all_relations
-MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
 RETURN v.owner, v.vector ORDER BY v.owner
 
 // :: relation_owners
