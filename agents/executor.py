@@ -10,7 +10,7 @@ from functools import partial
 
 from qrmem.agents.tagging import Tagged, of_tagger_alone, tagged, united
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
-from qrmem.llm.parallel import each
+from qrmem.llm.parallel import each, in_batches
 from qrmem.types import (
     Contribution,
     EntityTagger,
@@ -86,8 +86,7 @@ class InProcess:
 
     async def _locally(self, phase: Phase, jobs: Sequence[Job], done: Done) -> None:
         size = LOCAL_BATCH if self._tagger is None else TAGGED_BATCH
-        for start in range(0, len(jobs), size):
-            batch = jobs[start : start + size]
+        for batch in in_batches(jobs, size):
             results: dict[str, JobResult] = {}
 
             async def work(job: Job, results: dict[str, JobResult] = results) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from qrmem.graph.merging import Similar
 from qrmem.graph.name_parents import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow
+from qrmem.llm.parallel import in_batches
 from qrmem.retrieval import scoring
 from qrmem.retrieval.similarity import vector_owner
 from qrmem.text.names import split_key
@@ -68,8 +69,7 @@ async def _vectors(
     known = await store.vectors(ns, "relation", list(owner_of.values()))
     found = dict(zip(known.owners, known.matrix, strict=True))
     missing = [name for name, owner in owner_of.items() if owner not in found]
-    for start in range(0, len(missing), BATCH):
-        batch = missing[start : start + BATCH]
+    for batch in in_batches(missing, BATCH):
         made = await scoring.embed_texts(embedder, batch)
         owners = [owner_of[name] for name in batch]
         if not store.is_read_only:

@@ -11,6 +11,7 @@ from functools import partial
 
 from qrmem.agents.executor import LOCAL_BATCH
 from qrmem.agents.state import BuildDeps
+from qrmem.llm.parallel import in_batches
 from qrmem.types import (
     CallRecord,
     Contribution,
@@ -58,8 +59,7 @@ class Reader:
 
     async def close(self, jobs: Sequence[Job]) -> None:
         """Close segments that nothing is asked of any more; each ends `ok` or `partial`."""
-        for at in range(0, len(jobs), LOCAL_BATCH):
-            batch = jobs[at : at + LOCAL_BATCH]
+        for batch in in_batches(jobs, LOCAL_BATCH):
             await self._commit([(job, self._closed(job), None) for job in batch])
 
     async def read(

@@ -17,7 +17,7 @@ from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import kept_value
-from qrmem.llm.parallel import each
+from qrmem.llm.parallel import each, in_batches
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, one_thread, reduction_of
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
@@ -276,7 +276,6 @@ class _Building:
     async def _make(self, plans: Sequence[_Plan]) -> dict[str, StoredNode]:
         """Make nodes; while some are embedded and kept, others are being made."""
         deps, said, found = self._deps, dict[str, Summarised](), dict[str, StoredNode]()
-        batches = [plans[at : at + TOGETHER] for at in range(0, len(plans), TOGETHER)]
 
         async def one(of: tuple[_Plan, Sequence[_Plan]]) -> None:
             plan, batch = of
@@ -285,7 +284,7 @@ class _Building:
             if all(other.key in said for other in batch):
                 await self._keep(batch, said, found)
 
-        todo = [(plan, batch) for batch in batches for plan in batch]
+        todo = [(plan, batch) for batch in in_batches(plans, TOGETHER) for plan in batch]
         try:
             await each(todo, one, concurrency=deps.concurrency)
         finally:

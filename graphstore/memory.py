@@ -6,9 +6,9 @@ What is derived is worked out anew, all of it, after every change.
 # ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable, UsageError
 from qrmem.graphstore import memory_search
@@ -27,17 +27,14 @@ from qrmem.graphstore.protocol import (
     Around,
     Change,
     EntityCount,
-    Entry,
     Kept,
     Mentions,
     NameFilter,
     NameRow,
     NamespaceInfo,
-    Titled,
     Unmerged,
     VectorKind,
     Vectors,
-    Vocabulary,
 )
 from qrmem.text.blocks import blocks_of
 from qrmem.text.names import split_key
@@ -59,7 +56,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _NOTHING = NamespaceInfo(name="", tokenizer="", segment_tokens=0)
+
+
+def _searches(
+    work: Callable[Concatenate[Space, P], R],
+) -> "Callable[Concatenate[MemoryStore, str, P], Coroutine[Any, Any, R]]":
+    """Return the method that looks something up in a namespace."""
+
+    async def method(self: "MemoryStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return work(self._space(ns), *args, **kwargs)
+
+    return method
 
 
 class MemoryStore:
@@ -361,37 +372,11 @@ class MemoryStore:
 
     # --- search -------------------------------------------------------------------------------
 
-    async def vocabulary(self, ns: str, terms: Sequence[str]) -> Vocabulary:
-        return memory_search.vocabulary(self._space(ns), terms)
-
-    async def matching(
-        self,
-        ns: str,
-        groups: Sequence[Sequence[str]],
-        limit: int,
-        documents: Collection[str] | None = None,
-    ) -> Sequence[str]:
-        return memory_search.matching(self._space(ns), groups, limit, documents)
-
-    async def nearest(
-        self,
-        ns: str,
-        vector: "NDArray[np.float32]",
-        limit: int,
-        *,
-        documents: Collection[str] | None = None,
-        among: Sequence[str] | None = None,
-    ) -> Mapping[str, float]:
-        return memory_search.nearest(self._space(ns), vector, limit, documents, among)
-
-    async def entries(self, ns: str, segment_ids: Sequence[str]) -> Sequence[Entry]:
-        known = memory_search.entries(self._space(ns))
-        return [known[id_] for id_ in segment_ids if id_ in known]
-
-    async def titled(
-        self, ns: str, names: Sequence[str], first: int = 3
-    ) -> Mapping[str, Sequence[Titled]]:
-        return memory_search.titled(self._space(ns), names, first)
+    vocabulary = _searches(memory_search.vocabulary)
+    matching = _searches(memory_search.matching)
+    nearest = _searches(memory_search.nearest)
+    entries = _searches(memory_search.entries)
+    titled = _searches(memory_search.titled)
 
     async def shared_entities(
         self, ns: str, segment_ids: Sequence[str], most: int

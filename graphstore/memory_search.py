@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 _K1, _B = 1.2, 0.75
 
 
-def entries(space: Space) -> Mapping[str, Entry]:
+def entries(space: Space, segment_ids: Sequence[str]) -> list[Entry]:
+    """Return what is indexed of segments, in the order of the ids."""
+    known = _indexed(space)
+    return [known[id_] for id_ in segment_ids if id_ in known]
+
+
+def _indexed(space: Space) -> Mapping[str, Entry]:
     """Return what is indexed of each segment, in order; worked out once a revision."""
     if space.entries is None or space.entries[0] != space.info.revision:
         space.entries = space.info.revision, _entries(space)
@@ -38,7 +44,7 @@ def _entries(space: Space) -> dict[str, Entry]:
 
 def vocabulary(space: Space, wanted: Sequence[str]) -> Vocabulary:
     """Return how many segments have each term."""
-    bags = [entry.terms for entry in entries(space).values()]
+    bags = [entry.terms for entry in _indexed(space).values()]
     frequencies = {term: sum(term in bag for bag in bags) for term in wanted}
     known = {term: count for term, count in frequencies.items() if count}
     return Vocabulary(len(bags), sum(map(len, bags)), known)
@@ -48,13 +54,13 @@ def matching(
     space: Space,
     groups: Sequence[Sequence[str]],
     limit: int,
-    documents: Collection[str] | None,
+    documents: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
     wanted = list(dict.fromkeys(term for group in groups for term in group))
     known = vocabulary(space, wanted)
     scores: dict[str, float] = {}
-    for entry in entries(space).values():
+    for entry in _indexed(space).values():
         if documents is not None and entry.document_id not in documents:
             continue
         counts = Counter(entry.terms)
@@ -79,8 +85,9 @@ def nearest(
     space: Space,
     vector: "NDArray[np.float32]",
     limit: int,
-    documents: Collection[str] | None,
-    among: Sequence[str] | None,
+    *,
+    documents: Collection[str] | None = None,
+    among: Sequence[str] | None = None,
 ) -> dict[str, float]:
     """Return the cosines of the segments nearest to a vector, nearest first."""
     scores = {}
@@ -93,7 +100,7 @@ def nearest(
     return {id_: scores[id_] for id_ in chosen}
 
 
-def titled(space: Space, names: Sequence[str], first: int) -> dict[str, list[Titled]]:
+def titled(space: Space, names: Sequence[str], first: int = 3) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     wanted = set(names)
     found: defaultdict[str, list[Titled]] = defaultdict(list)

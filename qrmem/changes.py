@@ -10,6 +10,7 @@ from qrmem import observability
 from qrmem.errors import UsageError, require_text
 from qrmem.graphstore import check, clean
 from qrmem.llm.budget import CapOptions
+from qrmem.llm.parallel import in_batches
 from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
 from qrmem.session import Session
@@ -147,8 +148,7 @@ async def delete(
     kept_ids = await session.require_documents(document_ids)
     gone = await _with_facts(session, kept_ids)
     segments = [s.id for s in await session.store.segments(session.ns, documents=gone)]
-    for start in range(0, len(gone), _TOGETHER):
-        some = gone[start : start + _TOGETHER]
+    for some in in_batches(gone, _TOGETHER):
         await session.store.delete_documents(session.ns, *some)
     await session.forget_threads(segments, checkpointer)
     await _refresh_names(memory)

@@ -9,6 +9,7 @@ from qrmem.errors import UsageError, require_count, require_text
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.ingest import Adder
+from qrmem.llm.parallel import in_batches
 from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
@@ -310,8 +311,7 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
 async def _up_to(chat: Chat, numbers: Sequence[int], tokens: int) -> list[Turn]:
     """Return turns in the order of their numbers' list, until they say somewhat more than fits."""
     found: list[Turn] = []
-    for at in range(0, len(numbers), _BATCH):
-        some = numbers[at : at + _BATCH]
+    for some in in_batches(numbers, _BATCH):
         infos = {_number(info): info for info in await _infos(chat, some, chat.user)}
         batch = await _read(chat, [infos[n] for n in some if n in infos])
         found += batch

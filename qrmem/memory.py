@@ -316,7 +316,7 @@ class Memory:
         """
         from qrmem.asking import answer_of
 
-        items = self.stream(
+        items = self._streamed(
             question,
             words=self._is_watched,
             strategy=strategy,

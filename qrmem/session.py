@@ -225,7 +225,7 @@ class Session:
 
     async def require_any(self) -> None:
         """Refuse a namespace without a document."""
-        if not await self.store.states(self.ns):
+        if not await self.store.documents(self.ns, last=1):
             raise NotFound(f"there is no document in {self.where}; use `add` first")
 
     async def unread(self, documents: frozenset[str] | None) -> str:

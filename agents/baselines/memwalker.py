@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from qrmem.agents.baselines import step_of, told
 from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
+from qrmem.llm.parallel import in_batches
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import SummaryReply, TriageReply
@@ -51,8 +52,7 @@ async def build_tree(caller: Caller, passages: Sequence[Passage], window: int) -
         level.append(len(nodes) - 1)
     while len(level) > 1:
         above: list[int] = []
-        for at in range(0, len(level), CHILDREN):
-            children = tuple(level[at : at + CHILDREN])
+        for children in map(tuple, in_batches(level, CHILDREN)):
             texts = [nodes[child].summary for child in children]
             summary = await _summary(caller, texts, window, joins=True)
             nodes.append(Node(summary, children))

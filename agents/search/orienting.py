@@ -12,7 +12,7 @@ from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.llm.parallel import each
 from qrmem.text.numbers import counted
-from qrmem.types import Contribution, Event, LedgerRow, Reading, Segment
+from qrmem.types import Contribution, Event, Reading, Segment
 
 if TYPE_CHECKING:
     from qrmem.agents.search.run import Search
@@ -64,7 +64,11 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
         message = f"{run.store.location} is read-only: the question is not read into it"
         run.listener(Event("warning", {"message": message}))
         return []
-    readings, rows = await _readings(run, missing), await _rows(run, missing)
+    if not missing:
+        return []
+    readings = await _readings(run, missing)
+    known = await run.store.ledger(run.ns, *readings)
+    rows = {row.segment_id: row for row in known}
     read: list[Contribution] = []
 
     async def work(segment: Segment) -> None:
@@ -76,18 +80,16 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
             read.append(made)
 
     await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
-    if missing:
-        run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
+    run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
     return [] if aside.is_open else read
 
 
 async def _kept(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Return what was read with this question, or with any where orientation is shared."""
-    found: list[Contribution] = []
-    for document_id in dict.fromkeys(segment.document_id for segment in near):
-        found += await run.store.contributions(run.ns, document_id, kinds=("oriented",))
+    documents = dict.fromkeys(segment.document_id for segment in near)
+    found = await run.store.contributions(run.ns, *documents, kinds=("oriented",))
     if run.asking.share_orientation:
-        return found
+        return list(found)
     return [made for made in found if made.asked == (run.context.question,)]
 
 
@@ -122,11 +124,3 @@ async def _readings(run: "Search", segments: list[Segment]) -> dict[str, Reading
     question = run.context.question
     window = run.context.window
     return {i.id: Reading(i.title, i.summary, question, window=window) for i in infos}
-
-
-async def _rows(run: "Search", segments: list[Segment]) -> dict[str, LedgerRow]:
-    rows: dict[str, LedgerRow] = {}
-    for document_id in dict.fromkeys(segment.document_id for segment in segments):
-        found = await run.store.ledger(run.ns, document_id)
-        rows.update({row.segment_id: row for row in found})
-    return rows

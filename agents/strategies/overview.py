@@ -23,6 +23,7 @@ from qrmem.answering.with_model import block
 from qrmem.errors import ModelOutputError
 from qrmem.extraction import reply_items
 from qrmem.graphstore.codec import to_plain
+from qrmem.llm.parallel import in_batches
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import AnswerReply
 from qrmem.types import Event, ScoredSegment, Segment, Verdict
@@ -173,8 +174,7 @@ async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict
 
 
 async def _joined(run: Search, caller: "Caller", notes: list[dict[str, Any]]) -> SearchState:
-    size = _group(run)
-    groups = [notes[n : n + size] for n in range(0, len(notes), size)]
+    groups = list(in_batches(notes, _group(run)))
     made = await asyncio.gather(*(_join(run, caller, group, choices=()) for group in groups))
     joined = [
         {"text": verdict.answer or group[0]["text"], "citations": spans}

@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import, not_new
@@ -28,6 +30,12 @@ _SEGMENT = """
 """
 
 
+_STATES = """
+    SELECT s.document, coalesce(l.state, 'pending') AS state, count(*),
+        sum((SELECT count(*) FROM fact f WHERE f.segment = s.num))
+    FROM picked CROSS JOIN segment s ON s.document = picked.num
+    LEFT JOIN ledger l ON l.segment = s.num GROUP BY s.document, state
+"""
 _BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
 _HIGHEST = "\U0010ffff"
 """No character comes after it, and no text has it."""
@@ -205,44 +213,29 @@ def documents(
     found = found if last is None else found[max(len(found) - last, 0) :]
     pick(db, (num for _, num in found))
     states: dict[int, dict[str, int]] = {num: {} for _, num in found}
-    rows = db.execute(
-        "SELECT s.document, coalesce(l.state, 'pending') AS state, count(*) FROM picked"
-        " CROSS JOIN segment s ON s.document = picked.num LEFT JOIN ledger l ON l.segment = s.num"
-        " GROUP BY s.document, state"
-    )
-    for num, state, count in rows:
+    facts: Counter[int] = Counter()
+    for num, state, count, stated in db.execute(_STATES):
         states[num][state] = count
-    facts = dict(
-        db.execute(
-            "SELECT s.document, count(*) FROM picked CROSS JOIN segment s"
-            " ON s.document = picked.num CROSS JOIN fact f ON f.segment = s.num GROUP BY 1"
-        ).fetchall()
+        facts[num] += stated
+    kept = db.execute(
+        "SELECT num, id, title, metadata, characters, summary, lower(hex(digest))"
+        " FROM picked CROSS JOIN document USING (num)"
     )
-    columns = "num, title, metadata, characters, summary, hex(digest)"
-    kept = {
-        num: rest
-        for num, *rest in db.execute(
-            f"SELECT {columns} FROM picked CROSS JOIN document USING (num)"
+    infos = [
+        DocumentInfo(
+            id=id_,
+            title=title,
+            metadata=json.loads(metadata),
+            characters=characters,
+            segments=sum(states[num].values()),
+            states=states[num],
+            summary=summary,
+            digest=digest,
+            facts=facts[num],
         )
-    }
-    infos = []
-    for id_, num in found:
-        title, metadata, characters, summary, digest = kept[num]
-        own = states[num]
-        infos.append(
-            DocumentInfo(
-                id_,
-                title,
-                json.loads(metadata),
-                characters,
-                sum(own.values()),
-                own,
-                summary,
-                digest.lower(),
-                facts.get(num, 0),
-            )
-        )
-    return infos
+        for num, id_, title, metadata, characters, summary, digest in kept
+    ]
+    return sorted(infos, key=attrgetter("id"))
 
 
 def document_ids(

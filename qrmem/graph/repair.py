@@ -15,6 +15,7 @@ from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import entities_in, facts_of
+from qrmem.llm.parallel import in_batches
 from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo, Fact, MergeDecision, Repair
 
@@ -138,8 +139,8 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
     known = {*entities, *(row.entity for row in names)}
     facts = await facts_of(store, ns, sorted(known))
     mentions: dict[str, Sequence[str]] = {}
-    for start in range(0, len(documents), _DOCUMENTS):
-        some = await store.segments(ns, documents=documents[start : start + _DOCUMENTS])
+    for together in in_batches(documents, _DOCUMENTS):
+        some = await store.segments(ns, documents=together)
         mentions |= await entities_in(store, ns, [segment.id for segment in some])
     return View(
         entity_of={row.key: row.entity for row in names},

@@ -4,10 +4,10 @@ LangChain tools, the MCP server and OpenAI's tool schema offer these functions, 
 reads the same whichever way it came. What a document says stands between marks, as data.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from inspect import getdoc, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from qrmem.errors import NotFound, QrmemError, UsageError, refused
 from qrmem.graph.dialog import USER_KEY
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from qrmem.memory import Memory
+
+R = TypeVar("R")
 
 EXCERPT = 1200
 """Characters of one passage or quotation that a model is shown."""
@@ -112,9 +114,14 @@ class Toolset:
         taken = ", ".join(cls.arguments(name).model_fields) or "none"
         return f"{refused(errors)} (arguments: {taken})"
 
-    async def _is_new_user(self) -> bool:
-        """Whether it is the toolset of one user, of whom nothing is kept: that is no error."""
-        return bool(self.user) and not await self._memory.documents(where=self._where)
+    async def _found(self, reading: Awaitable[R]) -> R | None:
+        """Return what a reading finds; `None` for a user of whom nothing is kept: no error."""
+        try:
+            return await reading
+        except NotFound:
+            if self.user and not await self._memory.documents(where=self._where):
+                return None
+            raise
 
     async def search_memory(self, query: str, k: int = 5) -> str:
         """Find passages of the documents that fit a query; returns them with their ids.
@@ -124,11 +131,8 @@ class Toolset:
             k: how many passages, from 1 to 50.
         """
         query, k = _said(query, "query"), _count(k)
-        try:
-            hits = await self._memory.search(query, k=k, where=self._where)
-        except NotFound:
-            if not await self._is_new_user():
-                raise
+        hits = await self._found(self._memory.search(query, k=k, where=self._where))
+        if hits is None:
             return hits_text([])
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
@@ -143,13 +147,8 @@ class Toolset:
             question: one question, complete in itself.
         """
         question = _said(question, "question")
-        try:
-            answer = await self._memory.ask(question, where=self._where)
-        except NotFound:
-            if not await self._is_new_user():
-                raise
-            return _NO_ANSWER
-        return answer_text(answer)
+        answer = await self._found(self._memory.ask(question, where=self._where))
+        return _NO_ANSWER if answer is None else answer_text(answer)
 
     async def recall_conversation(self, prompt: str, session: str = "", tokens: int = 2000) -> str:
         """Return earlier turns of conversations that belong to a prompt, in order of time.

@@ -1,14 +1,23 @@
-"""Bounded parallel work of calls to a model, which goes on after a bad spell of the server."""
+"""Bounded work: so many calls to a model at once, so many items together.
+
+Parallel calls go on after a bad spell of the server.
+"""
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from qrmem.errors import CapReached, ModelUnavailable, ModelUnusable
 
 T = TypeVar("T")
+
+
+def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the items in order, `size` together, fewer at the end."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 async def each(

@@ -8,10 +8,10 @@ one entity, and which segments and questions the graph holds.
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, VectorKind
@@ -29,9 +29,8 @@ from qrmem.io.archive.form import (
     VectorLine,
     encoded,
 )
+from qrmem.llm.parallel import in_batches
 from qrmem.types import Archived, Document, DocumentInfo, LedgerRow, Segment
-
-T = TypeVar("T")
 
 _BATCH = 256
 _ALL = 2**31 - 1
@@ -170,7 +169,7 @@ async def _write_vectors(
 ) -> None:
     """Write the vectors of some owners, in their order."""
     name = "vector" if kind == "segment" else "relation"
-    for some in _batches(owners, _BATCH):
+    for some in in_batches(owners, _BATCH):
         found = await store.vectors(ns, kind, some)
         marked = zip(found.owners, found.matrix, strict=True)
         for owner, rows in groupby(marked, key=lambda pair: pair[0]):
@@ -205,7 +204,7 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
 async def _write_kept(
     store: GraphStore, ns: str, out: Writer, kind: str, keys: Sequence[str]
 ) -> None:
-    for some in _batches(keys, _BATCH):
+    for some in in_batches(keys, _BATCH):
         for kept in await store.kept(ns, some):
             out.write(kind, kept)
 
@@ -219,8 +218,3 @@ async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
     replies = [key for key in keys if not key.startswith((FOLD, TREE, DERIVED))]
     await _write_kept(store, ns, out, "reply", replies)
     await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

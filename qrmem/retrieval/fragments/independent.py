@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.errors import UsageError
+from qrmem.llm.parallel import in_batches
 from qrmem.llm.tokenizers import open_pieces
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ async def _jaccards(
 ) -> "Vector":
     ids, asked = fragments.ids, pieces(question)
     found: dict[str, float] = {}
-    for start in range(0, len(ids), _BATCH):
-        for segment in await searcher.store.segments(searcher.ns, ids[start : start + _BATCH]):
+    for some in in_batches(ids, _BATCH):
+        for segment in await searcher.store.segments(searcher.ns, some):
             found[segment.id] = jaccard(asked, pieces(segment.text))
     return np.array([found.get(id_, 0.0) for id_ in ids], dtype=np.float64)
 
