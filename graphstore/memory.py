@@ -158,21 +158,11 @@ class MemoryStore:
         self,
         ns: str,
         ids: Collection[str] | None = None,
-        *,
-        where: Mapping[str, Scalar] | None = None,
-        prefix: str = "",
-        last: int | None = None,
     ) -> Sequence[DocumentInfo]:
-        there = self._space(ns).documents
-        found = [
-            id_
-            for id_ in sorted(there if ids is None else there.keys() & set(ids))
-            if id_.startswith(prefix) and _has(there[id_], where or {})
-        ]
-        start = 0 if last is None else max(len(found) - last, 0)
         space = self._space(ns)
+        found = sorted(space.documents if ids is None else space.documents.keys() & set(ids))
         facts = Counter(space.segments[id_].document_id for id_, _ in space.rows.facts)
-        return [self._info(space, id_, facts[id_]) for id_ in found[start:]]
+        return [self._info(space, id_, facts[id_]) for id_ in found]
 
     async def document_ids(
         self,
@@ -181,15 +171,17 @@ class MemoryStore:
         where: Mapping[str, Scalar] | None = None,
         between: tuple[str, str, str] | None = None,
         prefix: str = "",
+        last: int | None = None,
     ) -> Sequence[str]:
+        marks = {(name, str(value)) for name, value in (where or {}).items()}
         name, least, end = between or ("", "", "")
-        return [
-            id_
-            for id_, document in sorted(self._space(ns).documents.items())
-            if id_.startswith(prefix)
-            and _has(document, where or {})
-            and (not name or least <= str(document.metadata.get(name, end)) < end)
-        ]
+        found = []
+        for id_, document in sorted(self._space(ns).documents.items()):
+            own = {key: str(value) for key, value in document.metadata.items()}
+            is_between = not name or least <= own.get(name, end) < end
+            if id_.startswith(prefix) and marks <= own.items() and is_between:
+                found.append(id_)
+        return found if last is None else found[max(len(found) - last, 0) :]
 
     async def states(self, ns: str) -> Mapping[str, int]:
         return dict(Counter(row.state for row in await self.ledger(ns)))
@@ -463,11 +455,6 @@ class MemoryStore:
     async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
         for key in keys:
             self._space(ns).cached.pop(key, None)
-
-
-def _has(document: Document, where: Mapping[str, Scalar]) -> bool:
-    given = document.metadata
-    return all(name in given and str(given[name]) == str(where[name]) for name in where)
 
 
 def _check_encodable(text: str) -> None:

@@ -158,19 +158,8 @@ class FactStore(Protocol):
         ns: str,
         /,
         ids: Collection[str] | None = None,
-        *,
-        where: Mapping[str, Scalar] | None = None,
-        prefix: str = "",
-        last: int | None = None,
     ) -> Sequence[DocumentInfo]:
-        """Return documents by id: all, or those that fit everything that is given.
-
-        Args:
-            ids: of the only documents to return.
-            where: what their metadata has; values compare as text.
-            prefix: what their ids begin with.
-            last: how many at most, from the end.
-        """
+        """Return what is known of some documents, or of all, by id."""
         ...
 
     async def document_ids(
@@ -181,13 +170,15 @@ class FactStore(Protocol):
         where: Mapping[str, Scalar] | None = None,
         between: tuple[str, str, str] | None = None,
         prefix: str = "",
+        last: int | None = None,
     ) -> Sequence[str]:
-        """Return the ids of all documents that fit everything that is given, sorted.
+        """Return the ids of the documents that fit everything that is given, sorted.
 
         Args:
             where: what their metadata has; values compare as text.
             between: a name of their metadata, the least value, and the first that is too great.
             prefix: what the ids begin with.
+            last: how many at most, from the end.
         """
         ...
 

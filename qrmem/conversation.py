@@ -453,8 +453,8 @@ async def _corrected(
 
 async def _last(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 where there is none."""
-    found = await memory.store.documents(memory.ns, prefix=dialog.TURN, last=1)
-    return int(found[0].id.removeprefix(dialog.TURN)) if found else 0
+    found = await memory.store.document_ids(memory.ns, prefix=dialog.TURN, last=1)
+    return int(found[0].removeprefix(dialog.TURN)) if found else 0
 
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:

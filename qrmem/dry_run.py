@@ -135,9 +135,9 @@ apply clear_view close create_namespace decide delete_documents delete_namespace
 finish_import put_cached put_documents put_trail put_vectors record set_embedder
 """
 _READS = """
-around calls contributions counts document documents entities entries is_read_only kept kept_keys
-ledger list_entities location matching mentions names namespace namespaces nearest owners questions
-segments shared_entities states titled trails unmerged vectors vocabulary
+around calls contributions counts document document_ids documents entities entries is_read_only
+kept kept_keys ledger list_entities location matching mentions names namespace namespaces nearest
+owners questions segments shared_entities states titled trails unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""

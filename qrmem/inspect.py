@@ -109,7 +109,8 @@ async def documents(
     """Return all documents by id, without their texts."""
     session = memory._session
     await session.known()
-    return await session.store.documents(session.ns, where=where)
+    ids = await session.store.document_ids(session.ns, where=where) if where else None
+    return await session.store.documents(session.ns, ids)
 
 
 async def document(memory: "Memory", document_id: str) -> Document:

@@ -199,10 +199,8 @@ class Session:
             return None
         if documents is not None:
             documents = await self.require_documents(documents)
-            infos = await self.store.documents(self.ns, documents, where=where)
-            found = frozenset(info.id for info in infos)
-        else:
-            found = frozenset(await self.store.document_ids(self.ns, where=where))
+        fitting = await self.store.document_ids(self.ns, where=where) if where else documents or ()
+        found = frozenset(fitting if documents is None else set(fitting).intersection(documents))
         if not found:
             if not where:
                 raise NotFound("no document is named")
@@ -225,7 +223,7 @@ class Session:
 
     async def require_any(self) -> None:
         """Refuse a namespace without a document."""
-        if not await self.store.documents(self.ns, last=1):
+        if not await self.store.document_ids(self.ns, last=1):
             raise NotFound(f"there is no document in {self.where}; use `add` first")
 
     async def unread(self, documents: frozenset[str] | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.checking import (
@@ -163,17 +163,10 @@ def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
 async def documents(
     work: Work,
     ids: Collection[str] | None = None,
-    *,
-    where: Mapping[str, Scalar] | None = None,
-    prefix: str = "",
-    last: int | None = None,
 ) -> list[DocumentInfo]:
-    """Return all documents without their texts, or some, by id."""
-    marks = [_mark(name, value) for name, value in (where or {}).items()]
-    if ids is None:
-        rows = await work.rows("documents.all", where=marks, prefix=prefix, last=last or 2**31)
-    else:
-        rows = await work.each("documents.some", sorted(set(map(short, ids))), where=marks)
+    """Return what is known of all documents, or of some, by id."""
+    wanted = await document_ids(work) if ids is None else ids
+    rows = await work.each("documents.some", sorted(set(map(short, wanted))))
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],
@@ -188,8 +181,7 @@ async def documents(
         )
         for kept, states, facts in rows
     ]
-    found = sorted((info for info in found if info.id.startswith(prefix)), key=lambda info: info.id)
-    return found if last is None else found[max(len(found) - last, 0) :]
+    return sorted(found, key=attrgetter("id"))
 
 
 async def document_ids(
@@ -198,8 +190,9 @@ async def document_ids(
     where: Mapping[str, Scalar] | None = None,
     between: tuple[str, str, str] | None = None,
     prefix: str = "",
+    last: int | None = None,
 ) -> list[str]:
-    """Return the ids of all documents that fit everything that is given, sorted."""
+    """Return the ids of the documents that fit everything that is given, sorted."""
     name, least, end = between or ("", "", "")
     rows = await work.rows(
         "documents.ids",
@@ -208,6 +201,7 @@ async def document_ids(
         least=least,
         end=end,
         prefix=prefix,
+        last=2**31 if last is None else last,
     )
     return sorted(id_ for (id_,) in rows if id_.startswith(prefix))
 

@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -203,16 +203,10 @@ def documents(
     db: sqlite3.Connection,
     ns: str,
     ids: Collection[str] | None = None,
-    *,
-    where: Mapping[str, Scalar] | None = None,
-    prefix: str = "",
-    last: int | None = None,
 ) -> list[DocumentInfo]:
-    """Return all documents without their texts, or some, by id."""
-    found = sorted(_found(db, ns, ids, where or {}, prefix, last).items())
-    found = found if last is None else found[max(len(found) - last, 0) :]
-    pick(db, (num for _, num in found))
-    states: dict[int, dict[str, int]] = {num: {} for _, num in found}
+    """Return what is known of all documents, or of some, by id."""
+    pick(db, _numbers(db, namespace_number(db, ns), ids))
+    states: defaultdict[int, dict[str, int]] = defaultdict(dict)
     facts: Counter[int] = Counter()
     for num, state, count, stated in db.execute(_STATES):
         states[num][state] = count
@@ -245,28 +239,12 @@ def document_ids(
     where: Mapping[str, Scalar] | None = None,
     between: tuple[str, str, str] | None = None,
     prefix: str = "",
+    last: int | None = None,
 ) -> list[str]:
-    """Return the ids of all documents that fit everything that is given, sorted."""
-    return sorted(_found(db, ns, None, where or {}, prefix, None, between))
-
-
-def _found(
-    db: sqlite3.Connection,
-    ns: str,
-    ids: Collection[str] | None,
-    where: Mapping[str, Scalar],
-    prefix: str,
-    last: int | None,
-    between: tuple[str, str, str] | None = None,
-) -> dict[str, int]:
-    """Return the documents that fit everything that is given, as id to number.
-
-    Args:
-        last: how many are needed, from the end; of documents given by id there may be more.
-    """
+    """Return the ids of the documents that fit everything that is given, sorted."""
     conditions: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
-    for name, value in where.items():
+    for name, value in (where or {}).items():
         conditions.append(f"{_HAS_METADATA} = ?)")
         values += [values[0], name, str(value)]
     if between:
@@ -275,11 +253,19 @@ def _found(
     if prefix:
         conditions.append("id >= ? AND id < ?")
         values += [prefix, prefix + _HIGHEST]
-    sql = f"SELECT id, num FROM document WHERE {' AND '.join(conditions)}"
+    values.append(-1 if last is None else last)  # of -1 SQLite makes no limit
+    sql = f"SELECT id FROM document WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+    return sorted(id_ for (id_,) in db.execute(sql, values))
+
+
+def _numbers(db: sqlite3.Connection, ns: int, ids: Collection[str] | None) -> list[int]:
+    """Return the numbers of all documents, or of some."""
+    sql = "SELECT num FROM document WHERE ns = ?"
     if ids is None:
-        limit = -1 if last is None else last  # of -1 SQLite makes no limit
-        return dict(db.execute(f"{sql} ORDER BY id DESC LIMIT ?", (*values, limit)))
-    return dict(rows_in(db, f"{sql} AND id IN ({{}})", set(ids), *values))
+        rows: Iterable[tuple[Any, ...]] = db.execute(sql, (ns,))
+    else:
+        rows = rows_in(db, f"{sql} AND id IN ({{}})", set(ids), ns)
+    return [num for (num,) in rows]
 
 
 def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
@@ -295,7 +281,7 @@ def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
 def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> None:
     """Remove documents with all that hangs on them; ids that no document has are harmless."""
     number = namespace_number(db, ns)
-    documents = _found(db, ns, document_ids, {}, "", None).values()
+    documents = _numbers(db, number, document_ids)
     sql = "SELECT id, num FROM segment WHERE document IN ({})"
     removal.drop_segments(db, number, dict(rows_in(db, sql, documents)))
     execute_in(db, "DELETE FROM document WHERE num IN ({})", documents)

@@ -329,7 +329,7 @@ async def corrected(
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
     """Return the facts that are kept of some turns, by the turns' numbers, in order."""
-    if not numbers or not await store.documents(ns, prefix=FACT, last=1):
+    if not numbers or not await store.document_ids(ns, prefix=FACT, last=1):
         return []
     ids = [fact_id(number, n) for number in numbers for n in range(1, MOST_FACTS + 1)]
     return [info for info in await store.documents(ns, ids) if FACT_KEY in info.metadata]

@@ -53,8 +53,8 @@ def test_the_last_documents_are_found_without_reading_the_others(tmp_path: Path)
         return 0
 
     db.set_progress_handler(counted, 1)
-    assert [d.id for d in documents.documents(db, "n", prefix="turn-", last=1)] == ["turn-1999"]
-    assert not documents.documents(db, "n", prefix="fact-", last=1)
+    assert documents.document_ids(db, "n", prefix="turn-", last=1) == ["turn-1999"]
+    assert not documents.document_ids(db, "n", prefix="fact-", last=1)
     db.set_progress_handler(None, 0)
     assert len(steps) < 1000
     db.close()
@@ -76,7 +76,8 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     few = ids[:3]
     documents.namespace(db, "n")
     documents.documents(db, "n")
-    documents.documents(db, "n", ["d"], where={"kind": "x"}, prefix="d", last=1)
+    documents.documents(db, "n", ["d"])
+    documents.document_ids(db, "n", where={"kind": "x"}, prefix="d", last=1)
     documents.document(db, "n", "d")
     documents.segments(db, "n", few)
     documents.segments(db, "n", documents=["d"])

@@ -47,30 +47,17 @@ RETURN properties(d)
 MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
 RETURN s.index, s.text
 
-// :: all
-MATCH (d:Document)
-WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
-  AND all(mark IN $where WHERE mark IN d.metadata)
-WITH d ORDER BY d.key DESC LIMIT $last
-CALL (d) {
-  MATCH (d)-[:HAS]->(s:Segment)
-  WITH s.state AS state, count(*) AS number,
-    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
-  RETURN collect([state, number]) AS states, sum(stated) AS facts
-}
-RETURN d {.*, text: null}, states, facts
-
 // :: ids
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
   AND all(mark IN $where WHERE mark IN d.metadata)
   AND ($field IS NULL OR $least <= toString(d[$field]) < $end)
+WITH d ORDER BY d.key DESC LIMIT $last
 RETURN coalesce(d.full, d.key)
 
 // :: some
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})
-WHERE all(mark IN $where WHERE mark IN d.metadata)
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number,
