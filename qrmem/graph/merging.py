@@ -12,7 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, takewhile
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from qrmem.errors import StoreConflict
 from qrmem.graph.name_parents import MOST, Judge, NameUse
@@ -41,6 +43,7 @@ _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0
 _BREATH = 100
 """Segments after which other tasks get their turn."""
+_TURNS: WeakKeyDictionary[GraphStore, asyncio.Lock] = WeakKeyDictionary()
 
 
 async def merge_documents(
@@ -66,11 +69,27 @@ async def merge_documents(
     Raises:
         StoreConflict: others changed the namespace again and again.
     """
-    made = 0
+    made, limit = 0, PORTION
     is_open = similar is not None or not document_ids
-    for portion in await _portions(store, ns, list(dict.fromkeys(document_ids))):
-        merge = partial(_merged, store, ns, portion, decide, resolves=similar is None)
-        count, is_resolved = await _retried(merge)
+    left = list(dict.fromkeys(document_ids))
+    sizes = {i.id: i.segments for i in await store.documents(ns, left)} if left[1:] else {}
+
+    async def merge() -> tuple[int, bool]:
+        nonlocal left, limit
+        portion = _portion(left, sizes, limit)
+        try:
+            count, is_resolved, is_whole = await _merged(
+                store, ns, portion, decide, limit, resolves=similar is None
+            )
+        except StoreConflict:
+            limit = max(1, limit // 2)  # the less there is to do, the sooner it is done
+            raise
+        limit = min(PORTION, 2 * limit)
+        left = left[len(portion) :] if is_whole else left
+        return count, is_resolved
+
+    while left:
+        count, is_resolved = await _retried(store, merge)
         made += count
         is_open = is_open or not is_resolved
     if is_open:
@@ -87,7 +106,7 @@ async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None =
     Raises:
         StoreConflict: others changed the namespace again and again.
     """
-    await _retried(partial(_refreshed, store, ns, similar))
+    await _retried(store, partial(_refreshed, store, ns, similar))
 
 
 async def current_merges(
@@ -114,58 +133,57 @@ async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequenc
 # --- rows ----------------------------------------------------------------------------------------
 
 
-async def _portions(
-    store: GraphStore, ns: str, document_ids: Sequence[str]
-) -> Sequence[Sequence[str]]:
-    """Return documents in groups of about `PORTION` segments."""
-    if len(document_ids) == 1:
-        return [document_ids]
-    sizes = {info.id: info.segments for info in await store.documents(ns, document_ids)}
-    groups: list[list[str]] = [[]]
-    size = 0
-    for document_id in document_ids:
-        if size >= PORTION:
-            groups.append([])
-            size = 0
-        groups[-1].append(document_id)
-        size += sizes.get(document_id, 0)
-    return [group for group in groups if group]
+def _portion(ids: Sequence[str], sizes: Mapping[str, int], limit: int) -> Sequence[str]:
+    """Return the first documents, one at least, that have so many segments together at most."""
+    fitting = takewhile(lambda n: n <= limit, accumulate(sizes.get(id, 0) for id in ids))
+    return ids[: max(1, len(list(fitting)))]
 
 
 async def _merged(
-    store: GraphStore, ns: str, document_ids: Sequence[str], decide: Decide, *, resolves: bool
-) -> tuple[int, bool]:
+    store: GraphStore,
+    ns: str,
+    document_ids: Sequence[str],
+    decide: Decide,
+    limit: int,
+    *,
+    resolves: bool,
+) -> tuple[int, bool, bool]:
     """Write the rows that the view lacks, and resolve their names where that needs no more reading.
 
     Args:
+        limit: of how many segments at most.
         resolves: whether names may be resolved at once.
 
     Returns:
-        How many segments' rows were written, and whether no name is left to resolve.
+        How many segments' rows were written, whether no name is left to resolve, and whether no
+        row is left to write.
     """
     found = await store.unmerged(ns, *document_ids)
-    rows, clear = await _unmerged(found, decide)
+    rows, clear, is_whole = await _unmerged(found, decide, limit)
     if not rows.merged:
-        return 0, not found.stale
+        return 0, not found.stale, is_whole
     if clear or not resolves:
         change = await _unresolved(store, ns, rows, clear)
     else:
         change = await _resolved(store, ns, rows, found)
     await store.apply(ns, found.revision, change)
-    return len(rows.merged), bool(change.resolved)
+    return len(rows.merged), bool(change.resolved), is_whole
 
 
-async def _unmerged(found: Unmerged, decide: Decide) -> tuple[Rows, list[str]]:
-    """Return the rows that the view lacks, and the segments whose rows they replace."""
-    rows, replaced = Rows(), []
+async def _unmerged(found: Unmerged, decide: Decide, limit: int) -> tuple[Rows, list[str], bool]:
+    """Return rows that the view lacks, the segments whose rows they replace, and if that is all."""
+    rows = Rows()
+    replaced: list[str] = []
     for n, read in enumerate(readings(found.segments, found.contributions, decide)):
         before = found.merged.get(read.segment.id)
         if before is None or before != read.digest:
+            if len(rows.merged) == limit:
+                return rows, replaced, False
             rows.add(rows_of(read))
             replaced += [] if before is None else [read.segment.id]
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
-    return rows, replaced
+    return rows, replaced, True
 
 
 async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> Change:
@@ -384,10 +402,12 @@ def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
     return found
 
 
-async def _retried(work: Callable[[], Awaitable[T]]) -> T:
+async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:
+    """Do what changes a view; other tasks of this process wait, for other processes it waits."""
     for attempt in range(_ATTEMPTS):
         try:
-            return await work()
+            async with _TURNS.setdefault(store, asyncio.Lock()):
+                return await work()
         except StoreConflict:
             await asyncio.sleep(min(_LONGEST_PAUSE, 0.01 * 2**attempt))
     raise StoreConflict("the namespace is changed by others all the time; try again later")

@@ -189,6 +189,54 @@ async def test_a_conflict_is_met_by_computing_again() -> None:
     assert await view(store) == await built({"a": PIECES})
 
 
+class Slow(MemoryStore):
+    """Others get their turn before a change is applied; says how often it came too late."""
+
+    conflicts = 0
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        await asyncio.sleep(0)
+        try:
+            return await super().apply(ns, revision, change)
+        except StoreConflict:
+            self.conflicts += 1
+            raise
+
+
+async def test_tasks_that_merge_at_once_wait_for_each_other() -> None:
+    store = Slow()
+    await store.create_namespace("n", INFO)
+    ids = [f"d{n}" for n in range(50)]
+    for id_ in ids:
+        await put(store, id_, PIECES[:1])
+    await asyncio.gather(*(merge_documents(store, "n", [id_]) for id_ in ids))
+    assert store.conflicts == 0
+    assert await view(store) == await built(dict.fromkeys(ids, PIECES[:1]))
+
+
+class Busy(MemoryStore):
+    """Somebody else always changes the namespace before more than two segments are written."""
+
+    async def apply(self, ns: str, revision: int, change: Change) -> int:
+        if len(change.merged) > 2:
+            await super().apply(ns, revision, Change())
+        return await super().apply(ns, revision, change)
+
+
+@pytest.mark.parametrize(
+    "documents", [{"a": PIECES}, dict(zip("abcdefg", zip(PIECES), strict=True))]
+)
+async def test_less_is_written_at_a_time_where_others_write_all_the_time(
+    documents: dict[str, tuple[str, ...]],
+) -> None:
+    store = Busy()
+    await store.create_namespace("n", INFO)
+    for id_, pieces in documents.items():
+        await put(store, id_, pieces)
+    assert await merge_documents(store, "n", [*documents]) == len(PIECES)
+    assert await view(store) == await built(documents)
+
+
 async def test_endless_conflicts_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qrmem.graph.merging._ATTEMPTS", 2)
     store = Contested(100)
