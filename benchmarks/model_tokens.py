@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -185,6 +187,14 @@ async def passages(data: Path, count: int, questions: int) -> Corpus:
     documents = [Document(text, title, f"{n:03}") for n, (title, text) in enumerate(texts)][:count]
     asked = [record["question"] for record in records[:questions]]
     return await _corpus("MuSiQue", documents, asked, found)
+
+
+@asynccontextmanager
+async def stored_replies() -> AsyncIterator[qrmem.Settings]:
+    """Yield settings of a chat model that replies with what GPT-3.5 found in `passages`."""
+    corpus = await passages(folder(), sys.maxsize, 0)
+    with in_thread(OpenAIServer(answer=Replies(corpus.notes))) as server:
+        yield qrmem.Settings(model="test", base_url=server.url, keep_trails=False)
 
 
 async def _corpus(

@@ -2,12 +2,16 @@
 
     QRMEM_DATA=… python -m benchmarks recall [--memory URI] [--kept FOLDER] [--without]
         [--sets NAME …]
+    QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks recall --replies [--kept FOLDER]
 
-Questions that weights are fitted on are never measured. What is missed is counted by kind.
+Questions that weights are fitted on are never measured. What is missed is counted by kind. With
+`--replies` the set `musique-20` is read in mode `compact` by a chat model that replies with what
+GPT-3.5 once found in these passages.
 """
 
 import argparse
 import asyncio
+import contextlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,13 +134,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
     parser.add_argument("--without", action="store_true", help="without the embedder only")
     parser.add_argument("--sets", nargs="*", default=MEASURED)
+    parser.add_argument("--replies", action="store_true", help="musique-20, read by a chat model")
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield R@5 of each set; the tables with all of `AT` go to standard error."""
     chosen.kept.mkdir(parents=True, exist_ok=True)
+    if chosen.replies and chosen.memory:
+        raise SystemExit("--replies makes a file of its own; leave --memory out")
     for embedded in (False,) if chosen.without else (True, False):
-        for name in chosen.sets:
+        for name in ("musique-20",) if chosen.replies else chosen.sets:
             corpus = multihop.load(name, multihop.folder())
             tallies, missed, share = asyncio.run(_measured(corpus, chosen, embedded))
             head = f"{name}, {'with' if embedded else 'without'} the embedder"
@@ -151,5 +158,11 @@ async def _measured(
     corpus: multihop.Corpus, chosen: argparse.Namespace, embedded: bool
 ) -> tuple[dict[str, Tally], Counter[str], float]:
     kept, address = chosen.kept, chosen.memory
-    async with built(corpus, kept, embedded=embedded, memory=address) as memory:
-        return *await tallied(memory), await covered(memory, _COVERED)
+    async with contextlib.AsyncExitStack() as stack:
+        reader = None
+        if chosen.replies:
+            from benchmarks.model_tokens import stored_replies  # its server is in tests/
+
+            reader = await stack.enter_async_context(stored_replies())
+        async with built(corpus, kept, embedded=embedded, memory=address, reader=reader) as memory:
+            return *await tallied(memory), await covered(memory, _COVERED)

@@ -115,20 +115,27 @@ def passage(document: str) -> int:
 
 @contextlib.asynccontextmanager
 async def built(
-    corpus: Corpus, folder: Path, *, embedded: bool, memory: str = ""
+    corpus: Corpus,
+    folder: Path,
+    *,
+    embedded: bool,
+    memory: str = "",
+    reader: Settings | None = None,
 ) -> AsyncIterator[Built]:
     """Open the memory of a corpus; read and embed what is missing first.
 
     Args:
         folder: keeps vectors, and memories where `memory` is "".
         memory: a store's URI; each corpus is a namespace of its own.
+        reader: names the chat model that reads it; else built-in rules do.
     """
-    address = memory or str(folder / f"{corpus.name}.db")
+    kept = f"{corpus.name}{'-by-model' if reader else ''}.db"
+    address = memory or str(folder / kept)
     store = await open_store(address, Settings.from_env())
     try:
         info = await store.namespace(corpus.name)
         if info is None or info.embedder == "none":  # embedded only once it is read completely
-            await _read(corpus, address)
+            await _read(corpus, address, reader or Settings.from_env())
         embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
         if embedder is not None:
             await embed(store, corpus.name, embedder)
@@ -137,12 +144,13 @@ async def built(
         await store.close()
 
 
-async def _read(corpus: Corpus, address: str) -> None:
+async def _read(corpus: Corpus, address: str, reader: Settings) -> None:
     documents = [
         {"id": document_id(place), "title": title, "text": text}
         for place, (title, text) in enumerate(corpus.passages)
     ]
-    async with qrmem.open(address, namespace=corpus.name, embedder="none") as memory:
+    settings = reader.with_(namespace=corpus.name, embedder="none")
+    async with qrmem.open(address, settings=settings) as memory:
         await memory.add(documents)
 
 
