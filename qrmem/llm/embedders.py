@@ -13,11 +13,18 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.config import Settings
-from qrmem.errors import MissingError, ModelUnavailable, QrmemError, UsageError, install
+from qrmem.errors import (
+    ContextExceeded,
+    MissingError,
+    ModelUnavailable,
+    QrmemError,
+    UsageError,
+    install,
+)
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
 from qrmem.llm.retry import Retries
-from qrmem.llm.servers import count, embedding_endpoint, from_body
+from qrmem.llm.servers import Rejected, count, embedding_endpoint, from_body
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Embedder, Tokenizer
 
@@ -38,7 +45,7 @@ BY_PRODUCT = "dot:"
 STAGE = "embed"
 """Where requests to a server's embedder are counted."""
 BATCH = 64
-"""Texts of one request to a server."""
+"""Texts of one request to a server at most."""
 WINDOW_TOKENS = 8_000
 """Tokens of one window; the encoders behind such servers read about this much."""
 LONGEST = 4.0
@@ -157,6 +164,7 @@ class RemoteEmbedder:
         self._places = settings.concurrency
         self.name = f"openai:{model}"
         self.dimension = 0
+        self._most = BATCH
         self._budget: Budget | None = None
         self._tokenizer: Tokenizer = BuiltinTokenizer()
 
@@ -190,6 +198,7 @@ class RemoteEmbedder:
         Raises:
             AccessRefused: key or model name refused.
             CapReached: a request might exceed a cap, or the time is up.
+            ContextExceeded: the server does not take a text of that length.
             ModelUnavailable: no answer after all retries, or an answer that is no vectors.
         """
         import numpy as np
@@ -217,6 +226,27 @@ class RemoteEmbedder:
         await self._client.aclose()
 
     async def _batch(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Embed a batch in as many requests as it takes: some servers take fewer texts at once."""
+        import numpy as np
+
+        if len(texts) <= self._most:
+            try:
+                return await self._request(texts)
+            except (ContextExceeded, Rejected) as exc:
+                if len(texts) > 1:
+                    self._most = min(self._most, len(texts) // 2)
+                elif isinstance(exc, Rejected):
+                    raise
+                else:
+                    raise ContextExceeded(
+                        f"a text is too long for the embedder {self.name} (QRMEM_SEGMENT_TOKENS "
+                        f"makes those of a new namespace shorter): {exc}"
+                    ) from exc
+        size = self._most  # a part may find that it is fewer still
+        parts = [texts[at : at + size] for at in range(0, len(texts), size)]
+        return np.concatenate([await self._batch(part) for part in parts])
+
+    async def _request(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.
         sent = [text if text.strip() else "." for text in texts]
         async for attempt in self._retries.tries():

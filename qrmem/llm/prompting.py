@@ -293,11 +293,12 @@ class Caller:
 
     def _stretch(self, exc: ContextExceeded, left: int) -> None:
         """Count higher, as a server found a prompt too long, while it may be packed again."""
+        said = f"the prompt is too long (QRMEM_WINDOW or --window makes it shorter): {exc}"
+        self._exceeded = ContextExceeded(said)
         if not left:
-            raise exc
-        self._exceeded = exc
+            raise self._exceeded from exc
         self.budget.stretch()
-        self._warn(f"{exc}; tokens are counted a quarter higher from here on")
+        self._warn(f"{said}; tokens are counted a quarter higher from here on")
 
     def _learn(self, request: ChatRequest, counted: int) -> None:
         # By now others may have corrected the scale: it rises only.

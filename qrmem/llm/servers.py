@@ -133,7 +133,7 @@ _NO_MODEL = re.compile(
 _VALIDATION = re.compile(r"response_format|validation error|json_schema|unsupported parameter")
 _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
-    r"|reduce the length|exceeds? the available context"
+    r"|reduce the length|exceeds? the available context|too large to process|must have less than"
 )
 _TOO_LARGE = re.compile(r"(request|entity|payload) too large|message size|tokens must be reduced")
 """Said of one request; "too many tokens", with status 429, may be said of those of a minute."""
@@ -264,16 +264,13 @@ def from_status(
         )
     is_long = status in {400, 413, 422, 500} and _CONTEXT.search(low)
     if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
-        return ContextExceeded(
-            f"the prompt is longer than what {endpoint.host} takes; QRMEM_WINDOW or --window "
-            f"makes it shorter: {said}"
-        )
+        return ContextExceeded(f"{endpoint.host} takes no text of that length: {said}")
     if status == 500 and _VALIDATION.search(low):
         return Rejected(text, complaint=low)  # llama-cpp-python's server puts it so
     if status in _PASSING:
         cause: Cause = "busy" if status in {429, 503, 529} else "server"
         return Transient(text, cause=cause, retry_after=retry_after(headers), is_free=True)
-    if status in {400, 415, 422, 501}:
+    if status in {400, 413, 415, 422, 501}:
         return Rejected(text, complaint=low)
     if status in {404, 405}:
         text += "; is the base URL right? It usually ends in /v1"

@@ -10,7 +10,7 @@ from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem.config import Secret, Settings
-from qrmem.errors import AccessRefused, ModelUnavailable
+from qrmem.errors import AccessRefused, ContextExceeded, ModelUnavailable
 from qrmem.llm.embedders import RemoteEmbedder, open_embedder
 
 
@@ -49,6 +49,29 @@ async def test_texts_come_back_in_their_order_in_batches(embedder: Opened) -> No
     assert np.array_equal(rows[149:], alone)
     assert encoder.dimension == 32
     assert encoder.name == "openai:small"
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_server_that_takes_fewer_texts_at_once_is_given_fewer(
+    embedder: Opened, status: int
+) -> None:
+    texts = [f"text number {n}" for n in range(150)]
+    async with serving() as server:
+        expected = await embedder(server).embed(texts)
+    async with serving(batch=10, refusal=status) as server:
+        encoder = embedder(server)
+        assert np.array_equal(await encoder.embed(texts), expected)
+        assert server.stats.embedded == 150
+        # It is found out once: 64, 32 and 16 are refused.
+        assert server.stats.requests == 3 + 8 + 8 + 3
+
+
+async def test_a_text_that_a_server_does_not_take_is_told_with_what_to_do(
+    embedder: Opened,
+) -> None:
+    async with serving(context=20) as server:
+        with pytest.raises(ContextExceeded, match=r"QRMEM_SEGMENT_TOKENS.* less than 20 tokens"):
+            await embedder(server).embed(["short", "long " * 30, "short"])
 
 
 async def test_the_dimension_is_known_once_a_text_was_embedded(embedder: Opened) -> None:

@@ -51,6 +51,7 @@ class Behaviour:
         surprise: of each token of a prompt whose log-probabilities are asked for.
         streams: whether it streams where it is asked to; else it answers in one piece.
         gives_ends: whether a stream says why it ends, before it says that it is done.
+        batch: texts that it embeds at once, or 0 for any number; others it refuses as `refusal`.
         dimension: of its vectors.
         headers: sent with each chat reply.
         caches: whether it keeps prompts, and says how much of a new one begins as an earlier one.
@@ -76,6 +77,7 @@ class Behaviour:
     surprise: Callable[[str], float] = lambda text: 1.0
     streams: bool = True
     gives_ends: bool = True
+    batch: int = 0
     dimension: int = 32
     headers: Mapping[str, str] = field(default_factory=dict)
     caches: bool = False
@@ -417,6 +419,14 @@ class OpenAIServer:
             return await self._refuse(writer, fault)
         given = request.get("input")
         texts = [given] if isinstance(given, str) else list(given or [])
+        most, longest = self.behaviour.batch, self.behaviour.context
+        if most and len(texts) > most:
+            said = f"batch size {len(texts)} > maximum allowed batch size {most}"
+            refused = faults.error(self.behaviour.refusal, said)
+            return await self._send(writer, refused.status, refused.body)
+        if longest and max(answering.words([text]) for text in texts) > longest:
+            refused = faults.error(413, f"`inputs` must have less than {longest} tokens")
+            return await self._send(writer, refused.status, refused.body)
         self.stats.embedded += len(texts)
         width = self.behaviour.dimension - (fault == "wrong-dimension")
         rows: list[Json] = [
