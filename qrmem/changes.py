@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from qrmem import observability
-from qrmem.errors import UsageError, require_text
+from qrmem.errors import StoreUnavailable, UsageError, require_text
 from qrmem.graphstore import check, clean
 from qrmem.llm.budget import CapOptions
 from qrmem.llm.parallel import in_batches
@@ -15,7 +15,7 @@ from qrmem.models import caps_of
 from qrmem.models import reembed as change_embedder
 from qrmem.session import Session
 from qrmem.sources import Source
-from qrmem.types import AddReport, Document, MergeDecision, Repair, Scalar
+from qrmem.types import AddReport, Document, Event, MergeDecision, Repair, Scalar
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ async def add(
             return await adder.add(source, glob, follow_links=follow_links)
         finally:
             if adder.replaced:
-                await own.forget_threads(adder.replaced, None)
+                try:
+                    await own.forget_threads(adder.replaced)
+                except StoreUnavailable as exc:  # the documents are replaced
+                    memory._emit(Event("warning", {"message": str(exc)}))
 
 
 async def add_text(
@@ -142,15 +145,17 @@ async def delete(
 
     Raises:
         NotFound: one of them is not there; nothing is deleted.
+        StoreUnavailable: a checkpointer used before is closed, and none is given; nothing is
+            deleted.
     """
     session = memory._session
     session.require_writable()
     kept_ids = await session.require_documents(document_ids)
     gone = await _with_facts(session, kept_ids)
     segments = [s.id for s in await session.store.segments(session.ns, documents=gone)]
+    await session.forget_threads(segments, checkpointer)
     for some in in_batches(gone, _TOGETHER):
         await session.store.delete_documents(session.ns, *some)
-    await session.forget_threads(segments, checkpointer)
     await _refresh_names(memory)
     await clean(session.store)
 
@@ -170,8 +175,8 @@ async def delete_all(
     session.require_writable()
     if await session.store.namespace(session.ns) is None:
         await session.info()
-    await session.store.delete_namespace(session.ns)
     await session.forget_threads(None, checkpointer)
+    await session.store.delete_namespace(session.ns)
     await clean(session.store)
 
 

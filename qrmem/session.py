@@ -300,14 +300,26 @@ class Session:
         embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
-    async def forget_threads(self, segment_ids: Collection[str] | None, also: Any) -> None:
-        """Drop what LangGraph's checkpointers keep of runs that read some segments, or any."""
+    async def forget_threads(self, segment_ids: Collection[str] | None, also: Any = None) -> None:
+        """Drop what LangGraph's checkpointers keep of runs that read some segments, or any.
+
+        Raises:
+            StoreUnavailable: one does not answer; if it was used before, only where none is given.
+        """
         checkpointers = self.checkpointers | ({also} if also is not None else set())
         if checkpointers:
             from qrmem.agents.search.checkpoints import forget
 
             for checkpointer in checkpointers:
-                await forget(checkpointer, self.ns, segment_ids)
+                try:
+                    await forget(checkpointer, self.ns, segment_ids)
+                except Exception as exc:
+                    if also not in (None, checkpointer):
+                        continue  # closed since, and what it kept is kept by the one given
+                    raise StoreUnavailable(
+                        f"what a checkpointer keeps of runs cannot be forgotten ({exc}): open it"
+                        " again, then delete(…, checkpointer=…)"
+                    ) from exc
 
     async def follow_embedder(self) -> None:
         """Use the embedder that the namespace has now."""

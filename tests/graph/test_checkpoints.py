@@ -18,7 +18,7 @@ from servers.openai_server import serving
 import qrmem
 from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
 from qrmem.agents.search.checkpoints import config_of
-from qrmem.errors import ModelUnavailable
+from qrmem.errors import ModelUnavailable, StoreUnavailable
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
@@ -224,6 +224,27 @@ async def test_delete_drops_what_was_weighed_and_not_read(tmp_path: Path) -> Non
         await memory.delete(str(unread[0]))
     words = texts[unread[0]].split()[-2]
     assert words not in str([kept.checkpoint for kept in saver.list(None)])
+
+
+async def test_a_delete_is_refused_while_a_checkpointer_that_was_used_is_closed(
+    tmp_path: Path,
+) -> None:
+    runs = str(tmp_path / "runs.db")
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add([{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+        async with AsyncSqliteSaver.from_conn_string(runs) as checkpointer:
+            await memory.ask("Whom did Captain Hale1 meet?", checkpointer=checkpointer)
+        with pytest.raises(StoreUnavailable, match="no active connection"):
+            await memory.delete("a")
+        assert [info.id for info in await memory.documents()] == ["a", "b"]
+        warned: list[str] = []
+        watched = memory.listening(lambda event: warned.append(event.kind))
+        await watched.add_text("Other words.", id="b", update=True)
+        assert "warning" in warned
+        async with AsyncSqliteSaver.from_conn_string(runs) as checkpointer:
+            await memory.delete("a", checkpointer=checkpointer)
+            assert [kept async for kept in checkpointer.alist(None)] == []
+        assert [info.id for info in await memory.documents()] == ["b"]
 
 
 async def test_an_update_drops_the_threads_that_read_what_it_replaced(tmp_path: Path) -> None:
