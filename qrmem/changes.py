@@ -107,6 +107,7 @@ async def add(
                     await own.forget_threads(adder.replaced)
                 except StoreUnavailable as exc:  # the documents are replaced
                     memory._emit(Event("warning", {"message": str(exc)}))
+                await clean(own.store)
 
 
 async def add_text(
@@ -173,10 +174,12 @@ async def delete_all(
     """
     session = memory._session
     session.require_writable()
-    if await session.store.namespace(session.ns) is None:
+    is_there = await session.store.namespace(session.ns) is not None
+    if is_there:
+        await session.forget_threads(None, checkpointer)
+    await session.store.delete_namespace(session.ns)  # finishes what a killed run began, too
+    if not is_there:
         await session.info()
-    await session.forget_threads(None, checkpointer)
-    await session.store.delete_namespace(session.ns)
     await clean(session.store)
 
 
@@ -227,6 +230,7 @@ async def prune(memory: "Memory") -> int:
     await session.info()
     replies = [key for key in await session.store.kept_keys(session.ns) if is_reply_key(key)]
     await session.store.drop_kept(session.ns, replies)
+    await clean(session.store)
     return len(replies)
 
 

@@ -82,6 +82,9 @@ def identified(document: Document) -> Document:
     for name, value in (("text", document.text), ("title", document.title), ("id", document.id)):
         if not isinstance(value, str) and (name, value) != ("id", None):
             raise BadDocument(f"a document's {name} must be text, not {type(value).__name__}")
+    if len(document.title) > files.MOST_TITLE:
+        size = f"at most {files.MOST_TITLE:,} characters, not {len(document.title):,}"
+        raise BadDocument(f"{document.id or 'a document'}: a title has {size}")
     text = normalise(document.text)
     if not text.strip():
         raise BadDocument(f"{document.id or document.title or 'the document'} is empty")

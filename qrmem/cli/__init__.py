@@ -35,8 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
         if arguments.command in ("serve", "view", "mcp"):
             ending.interrupted = "stopped"
-        elif arguments.command == "delete":
-            ending.interrupted = "interrupted; qrmem list shows which documents are left"
         import asyncio
 
         from qrmem.cli.commands import COMMANDS

@@ -187,16 +187,38 @@ async def delete(arguments: Namespace) -> int:
     if bool(arguments.documents) == arguments.all:
         raise UsageError("name documents to delete, or give --all")
     async with opened(arguments) as memory:
-        for document_id in arguments.documents:
-            await memory.document(document_id)  # one that is not there needs no consent
-        what = "the whole namespace" if arguments.all else ", ".join(arguments.documents)
+        there, missing = await _there(memory, arguments.documents)
+        what = "the whole namespace" if arguments.all else ", ".join(there)
         if not arguments.yes and not agreed(f"delete {what} from {memory.settings.memory}?"):
             output.note("nothing was deleted", quiet=arguments.quiet)
             return DONE
-        await (memory.delete_all() if arguments.all else memory.delete(*arguments.documents))
-    return output.print_done(
-        arguments, {"deleted": arguments.documents or "all"}, [f"deleted {what}"]
-    )
+        await (memory.delete_all() if arguments.all else memory.delete(*there))
+    for error in missing:
+        output.note(str(error))
+    output.print_done(arguments, {"deleted": there or "all"}, [f"deleted {what}"])
+    return PARTLY if missing else DONE
+
+
+async def _there(memory: Memory, document_ids: Sequence[str]) -> tuple[list[str], list[NotFound]]:
+    """Return which documents are there, and why others are not to be found.
+
+    A deletion that was killed is so finished by the same command.
+
+    Raises:
+        NotFound: none of them is there.
+    """
+    there: list[str] = []
+    missing: list[NotFound] = []
+    for document_id in document_ids:
+        try:
+            await memory.document(document_id)
+        except NotFound as exc:
+            missing.append(exc)
+        else:
+            there.append(document_id)
+    if missing and not there:
+        raise missing[0]
+    return there, missing
 
 
 async def merge(arguments: Namespace) -> int:

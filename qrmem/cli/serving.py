@@ -109,8 +109,9 @@ async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     from qrmem.io.place import write_whole
     from qrmem.web.trail_page import trail_page
 
-    page = trail_page(trail, await segments_of(memory, trail)).encode("utf-8", "backslashreplace")
-    write_whole(Path(path), page, b"<!doctype html>", "page of a trail")
+    page = trail_page(trail, await segments_of(memory, trail), output.reader(trail.reasoner))
+    data = page.encode("utf-8", "backslashreplace")
+    write_whole(Path(path), data, b"<!doctype html>", "page of a trail")
     output.show(f"written to {path}")
     return 0
 

@@ -37,6 +37,8 @@ _MARKDOWN_TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
 _HTML = re.compile(r"(?:<\?xml[^<>]*>\s*)?<(?:!doctype )?html", re.IGNORECASE)
 _HEADER = 5_000
+MOST_TITLE = 1_000
+"""Characters of a title, which stands in every prompt that shows a passage of the document."""
 
 
 def read(path: str | Path) -> Document:
@@ -92,7 +94,9 @@ def from_bytes(data: bytes, name: str) -> Document:
         title, parts, extra = PurePath(shown).name, (), {**extra, CODE_KEY: language}
     return Document(
         text=text,
-        title=title or unicodedata.normalize("NFC", normalise(PurePath(name).stem)) or shown,
+        title=title[:MOST_TITLE].rstrip()
+        or unicodedata.normalize("NFC", normalise(PurePath(name).stem))
+        or shown,
         metadata={**extra, "source": shown},
         parts=parts,
     )

@@ -10,14 +10,15 @@ _STYLE = Path(__file__).parent / "page" / "page.css"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def trail_page(trail: Trail, segments: Mapping[str, Segment]) -> str:
+def trail_page(trail: Trail, segments: Mapping[str, Segment], reader: str) -> str:
     """Return the page.
 
     Args:
+        reader: who answered, in words.
         segments: by id, of those that the trail read or dropped and that are still there.
     """
     style = _STYLE.read_text(encoding="utf-8")
-    about = [trail.strategy, f"window {trail.window}", trail.status, trail.reasoner, trail.created]
+    about = [trail.strategy, f"window {trail.window}", trail.status, reader, trail.created]
     lines = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',

@@ -389,6 +389,22 @@ async def test_a_deleted_document_is_not_in_the_log_of_an_open_memory_nor_in_a_r
         assert (await memory.search("Who wrote?"))[0].document_id == "kept"
 
 
+async def test_what_an_update_replaced_and_what_was_pruned_is_not_in_the_log(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "a.db-wal"
+    secret = "Ada Lovelace met Zanzibarius in Oslo."
+    async with qrmem.open(str(tmp_path / "a.db"), embedder="none", model="") as memory:
+        await memory.add({"id": "a", "text": secret})
+        assert b"zanzibarius" in log.read_bytes().lower()
+        await memory.add({"id": "a", "text": "Ada Lovelace met nobody."}, update=True)
+        assert b"zanzibarius" not in log.read_bytes().lower()
+        await memory._session.store.put_cached("default", "0" * 64, {"text": secret})
+        assert log.stat().st_size
+        assert await memory.prune() == 1
+        assert not log.stat().st_size
+
+
 # --- no space ------------------------------------------------------------------------------------
 
 

@@ -314,7 +314,6 @@ def test_wrong_words_are_told_in_plain_words(
     ("command", "says"),
     [
         ("serve", "qrmem: stopped\n"),
-        ("delete", "qrmem: interrupted; qrmem list shows which documents are left\n"),
         ("list", "qrmem: interrupted; run the same"),
     ],
 )

@@ -111,6 +111,13 @@ def test_graphml_is_written_and_can_be_read_back(read_sample: Shell) -> None:
     assert graph.number_of_edges() > 20
 
 
+def test_a_trail_as_a_page_says_in_words_who_answered(read_sample: Shell) -> None:
+    read_sample("ask", "Who was Lucian Ashby?")
+    assert read_sample("trail", "--html", "trail.html").code == 0
+    page = (read_sample.folder / "trail.html").read_text(encoding="utf-8")
+    assert " · built-in rules (local." in page
+
+
 def test_deleting_needs_a_word_and_leaves_nothing_behind(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
     qrmem.write("b.txt", "Grace Hopper lived in New York.")
@@ -123,6 +130,18 @@ def test_deleting_needs_a_word_and_leaves_nothing_behind(qrmem: Shell) -> None:
     assert "Grace Hopper" in names
     assert not any("Lovelace" in name for name in names)
     assert "Babbage" not in _everything(qrmem.folder / "test.db")
+
+
+def test_a_deletion_that_was_killed_is_finished_by_the_same_command(qrmem: Shell) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        qrmem.write(name, f"Ada Lovelace met Charles Babbage in London. This is {name}.")
+    qrmem("add", "a.txt", "b.txt", "c.txt")
+    qrmem("delete", "a.txt", "--yes")
+    ran = qrmem("delete", "a.txt", "b.txt", "--yes")
+    assert (ran.code, ran.out) == (1, "deleted b.txt\n")
+    assert ran.err == "qrmem: no document 'a.txt' in namespace 'default' of test.db\n"
+    assert [one["id"] for one in qrmem("list", "--json").json["documents"]] == ["c.txt"]
+    assert qrmem("delete", "a.txt", "b.txt", "--yes").code == 2
 
 
 def _everything(path: Path) -> str:

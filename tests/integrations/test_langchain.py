@@ -122,7 +122,7 @@ async def test_a_user_of_whom_nothing_is_kept_meets_no_error() -> None:
 
 async def test_a_title_of_any_length_takes_little_of_a_prompt() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
-        await memory.add({"id": "a", "title": "T" * 2_000, "text": "Ada met Babbage in London."})
+        await memory.add({"id": "a", "title": "T" * 1_000, "text": "Ada met Babbage in London."})
         search, ask = tools(memory, ["search_memory", "ask_memory"])
         for shown in (
             await search.ainvoke({"query": "Babbage"}),

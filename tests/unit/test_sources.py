@@ -11,6 +11,7 @@ import qrmem
 from qrmem.cli.options import pairs
 from qrmem.errors import BadDocument
 from qrmem.sources import identified
+from qrmem.text import files
 from qrmem.types import Document
 
 GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
@@ -29,6 +30,7 @@ GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
         ({"metadata": None}, "not a NoneType"),
         ({"text": 5}, "text must be text, not int"),
         ({"title": None}, "title must be text"),
+        ({"title": "T" * 1_001}, "a: a title has at most 1,000 characters, not 1,001"),
         ({"id": 7}, "id must be text"),
     ],
 )
@@ -36,6 +38,11 @@ def test_what_cannot_be_kept_is_refused_by_name(changes: dict[str, Any], word: s
     with pytest.raises(BadDocument) as caught:
         identified(Document(**{**GOOD, **changes}))
     assert word in str(caught.value)
+
+
+def test_a_long_heading_gives_a_title_that_leaves_room(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(f"# {'Harbour ' * 10_000}\n\nAda met Babbage.\n")
+    assert len(identified(files.read(tmp_path / "a.md")).title) < 1_001
 
 
 def test_text_in_metadata_is_cleaned_like_all_text() -> None:
