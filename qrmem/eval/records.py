@@ -28,6 +28,7 @@ class Item:
         labels: what results are split by, such as `difficulty` or `type`.
         is_answerable: whether its context holds the answer.
         spans: where supporting sentences stand, as (document id, start, end) in characters.
+        absent: how many turns or passages the data set names as evidence that are not in its texts.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Item:
     labels: Mapping[str, str] = field(default_factory=dict)
     is_answerable: bool = True
     spans: tuple[tuple[str, int, int], ...] = ()
+    absent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -351,8 +351,12 @@ def test_a_dump_and_lines_of_the_same_threads_give_the_same_cases(tmp_path: Path
     build(
         "bestanswer", dump(tmp_path / "Posts.xml", threads), tmp_path / "b", ("count=5", "seed=1")
     )
-    ours, theirs = (lines(tmp_path / out / "bestanswer_1k.jsonl") for out in "ab")
-    assert ours == theirs
+    utf_16 = tmp_path / "utf-16" / "Posts.xml"
+    utf_16.parent.mkdir()
+    utf_16.write_text((tmp_path / "Posts.xml").read_text(encoding="utf-8"), encoding="utf-16")
+    build("bestanswer", utf_16, tmp_path / "c", ("count=5", "seed=1"))
+    ours, theirs, wide = (lines(tmp_path / out / "bestanswer_1k.jsonl") for out in "abc")
+    assert ours == theirs == wide
     assert len(ours) == 5
 
 
@@ -377,12 +381,15 @@ def test_pictures_unanswered_and_absent_accepted_answers_are_left_out(tmp_path: 
     threads[1]["answers"][2]["body"] += '<img src="x.png">'
     threads[2]["accepted_answer_id"] = None
     threads[3]["accepted_answer_id"] = 9999
+    threads[4]["answers"][2]["body"] = None
+    threads[5]["body"] = None
     source = written(tmp_path / "t.jsonl", threads)
     build("bestanswer", source, tmp_path / "out", ())
+    assert "None" not in (tmp_path / "out" / "bestanswer_1k.jsonl").read_text(encoding="utf-8")
     ids = {case["question_id"] for case in lines(tmp_path / "out" / "bestanswer_1k.jsonl")}
-    assert ids == {str(n) for n in range(40)} - {"1", "2", "3"}
+    assert ids == {str(n) for n in range(40)} - {"1", "2", "3", "4"}
     left = json.loads((tmp_path / "out" / "manifest.json").read_text())["left_out"]
-    assert left["questions whose accepted answer is not text only"] == 1
+    assert left["questions whose accepted answer is not text only"] == 2
     assert left["questions whose accepted answer is not there"] == 1
 
 

@@ -168,6 +168,21 @@ def test_locomo_keeps_turns_with_speaker_time_and_photo_and_their_evidence() -> 
     assert not dataset.items[2].is_answerable
 
 
+def test_evidence_that_names_nothing_is_counted(tmp_path: Path) -> None:
+    chat = json.loads((DATA / "locomo.json").read_text(encoding="utf-8"))
+    chat["qa"][0]["evidence"] += ["D4:36", "D:11:26"]
+    (tmp_path / "1.json").write_text(json.dumps(chat), encoding="utf-8")
+    items = load("locomo", tmp_path, Corpus()).items
+    assert [item.absent for item in items] == [2, 1, 0]
+    assert items[0].gold == ("turn-00000001",)
+    (record, *_) = json.loads((DATA / "hotpot.json").read_text(encoding="utf-8"))
+    named = {title for title, _ in record["supporting_facts"]}
+    record["context"] = [one for one in record["context"] if one[0] != min(named)]
+    (tmp_path / "hotpot.json").write_text(json.dumps([record]), encoding="utf-8")
+    (item,) = load("hotpotqa", tmp_path / "hotpot.json", Corpus()).items
+    assert (item.absent, len(item.gold)) == (1, len(named) - 1)
+
+
 def test_a_folder_of_locomo_conversations_is_one_data_set(tmp_path: Path) -> None:
     text = (DATA / "locomo.json").read_text(encoding="utf-8")
     for name in ("1", "2"):

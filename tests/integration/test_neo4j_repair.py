@@ -6,6 +6,7 @@ import pytest
 from servers.neo4j_server import Server
 
 import qrmem
+from qrmem.errors import NotFound
 
 pytestmark = pytest.mark.neo4j
 
@@ -91,6 +92,15 @@ async def test_an_entity_made_by_hand_is_told_and_goes(memory: qrmem.Memory, neo
     neo4j.query("CREATE (:Entity {ns: 'edited', name: 'By Hand'})")
     await memory.delete_all()
     assert neo4j.query(BY_HAND, name="By Hand") == []
+
+
+async def test_a_namespace_whose_deletion_was_killed_is_deleted_by_another(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
+    neo4j.query("MATCH (n:Namespace {ns: 'edited'}) SET n.deleting = true")
+    with pytest.raises(NotFound):
+        await memory.delete_all()
+    assert neo4j.query("MATCH (n {ns: 'edited'}) RETURN n LIMIT 1") == []
 
 
 async def test_a_name_given_to_a_new_entity_without_a_key_breaks_nothing(

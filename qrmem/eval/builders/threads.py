@@ -11,6 +11,7 @@ A body may be HTML. What the builder needs of a dump is kept in a file, never in
 import json
 import re
 import sqlite3
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def posts(path: Path) -> Iterator[Post]:
     """
     with path.open("rb") as file:
         head = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
-    if head.startswith(b"<"):
+    if head.startswith((b"<", BOM_UTF16_LE, BOM_UTF16_BE)):
         return _dump(path)
     if head.startswith(b"{"):
         return _lines(path)
@@ -136,15 +137,20 @@ def _thread(found: dict[str, object]) -> Iterator[Post]:
         raise TypeError("tags or answers are no list")
     yield Post(
         id=id,
-        body=str(found["body"]),
-        date=str(found.get("date", "")),
-        title=str(found.get("title", "")),
+        body=_text(found["body"]),
+        date=_text(found.get("date")),
+        title=_text(found.get("title")),
         tags=tuple(map(str, tags)),
         accepted=str(found.get("accepted_answer_id") or ""),
         views=_number(found.get("views")),
     )
     for one in answers:
-        yield Post(str(one["id"]), str(one["body"]), str(one["date"]), parent=id)
+        yield Post(str(one["id"]), _text(one["body"]), _text(one["date"]), parent=id)
+
+
+def _text(value: object) -> str:
+    """Return a text; null, as where a post was removed, is none."""
+    return "" if value is None else str(value)
 
 
 def _number(value: object) -> int:

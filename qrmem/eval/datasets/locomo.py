@@ -76,7 +76,9 @@ def _turns(chat: Any) -> Iterator[tuple[str, Turn]]:
 def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
     category = CATEGORIES[int(asked["category"]) - 1]
     is_answerable = category != "unanswerable"
-    places = _PLACE.findall(" ".join(asked["evidence"])) if is_answerable else ()
+    # Of ten conversations one names a turn that there is not, one writes "D:11:26".
+    told = asked["evidence"] if is_answerable else ()
+    places = [place for one in told for place in _PLACE.findall(one) or [one]]
     gold = dict.fromkeys(turns[place].id for place in places if place in turns)
     return Item(
         id=id,
@@ -86,4 +88,5 @@ def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
         gold=tuple(gold),
         labels={"category": category},
         is_answerable=is_answerable,
+        absent=sum(place not in turns for place in places),
     )

@@ -109,14 +109,15 @@ def _hotpot(record: Any) -> _Record:
     passages = tuple(_passage(title, _spaced(sentences)) for title, sentences in context)
     wanted = list(dict.fromkeys(str(title) for title, _ in facts))
     titles = [passage.title for passage in passages]
+    gold = tuple(titles.index(title) for title in wanted if title in titles)
     item = Item(
         id=str(record.get("_id") or record["id"]),
         question=text_of(record, "question"),
         answers=(text_of(record, "answer"),),
         context=UNION,
         labels={name: str(record[name]) for name in ("type", "level") if record.get(name)},
+        absent=len(wanted) - len(gold),
     )
-    gold = tuple(titles.index(title) for title in wanted if title in titles)
     return _Record(item, passages, gold, tuple((str(title), int(n)) for title, n in facts))
 
 

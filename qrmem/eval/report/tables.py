@@ -13,6 +13,7 @@ from qrmem.eval.report.plots import draw_bars
 from qrmem.eval.report.results import Result, Results, Spent, read_results
 from qrmem.eval.run_folder import REPORT, runs_in
 from qrmem.eval.statistics import require_same_sample
+from qrmem.text.numbers import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +164,21 @@ def heading(results: Results) -> str:
         f"- items: {items['n']} of {items['of']} (seed {config['seed']}, sample "
         f"{items['sample']}), corpus: {config['corpus']}",
         f"- data: {checked}",
+        *_absent(results),
         *(results.made_by or made_by(results)),
         "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
         "",
     ]
     return "\n".join(lines)
+
+
+def _absent(results: Results) -> list[str]:
+    """Say how much of the evidence that the data set names could not be looked for."""
+    lacking = [item.absent for item in results.items.values() if item.absent]
+    if not lacking:
+        return []
+    what = f"{counted(sum(lacking), 'pieces')} of evidence, of {counted(len(lacking), 'items')}"
+    return [f"- {what}, not in the texts, though the data name them: scores count the others"]
 
 
 def made_by(results: Results) -> list[str]:
