@@ -264,7 +264,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Make and freeze the summary T of each document of two segments and more."""
+    """Make the summary T of each document of two segments and more."""
     run = runtime.context
     reading = {run.segments[id].document_id for id in state["unread"]}
     waiting = [

@@ -287,14 +287,17 @@ class Adder:
             self._enlist(name, states)
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
-        """Note which segments of some documents go; drop summaries that cost nothing."""
+        """Note which segments of some documents go; drop the summaries, which tell of them."""
         if not names:
             return
         before = await self._store.segments(self._ns, documents=sorted(names))
-        self.replaced |= {s.id for s in before} - {s.id for s in segments}
-        if self._run.reasoner.is_local:
-            # One that costs nothing is made anew; a chat model's is frozen until --rebuild.
-            await self._store.record(self._ns, (), summaries=dict.fromkeys(names, ""))
+        gone = {s.id: s.document_id for s in before}
+        for segment in segments:
+            gone.pop(segment.id, None)
+        self.replaced |= gone.keys()
+        # A title alone that is another is not worth a call of a chat model.
+        told = names if self._run.reasoner.is_local else set(gone.values())
+        await self._store.record(self._ns, (), summaries=dict.fromkeys(told, ""))
 
     async def _put(
         self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False

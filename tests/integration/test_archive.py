@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from archives import export_whole, fill, fill_runs, names_in, read, rewritten, sealed, write
+from servers.openai_server import serving
 
 import qrmem
 from qrmem.agents.folding import current_keys
@@ -567,3 +568,18 @@ async def test_an_updated_document_leaves_nothing_of_its_old_text(tmp_path: Path
             await memory.export(tmp_path / f"{name}.qrmem")
         archives.append((tmp_path / f"{name}.qrmem").read_bytes())
     assert archives[0] == archives[1]
+
+
+async def test_a_chat_model_s_summary_of_an_updated_document_is_written_anew(
+    tmp_path: Path,
+) -> None:
+    text = SAMPLE.read_text(encoding="utf-8")[:6_000]
+    async with serving() as server:
+        settings = Settings(embedder="none", model="test", base_url=server.url)
+        async with qrmem.open(str(tmp_path / "m.db"), settings=settings) as memory:
+            for each in (f"Tam Garrick was forgotten. {text}", text):
+                await memory.add({"id": "a", "title": "Harbour", "text": each}, update=True)
+            (info,) = await memory.documents()
+            await memory.export(tmp_path / "m.qrmem")
+    assert info.summary
+    assert b"forgotten" not in (tmp_path / "m.qrmem").read_bytes()
