@@ -13,7 +13,7 @@ AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the be
 
 def go_on(again: str) -> str:
     """Say how to go on after a cap was reached."""
-    return f"what was paid for is kept: to continue, {again} with a higher cap or none"
+    return f"what was paid for is kept: to continue, with a higher cap or none, {again}"
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -302,6 +302,7 @@ def _add_options(add: argparse.ArgumentParser) -> None:
         "--segment-tokens", type=int, metavar="N", help="for a new namespace: tokens of a segment"
     )
     how.add_argument("--concurrency", type=int, metavar="N", help="chat calls at the same time")
+    _window(how)
     how.add_argument(
         "--tree",
         action="store_true",
@@ -309,6 +310,16 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--question", metavar="Q", help="extract with this question in mind, as in the paper"
+    )
+
+
+def _window(group: _Group) -> None:
+    group.add_argument(
+        "--window",
+        type=int,
+        metavar="L",
+        help="token limit of each call, at least 64 (default, and 0: the model's, at most 16384; "
+        "4096 if unknown)",
     )
 
 
@@ -338,13 +349,7 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
         "raptor-layered, temp-mem, overview or passages; default: read everything if it fits the "
         "window, else overview for a summary, else reflection; passages without a chat model",
     )
-    how.add_argument(
-        "--window",
-        type=int,
-        metavar="L",
-        help="token limit of each call, at least 64 (default, and 0: the model's, at most 16384; "
-        "4096 if unknown)",
-    )
+    _window(how)
     how.add_argument(
         "--choice",
         action="append",

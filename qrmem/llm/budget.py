@@ -18,6 +18,7 @@ from qrmem.errors import CapReached, QrmemError, UsageError
 from qrmem.llm.servers import Transient
 from qrmem.llm.usage import Phase, Totals
 from qrmem.text.budget import open_file
+from qrmem.text.numbers import counted
 from qrmem.types import CallRecord, Event, Listener, Usage
 
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
@@ -223,9 +224,9 @@ class Budget:
     def _exceeded(self, total: Amount) -> str:
         caps = self._caps
         if caps.calls is not None and total.calls > caps.calls:
-            return f"the cap of {caps.calls} calls is reached"
+            return f"the cap of {counted(caps.calls, 'calls')} is reached"
         if caps.tokens is not None and total.tokens > caps.tokens:
-            return f"the cap of {caps.tokens} tokens is reached"
+            return f"the cap of {counted(caps.tokens, 'tokens')} is reached"
         if caps.cost is not None and total.cost > caps.cost + 1e-12:
             return f"the cap of {caps.cost:g} in money is reached"
         if caps.seconds is not None and self._clock() - self._began >= caps.seconds:

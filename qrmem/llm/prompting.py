@@ -268,7 +268,8 @@ class Caller:
             if needed > window:
                 raise WindowTooSmall(
                     f"the window of {window} tokens is too small: {chosen.label} needs {needed}, "
-                    f"{reply} for the reply included; widen the window or shorten the question"
+                    f"{reply} for the reply included; widen it (--window, QRMEM_WINDOW), or "
+                    "shorten the question or, in a new namespace, the segments (--segment-tokens)"
                 )
         return replace(made, prompt_tokens=needed - reply), kept
 

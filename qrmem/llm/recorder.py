@@ -56,8 +56,6 @@ class Recorder:
         self._name = name
         self._lines: dict[str, str] = {}
         self._is_whole = True
-        if path.exists() and path.stat().st_size:
-            self._lines = {_key(entry.request): _line(entry) for entry in _read(path)[1]}
         self._write()
 
     def add(self, entry: Entry) -> None:
@@ -91,7 +89,13 @@ class Recorder:
         self.close()
 
     def _write(self) -> None:
-        """Write the file anew, beside the old one, which a full disk leaves as it is."""
+        """Write the file anew, beside the old one, which a full disk leaves as it is.
+
+        What it holds already is kept: another process may have recorded to it meanwhile.
+        """
+        if self._path.is_file() and self._path.stat().st_size:
+            there = {_key(entry.request): _line(entry) for entry in _read(self._path)[1]}
+            self._lines = {**there, **self._lines}
         text = _heading(self._name) + "".join(sorted(self._lines.values()))
         target = self._path.resolve()
         new = target.with_name(f"{target.name}.new")
@@ -137,7 +141,10 @@ class Replayer:
         """
         key = _key(request)
         if key not in self._replies:
-            raise UsageError(self._difference(request))
+            raise UsageError(
+                f"{self._difference(request)} (a replay needs the texts, the window and the other "
+                "settings of the recording)"
+            )
         return self._replies[key]
 
     def _difference(self, request: ChatRequest) -> str:

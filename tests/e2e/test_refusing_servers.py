@@ -150,6 +150,16 @@ def test_a_prompt_too_large_for_a_minute_is_shortened_or_the_window_is_named(
         assert server.stats.requests < 10
 
 
+def test_a_window_too_small_to_read_in_is_told_with_what_to_do(qrmem: Shell) -> None:
+    with serving() as server:
+        ran = add(qrmem, server, "--window", "900")
+        assert ran.code == 2, ran.out + ran.err
+        assert "widen it (--window, QRMEM_WINDOW)" in ran.err.splitlines()[-1]
+        capped = add(qrmem, server, "--window", "2000", "--max-calls", "1", "--rebuild")
+        assert "the cap of 1 call is reached" in capped.err.splitlines()[-1]
+        assert add(qrmem, server, "--window", "2000").code == 0
+
+
 # --- refused at once ------------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ async def test_an_add_stops_at_its_cap_on_calls_and_goes_on_later(
     async with serving() as server, opened(server, tmp_path, mode=mode) as memory:
         first = await memory.add(DOCUMENT, max_calls=cap)
         assert server.stats.requests == cap
-        assert f"cap of {cap} calls" in first.stopped
+        assert f"cap of {cap} call" in first.stopped
         assert not first.is_complete
         assert (await memory.add(DOCUMENT)).is_complete
         assert server.stats.requests == stats.requests, "nothing is paid for twice"
@@ -129,7 +129,7 @@ async def test_a_question_stops_at_its_cap_and_goes_on_from_there(
     async with serving() as server, opened(server, tmp_path) as memory:
         await memory.add(DOCUMENT)
         before = server.stats.requests
-        with pytest.raises(CapReached, match="cap of 1 calls"):
+        with pytest.raises(CapReached, match="cap of 1 call "):
             await memory.ask(hard, strategy=strategy, start="entities", max_calls=1)
         assert server.stats.requests == before + 1
         answer = await memory.ask(hard, strategy=strategy, start="entities")
@@ -146,7 +146,7 @@ async def test_embeddings_count_and_a_change_of_embedder_goes_on(tmp_path: Path,
         given: dict[str, Any] = {"embed_base_url": server.url, "concurrency": 1}
         async with qrmem.open(path, embedder="none", **given) as memory:
             await memory.add(documents)
-            with pytest.raises(CapReached, match=f"cap of {cap} calls"):
+            with pytest.raises(CapReached, match=f"cap of {cap} call"):
                 await memory.reembed("openai:e", max_calls=cap)
             assert server.stats.requests == cap
             await memory.reembed("openai:e")

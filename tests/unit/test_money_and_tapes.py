@@ -213,7 +213,9 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
 
 async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one")
-    with pytest.raises(UsageError, match="this judge request: no such request was recorded"):
+    with pytest.raises(
+        UsageError, match=r"this judge request: no such request was recorded .*window"
+    ):
         await Replayer(tmp_path / "a.jsonl").complete(request("one", stage="judge"))
     await recorded(tmp_path / "empty.jsonl")
     with pytest.raises(UsageError, match="no request at all"):
@@ -260,6 +262,18 @@ async def test_a_cassette_is_added_to(tmp_path: Path) -> None:
     for text in ("one", "two"):
         reply = await player.complete(request(text, schema={"type": "object"}))
         assert reply.text == f"reply to {text}"
+
+
+async def test_two_runs_that_record_to_one_cassette_at_once_both_are_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with Recorder(path, "m") as first:
+        await metered(ScriptedModel("1", name="m"), recorder=first).complete(request("one"))
+        with Recorder(path, "m") as second:
+            await metered(ScriptedModel("2", name="m"), recorder=second).complete(request("two"))
+            await metered(ScriptedModel("3", name="m"), recorder=first).complete(request("three"))
+    player = Replayer(path)
+    found = [(await player.complete(request(text))).text for text in ("one", "two", "three")]
+    assert found == ["1", "2", "3"]
 
 
 async def test_a_cassette_knows_which_model_answered_which_stage(tmp_path: Path) -> None:
