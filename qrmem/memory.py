@@ -111,7 +111,7 @@ class Opening:
 
     async def open(self) -> "Memory":
         """Open it; see `open`."""
-        from qrmem.graphstore import missing_file, open_store
+        from qrmem.graphstore import missing_file, open_store, withdraw
 
         settings = self._settings
         if settings.replay:
@@ -124,7 +124,12 @@ class Opening:
             load_prompts(settings.prompts)
         address = revealed(settings.memory)
         made = missing_file(address)
-        store = await open_store(address, settings, create=self._create)
+        try:
+            store = await open_store(address, settings, create=self._create)
+        except BaseException:
+            if made is not None and made.exists():  # on a full disk, for example
+                await withdraw(made)
+            raise
         memory = Memory(store, settings, self._listener, made=made)
         try:
             check_embedder(settings, await store.namespace(settings.namespace))

@@ -1,14 +1,27 @@
 """Where a file is written: beside its place, then put there whole; over nothing of another form."""
 
 import os
+import time
 import uuid
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 from qrmem.errors import StoreUnavailable, UsageError
 
+_FORSAKEN = 600.0
+"""Seconds without a write after which nobody is writing a file any more."""
+
 
 def part_of(path: Path) -> Path:
-    """Return a name beside a file, for what is written until it is whole."""
+    """Return a name beside a file, for what is written until it is whole.
+
+    What a killed run left there, which may hold any text, is removed.
+    """
+    for left in path.parent.glob(f".{escape(path.name)}.????????.part"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _FORSAKEN:
+                left.unlink()
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
 
 

@@ -3,6 +3,7 @@
 import os
 import resource
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,6 +135,27 @@ async def data_set(_: Memory, path: Path) -> None:
     text = path.parent.parent / "hay.txt"
     options = ("needles=The code is 7.", "keywords=7", "length=1k", "cases=2")
     build("niah", text, path, options)
+
+
+@pytest.mark.parametrize("write", [page, graph, archive])
+async def test_what_a_killed_run_left_goes_and_what_another_writes_stays(
+    write: Callable[[Memory, Path], Awaitable[None]], tmp_path: Path
+) -> None:
+    left, written = (tmp_path / f".made.{digit * 8}.part" for digit in "01")
+    for part, age in ((left, 3600), (written, 5)):
+        part.write_bytes(b"text")
+        os.utime(part, (time.time() - age, time.time() - age))
+    async with package.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        await memory.ask("Whom did Ada Lovelace meet?")
+        await write(memory, tmp_path / "made")
+    assert sorted(os.listdir(tmp_path)) == [written.name, "made"]
+
+
+async def test_a_full_disk_leaves_no_empty_memory(tmp_path: Path) -> None:
+    with no_room(), pytest.raises(StoreUnavailable):
+        await package.open(str(tmp_path / "m.db"), embedder="none", model="")
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("write", [page, graph, archive, data_set])
