@@ -123,6 +123,7 @@ async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
         "method": deps.method,
         "reduction": reduction_of(deps.settings.clusters),
         "clusters": "within parts" if deps.settings.within_parts else "whole levels",
+        "embedder": _name(deps.embedder),
     }
     await save_tree(deps.store, deps.ns, tree, ids, how)
     await building.drop_others()

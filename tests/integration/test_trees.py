@@ -162,6 +162,24 @@ async def test_raptor_reads_the_segments_below_what_it_found(strategy: Strategy)
         assert NEEDLE in answer.text
 
 
+@pytest.mark.parametrize("strategy", ["inner-loop", "raptor", "raptor-layered"])
+async def test_a_tree_answers_after_another_embedder_embedded_the_memory(
+    tmp_path: Path, strategy: Strategy
+) -> None:
+    async with serving(dimension=32) as server:
+        chosen: Any = {"model": "test", "base_url": server.url, "embedder": "openai:a"}
+        async with qrmem.open(str(tmp_path / "m.db"), **chosen) as memory:
+            await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
+            await memory.build_tree()
+            server.behaviour.dimension = 48
+            await memory.reembed("openai:b")
+            question = "What belongs to the recipe of Odile?"
+            answer = await memory.ask(question, strategy=strategy)
+            assert answer.trail.steps[-1].nodes
+            await memory.build_tree()
+            assert (await memory.ask(question, strategy=strategy)).trail.steps[-1].nodes
+
+
 async def test_without_a_tree_the_command_is_named() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(book(1))

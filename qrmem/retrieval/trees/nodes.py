@@ -140,7 +140,7 @@ async def save_tree(
 
     Args:
         segments: ids of the document's segments.
-        made: how it was made, in words, for `tree show`.
+        made: how it was made, in words; after `reembed`, its vectors are not the memory's.
     """
     value = {
         "document": tree.document_id,

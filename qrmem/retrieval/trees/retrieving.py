@@ -1,7 +1,7 @@
 """What a tree is searched by: all its texts in one table, or one level after the other (RAPTOR).
 
 The table has raw segments, summaries and surprises (ILM-TR, Figure 2). With an embedder they are
-ranked by cosine, without one by TF-IDF.
+ranked by cosine, without one by TF-IDF; so is a tree whose vectors another embedder made.
 """
 
 import math
@@ -70,7 +70,9 @@ class Table:
         self._embedder = embedder
         nodes = [stored for tree in trees for stored in tree.nodes.values()]
         self._entries = [entry for node in nodes for entry in _entries(node, surprising)]
-        self._is_dense = embedder is not None and all(n.vectors is not None for n in nodes)
+        self._is_dense = embedder is not None and all(
+            tree.made.get("embedder") == embedder.name for tree in trees
+        )
         self._vectors = [
             row
             for node in nodes
