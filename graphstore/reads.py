@@ -1,9 +1,9 @@
-"""Short reads that several callers make of a store's own."""
+"""What several callers make of a store's own methods."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qrmem.graphstore.protocol import Artefacts, FactStore, GraphView
+from qrmem.graphstore.protocol import Artefacts, FactStore, GraphStore, GraphView
 from qrmem.types import Fact
 
 
@@ -30,3 +30,17 @@ async def entities_in(
 async def facts_of(store: GraphView, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
     """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
     return (await store.around(ns, keys)).facts
+
+
+async def copy_document(source: GraphStore, target: GraphStore, ns: str, document_id: str) -> None:
+    """Copy a document, if it is there, with all that was read of it."""
+    document = await source.document(ns, document_id)
+    if document is None:
+        return
+    segments = await source.segments(ns, documents=[document_id])
+    await target.put_documents(ns, [(document, segments)])
+    summaries = {known.id: known.summary for known in await source.documents(ns, [document_id])}
+    rows = {row.segment_id: row for row in await source.ledger(ns, document_id)}
+    made = await source.contributions(ns, document_id)
+    read = [(rows[found.segment_id], found) for found in made]
+    await target.record(ns, read, summaries=summaries)

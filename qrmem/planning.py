@@ -16,6 +16,7 @@ from qrmem.config import Settings
 from qrmem.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.graphstore.reads import copy_document
 from qrmem.ingest import Adder
 from qrmem.ingest_state import IngestState
 from qrmem.llm.budget import Prices, prices_of
@@ -250,7 +251,8 @@ async def _chosen(
     segments = [segment for _, left in unread for segment in left]
     is_large = sum(segment.tokens for segment in segments) > SAMPLE
     for name in refused if is_large else known:
-        await _copy(stored, shadow, info, name)
+        await shadow.create_namespace(info.name, info)
+        await copy_document(stored, shadow, info.name, name)
     if not is_large:
         return _Chosen(waiting, 1.0, len(waiting))
     shown, weight = _sampled(unread)
@@ -288,22 +290,6 @@ async def _unread(
     states = {row.segment_id: row.state for row in rows}
     left = [segment for segment in cut(name) if states.get(segment.id) != "ok"]
     return left, sum(states.get(segment.id) == "extracted" for segment in left)
-
-
-async def _copy(
-    stored: GraphStore, shadow: GraphStore, info: NamespaceInfo, document_id: str
-) -> None:
-    """Copy a document with all that was read of it."""
-    ns = info.name
-    document = await stored.document(ns, document_id)
-    assert document is not None
-    await shadow.create_namespace(ns, info)
-    await shadow.put_documents(ns, [(document, await stored.segments(ns, documents=[document_id]))])
-    summaries = {known.id: known.summary for known in await stored.documents(ns, [document_id])}
-    rows = {row.segment_id: row for row in await stored.ledger(ns, document_id)}
-    made = await stored.contributions(ns, document_id)
-    read = [(rows[found.segment_id], found) for found in made]
-    await shadow.record(ns, read, summaries=summaries)
 
 
 async def _trees(

@@ -14,13 +14,12 @@ from qrmem.errors import StoreConflict, StoreUnavailable
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import entities_in, facts_of
+from qrmem.graphstore.reads import copy_document, entities_in, facts_of
 from qrmem.llm.parallel import in_batches
 from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo, Fact, MergeDecision, Repair
 
 _ALL = 2**31 - 1
-_PASSES = ("extraction", "supplement")
 _DOCUMENTS = 64
 """Documents whose segments are compared or copied together."""
 
@@ -88,7 +87,7 @@ async def _check(
 async def _check_readable(store: GraphStore, ns: str, info: DocumentInfo) -> None:
     """Name the document of which something that was read cannot be understood any more."""
     try:
-        await store.contributions(ns, info.id, kinds=_PASSES)
+        await store.contributions(ns, info.id)
     except StoreUnavailable as exc:
         if not isinstance(exc.__cause__, ValueError | zlib.error):
             raise
@@ -120,13 +119,7 @@ async def _rebuilt(
         return made
     await made.create_namespace(ns, info)
     for id_ in documents:
-        document = await store.document(ns, id_)
-        if document is None:
-            continue
-        await made.put_documents(ns, [(document, await store.segments(ns, documents=[id_]))])
-        rows = {row.segment_id: row for row in await store.ledger(ns, id_)}
-        given = await store.contributions(ns, id_, kinds=_PASSES)
-        await made.record(ns, [(rows[each.segment_id], each) for each in given])
+        await copy_document(store, made, ns, id_)
     for decision in (await store.unmerged(ns)).decisions:
         await made.decide(ns, decision)
     await merge_documents(made, ns, documents, similar=similar)
