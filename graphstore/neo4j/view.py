@@ -19,8 +19,11 @@ from qrmem.types import Entity, Fact, Question, Segment
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
-_STEP = 64
-"""Blocks are asked for so many names, or a multiple: what is asked alike goes in one statement."""
+_STEP = 40
+"""Blocks are asked for so many names, or a multiple: what is asked alike goes in one statement.
+
+To resolve a name takes 33 of a block, and one more for each name that changed in it.
+"""
 
 
 async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:

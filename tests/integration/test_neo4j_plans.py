@@ -33,6 +33,16 @@ async def test_nothing_is_scanned(neo4j: Server, step: str) -> None:
         assert not [operator for operator in operators if "Scan" in operator], name
 
 
+@pytest.mark.parametrize("name", ["documents.ids", "runs.trails"])
+async def test_the_last_are_found_without_reading_the_others(neo4j: Server, name: str) -> None:
+    neo4j.clear()
+    await (await open_store(neo4j.uri, neo4j.settings)).close()
+    file, _, part = name.partition(".")
+    operators = " ".join(_operators(neo4j.plan(statements(file)[part])))
+    assert "Limit" in operators
+    assert not re.search("Top|Sort|Scan", operators)
+
+
 def _operators(plan: dict[str, object]) -> list[str]:
     children = plan.get("children", [])
     assert isinstance(children, list)

@@ -52,7 +52,8 @@ MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
   AND all(mark IN $where WHERE mark IN d.metadata)
   AND ($field IS NULL OR $least <= toString(d[$field]) < $end)
-WITH d ORDER BY d.key DESC LIMIT $last
+// by ns first: so the index has the order, and the last are found without the others
+WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $last
 RETURN coalesce(d.full, d.key)
 
 // :: some

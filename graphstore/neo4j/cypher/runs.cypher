@@ -56,7 +56,8 @@ RETURN t.body
 // :: trails
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
-WITH t ORDER BY t.created DESC, t.arrival DESC LIMIT $limit
+// by ns first: so the index has the order, and the last are found without the others
+WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $limit
 RETURN t.body
 
 // :: all_trails
