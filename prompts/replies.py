@@ -120,8 +120,8 @@ class FoldReply(Reply):
 
 
 _VERDICT = re.compile(
-    r"Reasoning\s*:(?P<reason>.*?)Action\s*:\s*(?P<action>-?[12])\b"
-    r"(?:[,.;\s]*(?:(?:Final\s+)?Answer\s*:)?(?P<answer>(?:(?!Reasoning\s*:).)*))?",
+    r"Reasoning\s*:(?P<reason>.*?)Action\s*:[\s*]*(?P<action>-?[12])\b"
+    r"(?:[,.;*\s]*(?:(?:Final\s+)?Answer\s*:)?(?P<answer>(?:(?!Reasoning\s*:).)*))?",
     re.DOTALL | re.IGNORECASE,
 )
 _ANSWER = re.compile(r"(?:.*\bAnswer\s*:)?(.*)", re.DOTALL | re.IGNORECASE)

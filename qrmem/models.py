@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
@@ -148,13 +148,17 @@ class Models:
         self.settings = settings
         self.info = info
         self.embedder = embedder
-        self.cutter: Tokenizer = open_tokenizer(info.tokenizer)
         self.counter: Tokenizer = open_tokenizer(settings.tokenizer)
         self._store = store
         self._chat = chat
         self._within = within if chat is None else chat.budget
         self._prices = prices_of(settings)
         self._tagger: EntityTagger | None = None
+
+    @cached_property
+    def cutter(self) -> Tokenizer:
+        """What cuts the namespace's documents; who only asks need not have its file."""
+        return open_tokenizer(self.info.tokenizer)
 
     @classmethod
     async def open(

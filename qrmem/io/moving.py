@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
 from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.models import check_embedder
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Archived, Event, ExtractionReport, Listener
@@ -62,7 +63,7 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
         )
         listener(Event("warning", {"message": message}))
         info = replace(info, embedder="none", dimension=0)
-    if info.tokenizer not in (BuiltinTokenizer.name, settings.tokenizer):
+    if info.tokenizer not in (BuiltinTokenizer.name, open_tokenizer(settings.tokenizer).name):
         message = (
             f"the archive was counted by {info.tokenizer!r}, which the settings do not name: its"
             " segments are counted by the built-in tokenizer"

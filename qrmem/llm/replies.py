@@ -177,7 +177,13 @@ def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, dict) and (properties := schema.get("properties", {})):
         loose = {_loose(str(key)): key for key in value if key not in properties}
         names = {name: name if name in value else loose.get(_loose(name)) for name in properties}
-        known = {name: key for name, key in names.items() if key is not None}
+        # A null in the place of a default says no more than leaving the field out.
+        known = {
+            name: key
+            for name, key in names.items()
+            if key is not None
+            and (value[key] is not None or properties[name].get("default") is None)
+        }
         # Of none of its fields it is no object of this kind, even where all have defaults.
         return {n: _prepared(value[k], properties[n]) for n, k in known.items()} or None
     if isinstance(value, list):

@@ -1,5 +1,6 @@
 """Tokenizers by name: the offline one, tiktoken's, and those of a Hugging Face file."""
 
+import os
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
@@ -31,7 +32,8 @@ def open_tokenizer(name: str) -> Tokenizer:
     if kind == "tiktoken" and value:
         return LibraryTokenizer(name, _tiktoken(value))
     if kind == "hf" and value:
-        return LibraryTokenizer(name, _hugging_face(value))
+        path = os.path.abspath(value)  # a namespace is used from other folders, too
+        return LibraryTokenizer(f"hf:{path}", _hugging_face(path))
     raise UsageError(f"no tokenizer {name!r}; choose builtin, tiktoken:NAME or hf:PATH")
 
 

@@ -122,6 +122,8 @@ def test_values_that_are_no_slots_are_named() -> None:
         ("Reasoning: It is said.\nAction: -2\nAnswer: Ada", -2, "Ada"),
         ("##########\nReasoning: It is said. Action: -2, (A) Ada\n##########", -2, "(A) Ada"),
         ("Reasoning: no.\nAction: -1", -1, ""),
+        ("**Reasoning:** so.\n\n**Action:** -2\n\n**Answer:** Ada", -2, "Ada"),
+        ("**Reasoning:** so.\n**Action: -2**\n**Answer: Ada**", -2, "Ada"),
         ("Reasoning: a\nAction: -1\nReasoning: no, b\nAction: 2, Answer: Bo", -2, "Bo"),
     ],
 )

@@ -213,6 +213,7 @@ def test_what_is_whole_keeps_its_empty_lists_however_it_is_spelt() -> None:
         ('{"action": -1, "is_sure": "Yes"}', Verdict(action=-1, is_sure=True)),
         ('{"action": -1, "score": "0.5"}', Verdict(action=-1, score=0.5)),
         ('{"Action": -1, "is-sure": true}', Verdict(action=-1, is_sure=True)),
+        ('{"action": -1, "quotes": null, "is_sure": null}', Verdict(action=-1)),
         ('{"action": -1, "quotes": "one"}', Verdict(action=-1, quotes=["one"])),
         ('{"action": -1, "quotes": ["a", 5]}', Verdict(action=-1, quotes=["a", "5"])),
     ],
@@ -234,7 +235,6 @@ def test_a_wrong_type_is_converted_where_only_one_value_can_be_meant(
         '{"action": -2, "is_sure": 7}',
         '{"action": -2, "score": "high"}',
         '{"action": -2, "score": 1e999}',
-        '{"action": -2, "quotes": null}',
         '{"action": -2, "quotes": [true, null]}',
     ],
 )

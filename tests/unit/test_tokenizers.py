@@ -1,5 +1,6 @@
 """Tokenizers by name."""
 
+import asyncio
 import builtins
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import qrmem
+from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
 from qrmem.llm.tokenizers import LibraryTokenizer, open_tokenizer
 
@@ -48,6 +51,29 @@ def test_a_hugging_face_file_counts_without_specials_truncation_or_padding(
     cut = tokenizer.cut(WORDS, 6)
     assert WORDS.startswith(cut)
     assert tokenizer.count(cut) == 6
+
+
+async def test_a_memory_counted_by_a_file_is_used_from_other_folders_and_asked_without_it(
+    hugging_face_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(hugging_face_file.parent)
+    settings = Settings(
+        memory=str(tmp_path / "m.db"), embedder="none", tokenizer=f"hf:{hugging_face_file.name}"
+    )
+    async with qrmem.open(settings=settings) as memory:
+        await memory.add(qrmem.Document("Ahab lost a leg near Japan.", id="a"))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    settings = settings.with_(tokenizer="builtin")
+    async with qrmem.open(settings=settings) as memory:
+        await memory.add(qrmem.Document("Ishmael met Queequeg in New Bedford.", id="b"))
+    await asyncio.to_thread(hugging_face_file.unlink)
+    open_tokenizer.cache_clear()
+    async with qrmem.open(settings=settings) as memory:
+        answer = await memory.ask("Who lost a leg near Japan?")
+        assert "Ahab lost a leg" in answer.text
+        with pytest.raises(UsageError, match=f"no such tokenizer file: {hugging_face_file}"):
+            await memory.add(qrmem.Document("Stubb ate a steak at night.", id="c"))
 
 
 @pytest.mark.parametrize(
