@@ -16,7 +16,7 @@ from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.session import Session
 from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
-from qrmem.types import AddReport, DocumentInfo, Listener, Recalled, Turn
+from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Turn
 from qrmem.types.turns import as_message, related_lines
 
 if TYPE_CHECKING:
@@ -140,6 +140,9 @@ async def _keep(
                 break
     if refused:
         raise UsageError(next(iter(refused.values())))
+    if report.stopped:
+        message = f"turns are kept, but not embedded: {report.stopped}; `reembed` embeds them"
+        listener(Event("warning", {"what": "turns", "message": message}))
     return kept, replace(report, added=tuple(turn.id for turn in kept))
 
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from qrmem.errors import BadDocument, CapReached, StoreConflict, UsageError
+from qrmem.errors import (
+    AccessRefused,
+    BadDocument,
+    CapReached,
+    ModelUnavailable,
+    ModelUnusable,
+    StoreConflict,
+    UsageError,
+)
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
@@ -94,8 +102,9 @@ class Adder:
 
         Args:
             caps: of this run; those of the settings where there are none.
-            only_new: add no document whose id is there, and none of those after it: another
-                process took the id, and the caller chooses others.
+            only_new: for turns: add no document whose id is there, and none of those after it, as
+                another process took the id, and the caller chooses others; once one is added, an
+                embedder that fails ends the run as a cap does.
             open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
                 `graph_update`.
         """
@@ -129,7 +138,10 @@ class Adder:
             await self._build()
             if not self._tally.read:
                 await self._settle_names()
-        except CapReached as exc:
+        except (CapReached, ModelUnavailable, ModelUnusable, AccessRefused) as exc:
+            # A turn that is kept is no failure: whoever is told so would keep it again.
+            if not (self._tally.added if self._only_new else isinstance(exc, CapReached)):
+                raise
             await self._stop(str(exc))
         finally:
             # A namespace that was not made, as the embedder failed, keeps no account either.

@@ -69,7 +69,15 @@ async def status(memory: "Memory") -> MemoryStatus:
     # What is not merged yet has no relations, whatever the replies were.
     waiting = {s.document_id for s in segments if failing[s.id] == _UNMERGED}
     read = [document for document in documents if document.id not in waiting]
-    incomplete = f"{len(problems)} segments are not complete: run the same `add` again"
+    warnings = [*low_yields(read)]
+    if problems:
+        warnings.append(f"{len(problems)} segments are not complete: run the same `add` again")
+    if info.embedder != "none":
+        bare = {row.segment_id for row in ledger if row.merged}
+        bare.difference_update(await store.owners(info.name, "segment"))
+        if bare:
+            told = counted(len(bare), "segments")
+            warnings.append(f"{told} without a vector: run `reembed` with {info.embedder}")
     return MemoryStatus(
         location=store.location,
         namespace=info.name,
@@ -82,7 +90,7 @@ async def status(memory: "Memory") -> MemoryStatus:
         states=dict(states),
         problems=problems,
         usage=totals_of(await store.calls(info.name)),
-        warnings=(*low_yields(read), *([incomplete] if problems else [])),
+        warnings=tuple(warnings),
         readers=tuple(sorted({row.reasoner for row in ledger if row.reasoner})),
     )
 

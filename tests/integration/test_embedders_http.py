@@ -138,3 +138,27 @@ async def test_all_that_a_memory_embeds_goes_over_one_connection() -> None:
                 await memory.ask("Who sold the mill?", strategy="passages")
         assert server.stats.requests > 5
         assert server.stats.connections == 1
+
+
+@pytest.mark.parametrize("fault", ["500", "401"])
+async def test_a_turn_is_kept_while_the_embedder_is_away_and_embedded_later(fault: str) -> None:
+    warned: list[str] = []
+    async with serving() as server:
+        given = Settings(base_url=server.url, embedder="openai:small", retries=0, model="")
+        async with qrmem.open("memory://", settings=given) as memory:
+            watched = memory.listening(lambda event: warned.append(str(event.data.get("message"))))
+            server.faults = Faults(always=fault)
+            with pytest.raises((ModelUnavailable, AccessRefused)):
+                await watched.add_turn("user", "Nobody knows how long a vector is.")
+            assert await memory.namespaces() == []
+            server.faults = Faults()
+            await watched.add_turn("user", "I live in Rome.")
+            server.faults = Faults(always=fault)
+            added = await watched.add_turn("user", "I moved to Oslo.")
+            assert [turn.id for turn in await memory.turns()][-1] == added
+            assert "kept, but not embedded" in warned[-1]
+            (told,) = (await memory.status()).warnings
+            assert told == "1 segment without a vector: run `reembed` with openai:small"
+            server.faults = Faults()
+            assert await memory.reembed("openai:small") == 1
+            assert (await memory.status()).warnings == ()
