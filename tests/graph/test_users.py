@@ -51,7 +51,7 @@ async def test_a_forgotten_user_leaves_nothing() -> None:
         assert [turn.user for turn in await memory.turns()] == ["ben"]
         assert [hit.text for hit in await memory.search("boat Nell name")] == [BEN[0]["content"]]
         assert await memory.forget_user("ann") == 0
-        with pytest.raises(UsageError, match="no user"):
+        with pytest.raises(UsageError, match="the user is empty"):
             await memory.forget_user("")
 
 
