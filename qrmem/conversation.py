@@ -63,9 +63,7 @@ async def add_messages(
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
     memory.require_writable()
-    for what, name in (("session", session), ("user", user)):
-        if not isinstance(name, str):
-            raise UsageError(f"{what} must be text, not {type(name).__name__}")
+    _check_names(session, user)
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
     # What is nothing but control characters could not be kept.
@@ -80,6 +78,13 @@ async def add_messages(
     if extract:
         drawing(memory, listener).take(kept)
     return [turn.id for turn in kept], report
+
+
+def _check_names(session: str | None, user: str | None, *, is_reading: bool = False) -> None:
+    """Refuse names that no turn can have; who reads may name none."""
+    for what, name in (("session", session), ("user", user)):
+        if not isinstance(name, str) and not (is_reading and name is None):
+            raise UsageError(f"{what} must be text, not {type(name).__name__}")
 
 
 def drawing(memory: Session, listener: Listener) -> "Facts":
@@ -154,6 +159,7 @@ async def turns(
     Args:
         last: how many at most, from the end; 0: all.
     """
+    _check_names(session, user, is_reading=True)
     await memory.known()
     given = {CHAT_KEY: session, dialog.USER_KEY: user}
     where = {name: value for name, value in given.items() if value is not None}
@@ -174,6 +180,7 @@ async def recall(
     """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
     require_text(prompt, "the prompt")
     require_count(tokens, "tokens")
+    _check_names(session, user, is_reading=True)
     if how not in ("turns", "fragrel"):
         raise UsageError(f"how is {how!r}; choose turns or fragrel")
     if not await memory.known():

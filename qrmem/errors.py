@@ -200,3 +200,13 @@ def require_count(value: object, what: str) -> None:
         raise UsageError(f"{what} must be a whole number, not {value!r}")
     if value < 1:
         raise UsageError(f"{what} must be at least 1, not {value}")
+
+
+def require_where(value: object) -> None:
+    """Refuse a choice of documents by metadata that is no mapping.
+
+    Raises:
+        UsageError: it is none, nor `None`.
+    """
+    if value is not None and not isinstance(value, Mapping):
+        raise UsageError(f"where is names with values, not {type(value).__name__}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound, UsageError, require_text
+from qrmem.errors import NotFound, UsageError, require_text, require_where
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
@@ -117,6 +117,7 @@ async def documents(
     """Return all documents by id, without their texts."""
     session = memory._session
     await session.known()
+    require_where(where)
     ids = await session.store.document_ids(session.ns, where=where) if where else None
     return await session.store.documents(session.ns, ids)
 

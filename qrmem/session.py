@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.errors import NotFound, StoreUnavailable, UsageError, require_where
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder, open_embedder
@@ -165,8 +165,7 @@ class Session:
         """
         if isinstance(documents, str):
             raise UsageError("documents are a list of ids, not one text")
-        if where is not None and not isinstance(where, Mapping):
-            raise UsageError(f"where is names with values, not {type(where).__name__}")
+        require_where(where)
         while True:
             ended = self._ended
             try:

@@ -67,6 +67,8 @@ class MemoryStore(BaseStore):
     def __init__(
         self, memory: Memory | sync.Memory, *, fields: Sequence[str] | None = None
     ) -> None:
+        if isinstance(fields, str):
+            raise UsageError(f"fields is a list of paths, not one text: [{fields!r}]")
         self._memory = memory
         self._fields = fields
 

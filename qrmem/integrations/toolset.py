@@ -69,6 +69,8 @@ class Toolset:
             write: whether those that add something are among them.
             user: whose toolset it is; "": everybody's.
         """
+        if not isinstance(user, str):
+            raise UsageError(f"user must be text, not {type(user).__name__}")
         found = READING + (WRITING if write else ())
         return tuple(name for name in found if not (user and name in SHARED))
 

@@ -6,6 +6,8 @@ import pytest
 
 import qrmem
 from qrmem.errors import QrmemError, UsageError
+from qrmem.integrations.langchain import tools
+from qrmem.integrations.langgraph import MemoryStore
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -67,3 +69,26 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
         with pytest.raises(QrmemError, match="a name is empty"):
             await memory.merge("", "Ada")
         assert [turn.text for turn in await memory.turns()] == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "options", "says"),
+    [
+        ("recall", ("Ada?",), {"user": 5}, "user must be text, not int"),
+        ("recall", ("Ada?",), {"session": 5}, "session must be text, not int"),
+        ("turns", (), {"user": 5}, "user must be text, not int"),
+        ("turns", (5,), {}, "session must be text, not int"),
+        ("documents", (), {"where": 5}, "where is names with values, not int"),
+    ],
+)
+async def test_what_no_turn_or_document_can_have_is_refused_by_readers(
+    method: str, given: tuple[Any, ...], options: dict[str, Any], says: str
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_turn("user", TEXT, user="5", session="5")
+        with pytest.raises(UsageError) as caught:
+            await getattr(memory, method)(*given, **options)
+        assert str(caught.value) == says
+        for wrong in (lambda: tools(memory, user=5), lambda: MemoryStore(memory, fields="text")):  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match=r"must be text|is a list"):
+                wrong()

@@ -57,6 +57,19 @@ async def test_it_starts_once_for_all_segments_and_is_ended_with_the_memory() ->
     assert engine.log[-1] == "stop"
 
 
+async def test_commas_and_blanks_around_a_name_are_no_part_of_it() -> None:
+    tagger = ExternalTagger(Engine((", 7 March,", "DATE"), (" , ", "PERSON")), timeout=5)
+    found = await tagger.tag("It was Sunday, 7 March, and , it rained.")
+    assert [(m.name, m.type) for m in found] == [("7 March", "DATE")]
+    await tagger.close()
+
+
+def test_a_request_that_fails_is_told_by_what_it_comes_from() -> None:
+    error = ValueError("HTTPConnectionPool(host='localhost', port=9): Max retries exceeded")
+    error.__cause__ = ConnectionRefusedError(111, "Connection refused")
+    assert corenlp._root(error) == "Connection refused"
+
+
 async def test_one_that_was_never_asked_is_not_ended_either() -> None:
     engine = Engine()
     await ExternalTagger(engine, timeout=5).close()

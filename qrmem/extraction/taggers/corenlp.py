@@ -166,8 +166,7 @@ class CorenlpEngine:
         except module.AnnotationException as exc:
             if "timed out" in str(exc):
                 raise TimeoutError from None
-            why = exc.__cause__ or exc
-            raise TaggerUnavailable(f"{self._where} does not answer: {_short(why)}") from exc
+            raise TaggerUnavailable(f"{self._where} does not answer: {_root(exc)}") from exc
         except ValueError as exc:
             raise TaggerUnavailable(f"{self._where} sends no JSON: {_short(exc)}") from exc
         return reply
@@ -203,6 +202,13 @@ def _code_points(text: str) -> range | list[int]:
     for index, char in enumerate(text):
         places += [index] * (2 if char > "\uffff" else 1)
     return [*places, len(text)]
+
+
+def _root(exc: BaseException) -> str:
+    """Return what a failed request comes from, such as `Connection refused`."""
+    while (cause := exc.__cause__ or exc.__context__) is not None:
+        exc = cause
+    return _short(getattr(exc, "strerror", None) or exc)
 
 
 def _short(what: object) -> str:
