@@ -197,7 +197,7 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
     """Return the body of a chat completion in the dialect that the server takes."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": m.role, "content": _sendable(m.content)} for m in request.messages],
+        "messages": _messages(request, dialect),
     }
     if dialect.limit:
         body[dialect.limit] = request.max_tokens
@@ -212,6 +212,18 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
     if request.schema is not None and dialect.form != "text":
         body["response_format"] = _response_format(request, dialect.form)
     return body
+
+
+def _messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, str]]:
+    """Return the messages; without a system role the turns of user and assistant alternate."""
+    found: list[dict[str, str]] = []
+    for message in request.messages:
+        role = message.role if dialect.system or message.role != "system" else "user"
+        if not dialect.system and found and found[-1]["role"] == role:
+            found[-1]["content"] += f"\n\n{_sendable(message.content)}"
+        else:
+            found.append({"role": role, "content": _sendable(message.content)})
+    return found
 
 
 def _told(body: dict[str, Any], call: Call, listener: Listener) -> Callable[[str], None]:

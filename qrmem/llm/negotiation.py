@@ -19,6 +19,8 @@ FORMS: tuple[Form, ...] = get_args(Form)
 _WEAKER: Mapping[Form, Form] = dict(pairwise(FORMS))
 _IGNORED = 2
 """Replies in another form, and none in the right one, after which the form counts as ignored."""
+_OF_ROLES = re.compile(r"system role|roles must alternate|roles are supported")
+"""How chat templates say that they take no system message, or only turns that alternate."""
 _OF_FORMS = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured")
 
 
@@ -33,6 +35,7 @@ class Dialect:
     Attributes:
         form: the strictest output form that is known to be taken.
         limit: the parameter that bounds the reply.
+        system: whether a system message may be sent; else the user's message begins with it.
         temperature: whether a temperature may be sent.
         top_p: whether `top_p` may be sent.
         sampling: whether other parameters of sampling may be sent.
@@ -42,6 +45,7 @@ class Dialect:
 
     form: Form = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
+    system: bool = True
     temperature: bool = True
     top_p: bool = True
     sampling: bool = True
@@ -122,6 +126,8 @@ def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialec
     if "max_completion_tokens" in words:
         is_old = used.limit == "max_tokens"
         return replace(used, limit="max_completion_tokens" if is_old else "max_tokens"), True
+    if _OF_ROLES.search(complaint) and used.system:
+        return replace(used, system=False), True
     if "temperature" in words and used.temperature:
         return replace(used, temperature=False), True
     if used.sampling and not words.isdisjoint(SAMPLING):

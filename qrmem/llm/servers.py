@@ -130,7 +130,10 @@ _NO_MODEL = re.compile(
     r"|model.{0,120}?not a valid|(unknown|invalid|no such|not find) model|model_not_found",
     re.DOTALL,
 )
-_VALIDATION = re.compile(r"response_format|validation error|json_schema|unsupported parameter")
+_VALIDATION = re.compile(
+    r"response_format|validation error|json_schema|unsupported parameter|system role"
+    r"|roles must alternate|roles are supported"
+)
 _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|reduce the length|exceeds? the available context|too large to process|must have less than"
@@ -266,7 +269,7 @@ def from_status(
     if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
         return ContextExceeded(f"{endpoint.host} takes no text of that length: {said}")
     if status == 500 and _VALIDATION.search(low):
-        return Rejected(text, complaint=low)  # llama-cpp-python's server puts it so
+        return Rejected(text, complaint=low)  # llama.cpp's servers put it so
     if status in _PASSING:
         cause: Cause = "busy" if status in {429, 503, 529} else "server"
         return Transient(text, cause=cause, retry_after=retry_after(headers), is_free=True)

@@ -307,6 +307,19 @@ async def test_a_parameter_that_is_refused_is_left_out_from_then_on(name: str) -
         assert [body.get("max_completion_tokens") for body in bodies] == [None, 512, 512]
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_where_there_is_no_system_role_the_users_message_begins_with_it(status: int) -> None:
+    async with serving(roles=False, refusal=status) as server, chatting(server) as chat:
+        found = await ask(chat, request(), Names)
+        await ask(chat, request("Stubb"), Names)
+        refused, *taken = server.stats.bodies
+    assert "Ahab" in found.value.entities
+    assert [message["role"] for message in refused["messages"]] == ["system", "user"]
+    joined = "\n\n".join(message["content"] for message in refused["messages"])
+    assert taken[0]["messages"] == [{"role": "user", "content": joined}]
+    assert [[message["role"] for message in body["messages"]] for body in taken] == [["user"]] * 2
+
+
 async def test_several_calls_that_find_out_at_once_agree() -> None:
     async with (
         serving(forms=["text"], parameters=["max_tokens"], latency=0.01) as server,

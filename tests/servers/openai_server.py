@@ -19,6 +19,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import eq
 from typing import Any, Self, TypeVar
 
 from servers import answering, faults
@@ -39,6 +40,7 @@ class Behaviour:
         later: forms that it takes from request `later_since` on, which may be fewer.
         obeys_forms: whether it keeps to a form that it takes; else it answers in prose.
         parameters: request parameters that it refuses.
+        roles: whether it takes a system message, and two messages of one role.
         refusal: the status with which it refuses a form or a parameter.
         models: known names; empty takes any.
         key: the key that it wants, or "" for any; `name:password` may come as a login, too.
@@ -64,6 +66,7 @@ class Behaviour:
     later_since: int = 0
     obeys_forms: bool = True
     parameters: Sequence[str] = ()
+    roles: bool = True
     refusal: int = 400
     models: Sequence[str] = ()
     key: str = ""
@@ -274,6 +277,10 @@ class OpenAIServer:
             if name in request:
                 other = {"max_tokens": "; use max_completion_tokens instead"}.get(name, "")
                 return faults.error(behaviour.refusal, f"Unsupported parameter: {name!r}{other}")
+        given = [message["role"] for message in request["messages"]]
+        if not behaviour.roles and (given[0] != "user" or any(map(eq, given, given[1:]))):
+            said = "Conversation roles must alternate user/assistant/user/assistant/..."
+            return faults.error(behaviour.refusal, said)
         form = form_of(request)
         is_later = behaviour.later_since and self.stats.requests >= behaviour.later_since
         if form not in (behaviour.later if is_later else behaviour.forms):
