@@ -22,10 +22,21 @@ _TOKEN = re.compile(
     rf"(?:[ \n]?&[ \n]?[{_U}][^\W_]*)*)"
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_ENDING = re.compile(r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z")
+_ENDING = re.compile(
+    r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z"
+    r"|(?<=\w\w\w)[’'](?:n?[dt][ae](?:n|ki)?|[ny]?[ıiuü]n|[ny][ıiuüae]|y?l[ae]|[dt][ıiuü]r|l[ıiuü])\Z"
+)
+"""A possessive or contraction, or what Turkish puts after a name: `İzmir'de`."""
+_ELIDED = re.compile(
+    r"(?:[CDJLMNS]|Qu|Jusqu|Lorsqu|Puisqu|Un|[DN]ell|[DS]?[AaUu]ll)[’'](?=[^\W\d_]{2})"
+)
+"""French and Italian words that lose their vowel: what has a small letter after them is no name."""
 _CONNECTOR = re.compile(r"[ \n](?:(of(?:[ \n]the)?)|(and)|([a-z]{1,3}(?:[ \n][a-z]{2,3})?))[ \n]\Z")
-_NUMBER_AFTER = re.compile(r"[ ](\d{1,3})(?![\w%]|[.,:]\d)(?:[ \n]([a-z]+))?")
-_BEFORE = frozenset(".!?…:;—–*#>|([{\"“”«„‘'•·_")
+_NUMBER_AFTER = re.compile(
+    r"[ ](\d{1,3})(?![\w%]|[.,:]\d|\.?\s(?:de\s)?[^\W\d_]+\s(?:de\s)?\d{4})(?:[ \n]([a-z]+))?"
+)
+"""A number, but no day of a month and a year."""
+_BEFORE = frozenset(".!?¿¡…:;—–*#>|([{\"“”«„‘'•·_")
 _GAPS = frozenset((" ", "\n", "\u00a0", "  ", "-", " \n", "\r\n"))
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
 _LATIN = re.compile("[A-Za-zÀ-ɏ]")
@@ -158,6 +169,9 @@ def _joined(text: str, tokens: list[Run]) -> Iterator[Run]:
 def _is_name_word(token: Run) -> bool:
     word = token.words[0]
     if len(word) == 1 and (token.possessive or word in "IAO"):
+        return False
+    elided = _ELIDED.match(word) if token.weak else None
+    if elided and word[elided.end()].islower():
         return False
     low = voc.bare(word)
     if low in voc.FUNCTION_WORDS and (word not in _ACRONYMS or token.weak):

@@ -37,6 +37,12 @@ will with yes yet you your
 STARTERS = frozenset(_STARTERS.split())
 """Words that, capitalised, start a sentence far more often than they go on in a name."""
 
+_GERMAN_MONTHS = """
+januar jänner februar märz april mai juni juli august september oktober november dezember
+"""
+ORDINAL_HEADS = frozenset([*_GERMAN_MONTHS.split(), "jahrhundert", "jahrhunderts"])
+"""German words before which a number with a full stop is an ordinal: "Am 22. März"."""
+
 _ENDS = ".!?…‽⁇⁈⁉؟۔।॥։።⸮"
 _FULL_ENDS = "。！？｡"
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉］*_~"
@@ -101,6 +107,8 @@ def _full_stop_ends(text: str, at: int, word: str) -> bool:
     last = _last(text, at)
     plain = last.lower().replace(".", "")
     if plain in HONORIFICS or plain in ("eg", "ie"):
+        return False
+    if word.lower() in ORDINAL_HEADS and len(last) <= 2 and last.isdecimal():
         return False
     if plain in NUMBERED and (word.isdigit() or (word != "I" and _ROMAN.match(word))):
         return False

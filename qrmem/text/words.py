@@ -20,6 +20,14 @@ _OTHER_WORD = re.compile(
     f"[a-z0-9]+|[{UNSPACED}][{MARKS}]*|"
     f"(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W](?:(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W]|[{MARKS}])*"
 )
+_INVISIBLE = re.compile("[\u00ad\u2060\ufeff]")
+"""Soft hyphens and joiners, which part no word."""
+_NO_MARKS = str.maketrans({"ı": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe"})
+"""Latin letters that Unicode takes for letters of their own, as they are typed without them."""
+_PARTICLE = re.compile(
+    "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|도|만|와|과|로|으로|에서|에게|까지|부터|께서|이다|이었다|였다)$"
+)
+"""What Korean puts after a name or noun of two syllables or more."""
 _MEMO_SIZE = 500_000
 _SCRIPTS = (
     ("\u0370", "\u03ff", "greek"),
@@ -49,12 +57,15 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 def terms(text: str) -> list[str]:
     """Return the words that BM25 counts: lower-cased, stemmed, accents folded, stop words dropped.
 
-    Words in Latin letters are taken for English, others are stemmed by their script.
+    Words in Latin letters are taken for English, others are stemmed by their script; of Korean ones
+    the commonest particles go.
 
     Returns:
         In text order, repeats kept; empty if there are only stop words.
     """
     text = text.lower()
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
     if "'" in text or "\u2019" in text:
         text = _CLITIC.sub("", text)
     if "," in text:
@@ -85,6 +96,8 @@ def _term(word: str) -> str:
         return ""
     if not word.isascii() and (script := _script(word[0])):
         return _stemmer(script)(word) or word
+    if "가" <= word[0] <= "힣":
+        return _PARTICLE.sub("", word)
     return _stemmer("english")(_folded(word))
 
 
@@ -101,11 +114,15 @@ def _script(letter: str) -> str:
 
 
 def _folded(word: str) -> str:
-    """Drop the marks on Latin letters, so that `Zoë` and `Zoe` meet; other scripts keep theirs."""
+    """Drop the marks on Latin letters, so that `Zoë` and `Zoe` meet; other scripts keep theirs.
+
+    Compatibility forms (full width, ligatures) and ß are written out.
+    """
     if word.isascii():
         return word
     plain: list[str] = []
-    for char in unicodedata.normalize("NFD", word):
-        if not ("\u0300" <= char <= "\u036f" and plain and plain[-1].isascii()):
+    for char in unicodedata.normalize("NFKD", word.casefold().translate(_NO_MARKS)):
+        is_mark = "\u0300" <= char <= "\u036f" and plain and plain[-1].isascii()
+        if not is_mark and (char.isalnum() or not char.isascii()):
             plain.append(char)
     return unicodedata.normalize("NFC", "".join(plain))

@@ -55,6 +55,27 @@ def test_accents_do_not_keep_a_name_from_being_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("die Straße", "DIE STRASSE"),
+        ("Iğdır, Isparta", "IĞDIR, ISPARTA"),
+        ("in Łódź", "in Lodz"),
+        ("Søren traf Đà Nẵng", "Soren traf Da Nang"),
+        ("Cæsar's phœnix", "Caesar's phoenix"),
+        ("Donau\u00addampf\u00adschiff", "Donaudampfschiff"),
+        ("Ｆｕｌｌ ﬁre １２", "full fire 12"),
+        ("김소월의 시는 서울에서", "김소월 시는 서울"),
+    ],
+)
+def test_a_word_is_found_as_it_is_typed_elsewhere(text: str, typed: str) -> None:
+    assert terms(text) == terms(typed)
+
+
+def test_a_term_has_no_space_and_no_mark_of_ascii() -> None:
+    assert terms("ﷺ ⑴") == ["صلىاللهعليهوسلم", "1"]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("北京大学 in 2004", ["北", "京", "大", "学", "in", "2004"]),
