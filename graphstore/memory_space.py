@@ -258,11 +258,8 @@ class View:
         found = []
         for key in sorted(self.rows.names if keys is None else keys):
             forms = by_frequency(self._forms([key]))
-            surface = forms[0][0] if forms else ""
             entity = self.rows.entities[self.rows.names[key]]
-            count = sum(count for _, count in forms)
-            row = NameRow(key, surface, count, entity.key, forms, entity.name, entity.type)
-            found.append(row)
+            found.append(NameRow(key, entity.key, forms, entity.name, entity.type))
         return found
 
     def entity(self, key: str) -> Entity:

@@ -52,21 +52,27 @@ class NameRow:
 
     Attributes:
         key: `<normalised name>|<type>`; see `qrmem.text.names.name_key`.
-        surface: its most frequent surface form (ties: longer, then smaller).
-        count: occurrences over all segments.
         entity: key of its entity.
-        forms: all its surface forms and how often each occurs, most frequent first.
+        forms: all its surface forms and how often each occurs, as `by_frequency` has them.
         entity_name: the entity's name.
         entity_type: the entity's type.
     """
 
     key: str
-    surface: str
-    count: int
     entity: str
     forms: tuple[tuple[str, int], ...] = ()
     entity_name: str = ""
     entity_type: str = ""
+
+    @property
+    def surface(self) -> str:
+        """Its most frequent surface form."""
+        return self.forms[0][0] if self.forms else ""
+
+    @property
+    def count(self) -> int:
+        """How often it occurs, over all segments."""
+        return sum(count for _, count in self.forms)
 
 
 @dataclass(frozen=True, slots=True)

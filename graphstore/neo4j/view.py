@@ -43,8 +43,8 @@ async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
 
 def _names(rows: Iterable[Row]) -> list[NameRow]:
     found = [
-        NameRow(key, surface, count, entity, tuple(zip(forms, counts, strict=True)), name, type_)
-        for key, surface, count, entity, forms, counts, name, type_ in rows
+        NameRow(key, entity, tuple(zip(forms, counts, strict=True)), name, type_)
+        for key, entity, forms, counts, name, type_ in rows
     ]
     return sorted(found, key=attrgetter("key"))
 

@@ -1,14 +1,14 @@
 """Writing the view: a change's rows in, old rows out, and what vanishes with them."""
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
+from qrmem.graphstore.protocol import Change, FactRow, MentionRow
 from qrmem.graphstore.sqlite import passages, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -35,7 +35,7 @@ class Touched:
     """What a write has touched and `settle` looks at.
 
     Attributes:
-        names: those that may have another surface, or no mention any more.
+        names: those that may have no mention any more.
         entities: those that may have lost their last name.
         forms: how much more or less often a (name, surface form) occurs now.
         stale: names whose mentions are others now, to be resolved again.
@@ -116,7 +116,6 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     _count_forms(db, touched)
     _mark_stale(db, ns, touched)
     _drop_names(db, ns, touched)
-    _set_surfaces(db, touched.names)
     pick(db, touched.entities)
     gone = db.execute(
         "SELECT entity.num, entity.key, entity.name FROM picked CROSS JOIN entity USING (num)"
@@ -273,7 +272,6 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
     ).fetchall()
     gone = [number for number, _, _ in lost]
     touched.entities.update(entity for _, _, entity in lost)
-    touched.names.difference_update(gone)
     db.executemany(
         "DELETE FROM name_block WHERE ns = ? AND block = ? AND name = ?",
         ((ns, block, number) for number, key, _ in lost for block in blocks_of(key)),
@@ -285,16 +283,3 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
         "DELETE FROM name WHERE num IN ({})",
     ):
         execute_in(db, sql, gone)
-
-
-def _set_surfaces(db: sqlite3.Connection, names: Collection[int]) -> None:
-    """Write names' most frequent forms and how often all of theirs occur."""
-    pick(db, names)
-    forms: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    rows = db.execute("SELECT name, form, count FROM picked CROSS JOIN form ON form.name = num")
-    for name, form, count in rows:
-        forms[name][form] = count
-    db.executemany(
-        "UPDATE name SET surface = ?, count = ? WHERE num = ?",
-        ((next(iter(by_frequency(forms[n])), ("",))[0], sum(forms[n].values()), n) for n in names),
-    )

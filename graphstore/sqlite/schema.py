@@ -61,7 +61,7 @@ SCHEMA = """
         type TEXT NOT NULL, UNIQUE (ns, key));
     CREATE TABLE name (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL,
-        surface TEXT NOT NULL DEFAULT '', count INTEGER NOT NULL DEFAULT 0, UNIQUE (ns, key));
+        UNIQUE (ns, key));
     CREATE INDEX name_entity ON name (entity);
     -- blocks that a name stands in; see qrmem.text.blocks
     CREATE TABLE name_block (

@@ -34,7 +34,7 @@ _OF_ENTITIES = """
     CROSS JOIN document d ON d.num = s.document
 """
 _NAMES = """
-    SELECT n.key, n.surface, n.count, e.key, e.name, e.type, (
+    SELECT n.key, e.key, e.name, e.type, (
         SELECT json_group_array(json_array(form, count)) FROM form WHERE form.name = n.num)
 """
 _ENTITY = "CROSS JOIN entity e ON e.num = n.entity"
@@ -65,8 +65,8 @@ def _wanted(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
 
 
 def _name(row: Sequence[Any]) -> NameRow:
-    key, surface, count, entity, name, type_, forms = row
-    return NameRow(key, surface, count, entity, by_frequency(dict(json.loads(forms))), name, type_)
+    key, entity, name, type_, forms = row
+    return NameRow(key, entity, by_frequency(dict(json.loads(forms))), name, type_)
 
 
 def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:

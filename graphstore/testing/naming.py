@@ -12,7 +12,7 @@ AHAB, CAPTAIN, PLACE = "ahab|PERSON", "captain ahab|PERSON", "ahab|PLACE"
 
 
 def _row(key: str, form: str, count: int = 1) -> NameRow:
-    return NameRow(key, form, count, key, ((form, count),), f"The {form}", "T")
+    return NameRow(key, key, ((form, count),), f"The {form}", "T")
 
 
 def _mentions(segment_id: str, **forms: str) -> Change:

@@ -204,7 +204,7 @@ class ViewContract(Contract):
         await apply(store, "n", _named([MentionRow(segment.id, "a", (("A", 5),))]))
         twice = [MentionRow(segment.id, "a", (("x", 9),)), MentionRow(segment.id, "a", (("B", 1),))]
         await apply(store, "n", Change(mentions=twice))
-        row = NameRow("a", "B", 1, "a", (("B", 1),), "a", "PERSON")
+        row = NameRow("a", "a", (("B", 1),), "a", "PERSON")
         assert list(await store.names("n")) == [row]
 
     async def test_names_without_mention_vanish_with_their_facts_and_entities(

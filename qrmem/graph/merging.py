@@ -387,9 +387,7 @@ def _grown(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
     """Return a name with more occurrences; a new one stands for itself until it is resolved."""
     forms = Counter(dict(row.forms) if row else {})
     forms.update(added)
-    ranked = by_frequency(forms)
-    row = row or NameRow(key, "", 0, key)
-    return replace(row, surface=ranked[0][0], count=forms.total(), forms=ranked)
+    return replace(row or NameRow(key, key), forms=by_frequency(forms))
 
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:

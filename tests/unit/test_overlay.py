@@ -11,9 +11,9 @@ def oriented(*mentions: Mention, statements: tuple[Statement, ...] = ()) -> list
 
 
 NAMES = [
-    NameRow("claudio ranieri|PERSON", "Claudio Ranieri", 3, "claudio ranieri|PERSON"),
-    NameRow("paolo|PERSON", "Paolo", 3, "paolo|PERSON"),
-    NameRow("rome|PLACE", "Rome", 3, "rome|PLACE"),
+    NameRow("claudio ranieri|PERSON", "claudio ranieri|PERSON", (("Claudio Ranieri", 3),)),
+    NameRow("paolo|PERSON", "paolo|PERSON", (("Paolo", 3),)),
+    NameRow("rome|PLACE", "rome|PLACE", (("Rome", 3),)),
 ]
 
 

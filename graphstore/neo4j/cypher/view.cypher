@@ -1,7 +1,7 @@
 // :: names
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
+RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: names_where
@@ -27,7 +27,7 @@ CALL (row) {
 }
 WITH DISTINCT n
 MATCH (n)-[:NAMES]->(e:Entity)
-RETURN coalesce(n.full, n.key), n.surface, n.count, coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
+RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: entities
