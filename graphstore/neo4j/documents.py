@@ -165,8 +165,10 @@ async def documents(
     ids: Collection[str] | None = None,
 ) -> list[DocumentInfo]:
     """Return what is known of all documents, or of some, by id."""
-    wanted = await document_ids(work) if ids is None else ids
-    rows = await work.each("documents.some", sorted(set(map(short, wanted))))
+    if ids is None:
+        rows = await work.rows("documents.all")
+    else:
+        rows = await work.each("documents.some", sorted(set(map(short, ids))))
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],

@@ -56,6 +56,17 @@ WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
 WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $last
 RETURN coalesce(d.full, d.key)
 
+// :: all
+MATCH (d:Document)
+WHERE d.ns = $ns AND d.key IS NOT NULL
+CALL (d) {
+  MATCH (d)-[:HAS]->(s:Segment)
+  WITH s.state AS state, count(*) AS number,
+    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
+  RETURN collect([state, number]) AS states, sum(stated) AS facts
+}
+RETURN d {.*, text: null}, states, facts
+
 // :: some
 UNWIND $rows AS key
 MATCH (d:Document {ns: $ns, key: key})
