@@ -19,6 +19,8 @@ from qrmem.llm.servers import MOST, PromptRefused, Rejected, count, endpoint, fr
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
+_LONG = 10.0
+"""Seconds of waiting for a turn that a user is told of, the first time."""
 _CHARACTERS = 3
 """Characters of a token, on the safe side, for what a server allows in a minute."""
 
@@ -97,6 +99,7 @@ class Chat:
         self._rate = RateLimiter(
             requests=settings.requests_per_minute, tokens=settings.tokens_per_minute
         )
+        self._has_told_wait = False
         self._places = AdaptiveConcurrency(settings.concurrency)
 
     @property
@@ -146,6 +149,10 @@ class Chat:
         """Wait for a turn, a place in flight and the budget, send one request, read the answer."""
         request, listener = call.request, call.budget.listener
         if (wait := self._rate.reserve(_size(request))) > 0:
+            if wait >= _LONG and not self._has_told_wait:
+                self._has_told_wait = True
+                text = f"a request waits {wait:.0f} s for its turn: {self._endpoint.host} is sent"
+                call.budget.warn(f"{text} {self._rate.allowance} a minute", what="rate", wait=wait)
             await self._sleep(wait)
         async with self._places, call.budget.spending(call.most) as spent:
             call.sent += 1

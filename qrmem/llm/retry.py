@@ -15,6 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from qrmem.errors import ModelUnavailable
 from qrmem.llm.servers import Cause, Transient
+from qrmem.text.numbers import counted
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 16.0
@@ -135,6 +136,12 @@ class RateLimiter:
         self._clock = clock
         self._requests_due = float("-inf")
         self._tokens_due = float("-inf")
+
+    @property
+    def allowance(self) -> str:
+        """What is sent in a minute at most, in words."""
+        known = ((self._requests, "requests"), (self._tokens, "tokens"))
+        return " and ".join(counted(most, what) for most, what in known if most)
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Take what a server says it allows, in the headers that most services send."""

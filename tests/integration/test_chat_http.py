@@ -13,7 +13,7 @@ from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat import Call, Chat
 from qrmem.llm.negotiation import FORMS
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask
@@ -440,12 +440,19 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
 async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
     headers: dict[str, str], settings: dict[str, Any], longest: float
 ) -> None:
+    told: list[Event] = []
     async with serving(headers=headers) as server, chatting(server, **settings) as chat:
         await chat.complete(request())
-        texts = [f"Ahab {n}" for n in range(10)]
-        await asyncio.gather(*(chat.complete(request(t, max_tokens=500)) for t in texts))
+        calls = [Call(request(f"Ahab {n}", max_tokens=500)) for n in range(10)]
+        for call in calls:
+            call.budget.listener = told.append
+        await asyncio.gather(*map(chat.send, calls))
         waits: list[float] = chat.waits  # type: ignore[attr-defined]
     if longest:
         assert max(waits) == pytest.approx(longest, rel=0.3)
+        # A long wait is told of, once.
+        says = [str(event.data["message"]) for event in told]
+        assert len(says) == (longest > 10)
+        assert all("is sent 1,000 tokens a minute" in said for said in says)
     else:
         assert not waits
