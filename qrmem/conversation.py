@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import UsageError, require_count, require_text
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.ingest import Adder
+from qrmem.ingest_state import IngestState
 from qrmem.llm.parallel import in_batches
 from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
@@ -72,7 +74,7 @@ async def add_messages(
         raise UsageError("the turn is empty")
     if only_new:
         said = list(dialog.news(await turns(memory, session, user or None, len(said)), said))
-    if not said:
+    if not said and not only_new:
         return [], None
     kept, report = await _keep(memory, said, when, session, listener, user)
     if extract:
@@ -122,7 +124,8 @@ async def _keep(
     session: str,
     listener: Listener,
     user: str,
-) -> tuple[list[Turn], AddReport]:
+) -> tuple[list[Turn], AddReport | None]:
+    """Keep turns, and finish those before them whose keeping was interrupted."""
     kept: list[Turn] = []
     async with memory.turns:
         await memory.known()
@@ -133,11 +136,15 @@ async def _keep(
                 Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
                 for n, (role, text, speaker, at) in enumerate(said, last + 1)
             ]
-            adder = Adder(memory.store, memory.ns, models, listener=listener, only_new=True)
+            begun = await _begun(memory, last, is_embedded=models.embedder is not None)
+            if not turns and not begun:
+                return [], None
+            new = {turn.id for turn in turns}
+            adder = Adder(memory.store, memory.ns, models, listener=listener, new=new)
             with memory.adding():
-                report = await adder.add([dialog.as_document(turn) for turn in turns])
+                report = await adder.add([dialog.as_document(turn) for turn in [*begun, *turns]])
             kept += [turn for turn in turns if turn.id in report.added]
-            refused = {id: why for id, index, why in report.problems if index < 0}
+            refused = {id: why for id, index, why in report.problems if index < 0 and id in new}
             done = {*report.added, *refused}
             # Where another process took a number, this turn and those after it get new ones.
             said = [m for turn, m in zip(turns, said, strict=True) if turn.id not in done]
@@ -146,9 +153,26 @@ async def _keep(
     if refused:
         raise UsageError(next(iter(refused.values())))
     if report.stopped:
-        message = f"turns are kept, but not embedded: {report.stopped}; `reembed` embeds them"
+        message = f"turns are kept, but not embedded: {report.stopped}; the next turn embeds them"
         listener(Event("warning", {"what": "turns", "message": message}))
     return kept, replace(report, added=tuple(turn.id for turn in kept))
+
+
+async def _begun(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]:
+    """Return the turns from the last one back that are kept, but not read, merged and embedded."""
+    state = IngestState(memory.store, memory.ns, is_embedded=is_embedded)
+    found: list[DocumentInfo] = []
+    end, size = last, 1
+    while end > 0:
+        ids = [dialog.turn_id(number) for number in range(end, max(0, end - size), -1)]
+        await state.look(ids)
+        infos = [info for id in ids if (info := state.info(id)) and dialog.is_turn(info)]
+        left = list(takewhile(lambda info: not state.is_done(info.id), infos))
+        found += left
+        if len(left) < len(infos):
+            break
+        end, size = end - size, _BATCH
+    return await _read(memory, found[::-1])
 
 
 async def turns(

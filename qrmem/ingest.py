@@ -96,21 +96,21 @@ class Adder:
         caps: Caps | None = None,
         open_entity: bool = True,
         graph_update: bool = True,
-        only_new: bool = False,
+        new: Collection[str] = (),
     ) -> None:
         """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
 
         Args:
             caps: of this run; those of the settings where there are none.
-            only_new: for turns: add no document whose id is there, and none of those after it, as
-                another process took the id, and the caller chooses others; once one is added, an
-                embedder that fails ends the run as a cap does.
+            new: ids of turns that must not be there: where another process took one, nothing is
+                added from there on, and the caller chooses others. Once one is added, an embedder
+                that fails ends the run as a cap does.
             open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
                 `graph_update`.
         """
         self._open_entity = open_entity
         self._graph_update = graph_update
-        self._only_new = only_new
+        self._new = new
         self._store = store
         self._ns = ns
         self._models = models
@@ -140,7 +140,7 @@ class Adder:
                 await self._settle_names()
         except (CapReached, ModelUnavailable, ModelUnusable, AccessRefused) as exc:
             # A turn that is kept is no failure: whoever is told so would keep it again.
-            if not (self._tally.added if self._only_new else isinstance(exc, CapReached)):
+            if not (self._tally.added if self._new else isinstance(exc, CapReached)):
                 raise
             await self._stop(str(exc))
         finally:
@@ -222,7 +222,7 @@ class Adder:
         before = self._tally.seen.get(name) or self._state.digest(name)
         if name in self._tally.seen and before == digest:
             return
-        if self._only_new and before is not None:
+        if name in self._new and before is not None:
             raise StoreConflict(f"there is a document {name!r} already")
         stored = self._state.info(name) if self._state.digest(name) == digest else None
         if before not in (None, digest) and not (self._update and name not in self._tally.seen):
@@ -250,7 +250,7 @@ class Adder:
         elif before == digest:
             await self._put(document, self._tally.updated, anew=True)
         elif before is None:
-            await self._put(document, self._tally.added, only_new=self._only_new)
+            await self._put(document, self._tally.added, only_new=name in self._new)
         else:  # source code or a turn, with another text
             await self._put(document, self._tally.updated)
         if CODE_KEY in document.metadata:

@@ -22,7 +22,7 @@ from qrmem.graph import dialog
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.words import terms
-from qrmem.types import DocumentInfo, Segment, Turn
+from qrmem.types import DocumentInfo, Event, Segment, Turn
 
 
 def opened() -> "qrmem.memory.Opening":
@@ -375,3 +375,33 @@ async def test_the_last_turns_leave_most_of_the_budget_to_the_best_ones() -> Non
         found = await memory.recall("Which gate does the flight leave from?", tokens=400)
     assert sum(len(turn.text.split()) for turn in found.recent) <= 100
     assert "turn-00000001" in {turn.id for turn in found.related}
+
+
+def broken(event: Event) -> None:
+    """End a run where a text is kept and nothing was merged yet, as a kill does."""
+    if event.kind == "document":
+        raise KeyError
+
+
+async def test_a_turn_whose_keeping_was_interrupted_is_finished_with_the_next_one() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add_turn("user", "Nina keeps a kayak in Oslo.")
+        with pytest.raises(KeyError):
+            await memory.listening(broken).add_turn("user", "Mario sold the piano.")
+        assert len((await memory.status()).problems) == 1
+        await memory.add_turn("user", "Thank you.")
+        assert (await memory.status()).problems == ()
+        assert [hit.text for hit in await memory.search("Who sold the piano?", k=1)] == [
+            "Mario sold the piano."
+        ]
+
+
+async def test_the_same_log_again_finishes_what_was_interrupted() -> None:
+    log = [("user", "Nina keeps a kayak in Oslo."), ("user", "Mario sold the piano.")]
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        with pytest.raises(KeyError):
+            await memory.listening(broken).add_messages(log, only_new=True)
+        await memory.add_messages(log, only_new=True)
+        assert await memory.add_messages(log, only_new=True) == []
+        assert len(await memory.turns()) == 2
+        assert (await memory.status()).problems == ()
