@@ -11,7 +11,7 @@ from functools import lru_cache
 from rapidfuzz import fuzz
 
 from qrmem.answering.evidence import Clue, Evidence, Line, lines
-from qrmem.answering.query import Query, content, query
+from qrmem.answering.query import WORD, Query, content, query
 from qrmem.extraction import vocabulary as voc
 from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text.boilerplate import boilerplate
@@ -30,7 +30,6 @@ ENOUGH, NAMES, WITHOUT_KIND = 0.5, 0.15, 0.1
 it covers add, and what is taken off where it cannot say who, when, where or how much."""
 
 NO_MODEL = "no chat model is set: closest passages"
-_WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
 _ALIKE = 85
 """Likeness, of 100, from which a word of the text counts as a name's other spelling."""
 
@@ -130,7 +129,7 @@ def _indent(row: str) -> int:
 def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans of a text's words that a question has, in any of their forms."""
     wanted = query(question).terms
-    return tuple(m.span() for m in _WORD.finditer(text) if not wanted.isdisjoint(_of_word(m[0])))
+    return tuple(m.span() for m in WORD.finditer(text) if not wanted.isdisjoint(_of_word(m[0])))
 
 
 @lru_cache(maxsize=10_000)
@@ -205,18 +204,24 @@ def absent_names(question: str, texts: Sequence[str]) -> list[str]:
 
     A title ("Captain") and an abbreviation decide nothing. "Maastrich" is found in "Maastricht".
     """
-    asked = [(name, _telling(name)) for name in query(question).names]
+    asked = [(name, _telling(_unopened(name, question))) for name in query(question).names]
     if not any(words for _, words in asked):
         return []
     whole = " ".join(" ".join(texts).casefold().split())
     asked = [(name, words) for name, words in asked if words and name.casefold() not in whole]
-    capitals = {word for text in texts for word in _WORD.findall(text) if not word.islower()}
+    capitals = {word for text in texts for word in WORD.findall(text) if not word.islower()}
     stems = {term for word in capitals for term in content(word)}
     return [name for name, words in asked if not _occurs(words, capitals, stems)]
 
 
+def _unopened(name: str, question: str) -> str:
+    """Return a name without a word that only opens the question ("Где Вронский …?")."""
+    first, _, rest = name.partition(" ")
+    return rest if rest and question.lstrip("¿¡ ").startswith(first) else name
+
+
 def _telling(name: str) -> list[str]:
-    words = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(name)]
+    words = [word.removesuffix("'s").removesuffix("’s") for word in WORD.findall(name)]
     return [
         word
         for word in words

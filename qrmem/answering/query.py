@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.rules_tagger import tagged
+from qrmem.text.scripts import MARKS
 from qrmem.text.words import terms
 
 _IRREGULAR = """
@@ -36,7 +37,9 @@ departure; prove proof; grow growth; defend defence defense; advise advice; ente
 explain explanation; choose choice;
 """
 
-_WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
+_RUN = rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*"
+WORD = re.compile(rf"{_RUN}(?:[-’']{_RUN})*")
+"""A word with its combining marks: without them Hindi and Tamil ones fall apart."""
 _QUOTED = re.compile(r"[“\"«‘]([^“”\"«»‘’]{2,80})[”\"»’]")
 _KINDS = {
     "NUMBER": re.compile(
@@ -120,7 +123,7 @@ class Query:
 def query(text: str) -> Query:
     """Take a question apart."""
     words: dict[str, str] = {}
-    for word in _WORD.findall(text):
+    for word in WORD.findall(text):
         for term in content(word):
             if word.casefold() not in voc.FUNCTION_WORDS and term not in _ASKING:
                 words.setdefault(term, word)

@@ -11,24 +11,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qrmem.extraction import vocabulary as voc
+from qrmem.text.scripts import MARKS
 
 _U = voc.UPPER
+_M = rf"(?:[{MARKS}]+[^\W_]*)*"
+"""What follows in a word whose accents are marks of their own (NFD)."""
 _ABBREVIATED = "|".join(sorted(voc.ABBREVIATED_TITLES, key=len, reverse=True))
 _TOKEN = re.compile(
     rf"(?<![^\W_])(?:(?:{_ABBREVIATED})\.(?!\w)"
     rf"|(?:[{_U}]\.)(?:[ ]?[{_U}]\.)+(?![\w])"
     rf"|[{_U}]\.(?=[ \n][{_U}])"
-    rf"|[{_U}][^\W_]*(?:[’'][^\W\d_]+)*(?:-[^\W_]+(?:[’'][^\W\d_]+)*)*"
-    rf"(?:[ \n]?&[ \n]?[{_U}][^\W_]*)*)"
+    rf"|[{_U}][^\W_]*{_M}(?:[’'][^\W\d_]+{_M})*(?:-[^\W_]+{_M}(?:[’'][^\W\d_]+{_M})*)*"
+    rf"(?:[ \n]?&[ \n]?[{_U}][^\W_]*{_M})*)"
 )
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(rf"[^\W\d_]+(?:[{MARKS}]+[^\W\d_]*)*")
 _ENDING = re.compile(
     r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z"
     r"|(?<=\w\w\w)[’'](?:n?[dt][ae](?:n|ki)?|[ny]?[ıiuü]n|[ny][ıiuüae]|y?l[ae]|[dt][ıiuü]r|l[ıiuü])\Z"
 )
 """A possessive or contraction, or what Turkish puts after a name: `İzmir'de`."""
 _ELIDED = re.compile(
-    r"(?:[CDJLMNS]|Qu|Jusqu|Lorsqu|Puisqu|Un|[DN]ell|[DS]?[AaUu]ll)[’'](?=[^\W\d_]{2})"
+    rf"(?:[CDJLMNS]|Qu|Jusqu|Lorsqu|Puisqu|Un|[DN]ell|[DS]?[AaUu]ll)[’'](?=[^\W\d_][\w{MARKS}])"
 )
 """French and Italian words that lose their vowel: what has a small letter after them is no name."""
 _CONNECTOR = re.compile(r"[ \n](?:(of(?:[ \n]the)?)|(and)|([a-z]{1,3}(?:[ \n][a-z]{2,3})?))[ \n]\Z")

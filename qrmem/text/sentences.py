@@ -43,7 +43,7 @@ januar jänner februar märz april mai juni juli august september oktober novemb
 ORDINAL_HEADS = frozenset([*_GERMAN_MONTHS.split(), "jahrhundert", "jahrhunderts"])
 """German words before which a number with a full stop is an ordinal: "Am 22. März"."""
 
-_ENDS = ".!?…‽⁇⁈⁉؟۔।॥։።⸮"
+_ENDS = ".!?…‽⁇⁈⁉؟۔।॥։።⸮។៕။།༎"
 _FULL_ENDS = "。！？｡"
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉］*_~"
 _ITEM = r"(?:[-*+•‣▪–—][ \t]|#{1,6}[ \t]|\d{1,3}[.)][ \t])"

@@ -1,5 +1,7 @@
 """What the built-in rules take for an entity, and what not."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,6 +143,14 @@ def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
 )
 def test_names_in_other_scripts_keep_all_their_letters(text: str, expected: list[str]) -> None:
     assert names(text) == expected
+
+
+def test_names_are_the_same_whether_accents_are_letters_or_marks() -> None:
+    text = "Yesterday José Núñez met Ján d'Été-Müller in Łódź. L'élève Béatrice Ångström came."
+    expected = ["José Núñez", "Ján", "Łódź", "Béatrice Ångström"]
+    assert names(text) == expected
+    decomposed = names(unicodedata.normalize("NFD", text))
+    assert [unicodedata.normalize("NFC", name) for name in decomposed] == expected
 
 
 async def test_the_tagger_finds_the_same_as_the_reasoner_uses() -> None:

@@ -28,6 +28,27 @@ async def test_a_hit_shows_what_matches_not_its_beginning() -> None:
     assert "\x02whale\x03" in hit_lines(1, hit)[-1]
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "found"),
+    [
+        ("Анна приехала. Вронский встретил Анну.", "Где Вронский встретил Анну?", "встретил"),
+        ("Aleksis Kivi syntyi Nurmijärvellä.", "Missä Kivi syntyi?", "syntyi"),
+        ("பாரதியார் எட்டயபுரத்தில் பிறந்தார்.", "பாரதியார் எங்கே பிறந்தார்?", "பிறந்தார்"),
+        ("রবীন্দ্রনাথ কলকাতায় জন্মগ্রহণ করেন।", "রবীন্দ্রনাথ কোথায় জন্মগ্রহণ করেন?", "জন্মগ্রহণ"),
+    ],
+)
+async def test_questions_in_other_languages_are_answered(
+    text: str, question: str, found: str
+) -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add(Document(text, id="d"))
+        answer = await memory.ask(question)
+        (hit,) = await memory.search(question)
+    assert answer.status == "passages"
+    assert found in answer.citations[0].quote
+    assert found in {hit.excerpt[a:b] for a, b in hit.matches}
+
+
 async def test_a_table_of_contents_is_marked_and_comes_last() -> None:
     async with qrmem.open("memory://", model="", embedder="none") as memory:
         await memory.add(

@@ -39,6 +39,7 @@ def split(text: str) -> list[str]:
         "「行こう。」|彼は言った。",
         "هل أنت هنا؟| نعم.| أنا هنا.",
         "वह आया।| वह गया।",
+        "ខ្ញុំមក។| គាត់ទៅ។",
         "Am 22. März 1832 starb er.| Im 19. Jahrhundert war er 22.| Sie war 23.",
         "A heading without a stop\n\n|The text begins.",
         "One line\nof a paragraph that\ngoes on.| And ends.",
