@@ -91,8 +91,14 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False, description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("command", choices=("start", "stop", "status"))
-    parser.add_argument("--state", type=Path, default=_folder("XDG_STATE_HOME", ".local/state"))
-    parser.add_argument("--cache", type=Path, default=_folder("XDG_CACHE_HOME", ".cache", VERSION))
+    state = _folder("XDG_STATE_HOME", ".local/state")
+    cache = _folder("XDG_CACHE_HOME", ".cache", VERSION)
+    parser.add_argument(
+        "--state", type=_path, default=state, help="folder of data and logs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=_path, default=cache, help="folder of the jars (default: %(default)s)"
+    )
     parser.add_argument("--bolt-port", type=int, default=0, help="default: the last one, or free")
     parser.add_argument("--http-port", type=int, default=0, help="default: the last one, or free")
     parser.add_argument("--heap", default="512m", help="Java heap (default: %(default)s)")
@@ -100,6 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--wait", type=float, default=120, help="seconds until it must answer")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
+
+
+def _path(text: str) -> Path:
+    return Path(text).resolve()  # the server runs in a folder of its own
 
 
 def _folder(variable: str, otherwise: str, version: str = "") -> Path:
@@ -117,6 +127,12 @@ def _start(options: argparse.Namespace) -> int:
         server = _running(state)
         if server is None:
             server = _launch(state, options)
+        elif (options.bolt_port or server.bolt, options.http_port or server.http) != (
+            server.bolt,
+            server.http,
+        ):
+            ports = f"{server.bolt} (Bolt) and {server.http} (HTTP)"
+            raise Failed(f"it runs already, on the ports {ports}; stop it first")
     _show(server, as_json=options.json)
     return 0
 

@@ -255,6 +255,8 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
     await vectors.drop_relations(work)
     await runs.drop_cached(work, keys)
     await work.each("documents.drop_segments", keys)
+    # Where a person deleted an entity, nothing says whose names they were.
+    await work.run("documents.drop_loose_names")
     if has_trails:
         spoken = {word for entity in gone for word in entity}
         rows = [{"key": short(word), "full": word} for word in sorted(spoken)]

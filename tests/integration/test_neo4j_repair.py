@@ -28,9 +28,15 @@ MATCH (n:Name {ns: 'edited', surface: 'Ahab'})-[old:NAMES]->(:Entity)
 DELETE old
 CREATE (n)-[:NAMES]->(made:Entity {ns: 'edited', name: 'The Captain'})
 WITH made
-MATCH (s:Segment {ns: 'edited', document: 'n'})
+MATCH (s:Segment {ns: 'edited', document: 'n'})-[mentioned:MENTIONS {name: 'ahab|PERSON'}]->()
+DELETE mentioned
 CREATE (s)-[:MENTIONS {name: 'ahab|PERSON', forms: ['Ahab'], counts: [1]}]->(made)
 """
+DELETE_OF = """
+MATCH (:Name {ns: 'edited', surface: 'Ahab'})-[:NAMES]->(e:Entity)
+DETACH DELETE e
+"""
+NAMED_ZANZIBAR = "MATCH (n {ns: 'edited'}) WHERE n.key CONTAINS 'zanzibar' RETURN labels(n), n.key"
 BY_HAND = "MATCH (e:Entity {ns: 'edited'}) WHERE e.name = $name RETURN e.key"
 ORPHANS = "MATCH (n:Name {ns: 'edited'}) WHERE NOT (n)-[:NAMES]->() RETURN n.key"
 
@@ -119,6 +125,17 @@ async def test_a_name_given_to_a_new_entity_without_a_key_breaks_nothing(
     assert (await memory.repair()).differences == ()
     one, other = [await memory.entity(name) for name in ("Ahab", "Captain Ahab")]
     assert one.entity.key != other.entity.key
+
+
+@pytest.mark.parametrize("edit", [DELETE_OF, SEPARATE])
+async def test_a_document_leaves_no_name_behind_after_its_entities_were_edited(
+    memory: qrmem.Memory, neo4j: Server, edit: str
+) -> None:
+    await memory.add({"id": "n", "text": "Captain Zanzibar Blum saw Oslo. Zanzibar Blum wept."})
+    assert neo4j.query(NAMED_ZANZIBAR) != []
+    neo4j.query(edit.replace("Ahab", "Zanzibar Blum").replace("ahab", "zanzibar blum"))
+    await memory.delete("n")
+    assert neo4j.query(NAMED_ZANZIBAR) == []
 
 
 async def test_a_text_whose_last_segment_is_deleted_is_named_and_comes_back(

@@ -72,3 +72,24 @@ def test_of_two_that_fetch_the_jars_at_once_the_first_stays(
     found = starter._jars(tmp_path)
     assert [path.name for path in found.iterdir()] == ["quick.jar"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["complete", "lib"]
+
+
+def test_a_relative_folder_is_that_of_the_caller(
+    starter: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = starter._parser().parse_args(["start", "--state", "here", "--cache", "../jars"])
+    assert (found.state, found.cache) == (tmp_path / "here", tmp_path.parent / "jars")
+
+
+def test_another_port_of_a_server_that_runs_is_refused(
+    starter: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(starter, "_running", lambda state: starter.Server(1, 7687, 7474, "x"))
+    words = ["start", "--state", str(tmp_path)]
+    assert starter.main(words) == starter.main([*words, "--bolt-port", "7687"]) == 0
+    assert starter.main([*words, "--http-port", "7475"]) == 1
+    assert "it runs already, on the ports 7687 (Bolt)" in capsys.readouterr().err

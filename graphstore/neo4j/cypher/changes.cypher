@@ -119,15 +119,14 @@ CALL (n) {
   WHERE NOT EXISTS { (b)<-[:IN]-(:Name) }
   DELETE b
 }
-MATCH (e:Entity {ns: $ns, key: row.was})
-CALL (e, row) {
-  MATCH (e)-[r:RELATES]-(:Entity)
+CALL (row) {
+  MATCH (:Entity {ns: $ns, key: row.was})-[r:RELATES]-(:Entity)
   WHERE r.head = row.key OR r.tail = row.key
   WITH DISTINCT r
   DELETE r
 }
-CALL (e, row) {
-  MATCH (e)<-[end:FROM|TO]-(r:Relation)
+CALL (row) {
+  MATCH (:Entity {ns: $ns, key: row.was})<-[end:FROM|TO]-(r:Relation)
   WHERE end.name = row.key
   WITH DISTINCT r
   DETACH DELETE r

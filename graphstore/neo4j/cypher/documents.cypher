@@ -109,6 +109,18 @@ MATCH (s:Segment {ns: $ns, key: key})
 OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
 DETACH DELETE c, s
 
+// :: drop_loose_names
+MATCH (n:Name)
+WHERE n.ns = $ns AND n.key IS NOT NULL AND NOT EXISTS { (n)-[:NAMES]->(:Entity) }
+CALL (n) {
+  MATCH (n)-[in:IN]->(b:Block)
+  DELETE in
+  WITH b
+  WHERE NOT EXISTS { (b)<-[:IN]-(:Name) }
+  DELETE b
+}
+DETACH DELETE n
+
 // :: clear_digests
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL
