@@ -11,7 +11,7 @@ from qrmem.llm.chat import Call, Chat
 from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels
-from qrmem.llm.structured import outcome_of, with_reading
+from qrmem.llm.structured import LONGER, outcome_of, with_reading
 from qrmem.types import ChatModel, ChatReply, ChatRequest, Tokenizer
 
 _FREE_RETRIES = 10
@@ -209,7 +209,7 @@ class CircuitBreaker:
         self._spoilt: dict[str, int] = {}
         self._proven: set[str] = set()
         self._is_known = False
-        self._last = ""
+        self._last = ChatReply("")
 
     def prove(self) -> None:
         """Take it that the models have been of use before, in an earlier run."""
@@ -222,7 +222,7 @@ class CircuitBreaker:
             self._spoilt[model] = 0
         elif outcome == "unparsable" and reply.finish_reason not in _OF_THE_TEXT:
             self._spoilt[model] = self._spoilt.get(model, 0) + 1
-            self._last = reply.text
+            self._last = reply
 
     def check(self, model: str) -> None:
         """Stop before a model is asked once more for nothing.
@@ -233,8 +233,10 @@ class CircuitBreaker:
         spoilt = self._spoilt.get(model, 0)
         if spoilt < (PROVEN if self._is_known or model in self._proven else UNKNOWN):
             return
-        text = " ".join(self._last.split())
+        text = " ".join(self._last.text.split())
         shown = f"begins {text[:_SHOWN]!r}" if text else "is empty"
+        if not text and self._last.finish_reason == "length":
+            shown = f"reached the token limit before its first word: {LONGER}"
         raise ModelUnusable(
             f"no reply of {model} can be read, {spoilt} in a row now (the last {shown}); "
             "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "

@@ -19,6 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 
 LADDER = 0.7
 """Temperature of the later tries."""
+LONGER = "QRMEM_RESERVE and QRMEM_WINDOW allow longer ones"
 _SHOWN = 2_000
 """Characters of a bad reply that a re-ask shows."""
 
@@ -145,7 +146,7 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     except ModelOutputError as exc:
         if end:
             is_refusal = reply.finish_reason == "content_filter"
-            hint = " (QRMEM_RESERVE allows longer ones)" if reply.finish_reason == "length" else ""
+            hint = f" ({LONGER})" if reply.finish_reason == "length" else ""
             message = f"the reply was {end}{hint}: {exc}"
             raise ModelOutputError(message, raw=reply.text, is_refusal=is_refusal) from exc
         raise
@@ -172,9 +173,16 @@ def _turn(
     error: ModelOutputError,
     fits: Callable[[ChatRequest], bool] | None,
 ) -> ChatRequest | None:
-    """Return the n-th request: plain, re-ask, then warmer; `None` where it would not fit."""
+    """Return the n-th request: plain, re-ask, then warmer; `None` where it would not fit.
+
+    Where a model has used up its reply before it said a word, for it thinks, it may use more.
+    """
     if n == 0:
         return first
+    if replies[-1].finish_reason == "length" and not replies[-1].text.strip():
+        longer = replace(first, max_tokens=first.max_tokens * 2**n)
+        if fits is None or fits(longer):
+            return longer
     if n > 1 or first.schema is None:
         return replace(first, temperature=LADDER)
     said = Message(

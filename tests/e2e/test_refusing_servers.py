@@ -94,6 +94,17 @@ def test_a_model_that_talks_prose_stops_the_command_early_which_says_what_it_saw
         assert add(qrmem, server).code == 0
 
 
+def test_a_model_that_thinks_longer_than_a_reply_may_be_is_told_with_what_to_do(
+    qrmem: Shell,
+) -> None:
+    with serving(thought=700) as server:
+        assert add(qrmem, server).code == 0
+    with serving(thought=9000) as server:
+        ran = add(qrmem, server, "--rebuild")
+        assert ran.code == 4, ran.out + ran.err
+        assert "QRMEM_RESERVE and QRMEM_WINDOW allow longer ones" in ran.err.splitlines()[-1]
+
+
 def test_far_fewer_relations_than_is_usual_are_warned_of_with_figures(qrmem: Shell) -> None:
     with serving(Faults(always="nothing-found")) as server:
         ran = add(qrmem, server, "--json")

@@ -375,6 +375,21 @@ async def test_a_reply_that_holds_none_is_asked_for_again_with_the_error(fault: 
     assert len(found.replies) == 2
 
 
+async def test_a_model_that_thinks_its_reply_away_may_use_more_within_the_window() -> None:
+    async with serving(thought=1000) as server, chatting(server) as chat:
+        found = await ask(chat, request(), Names)
+        limits = [body["max_tokens"] for body in server.stats.bodies]
+        assert limits == [512, 1024, 2048][: len(limits)]
+        assert found.value.entities[:1] == ["Ahab"]
+
+        def fits(turn: ChatRequest) -> bool:
+            return turn.max_tokens <= 600
+
+        with pytest.raises(ModelOutputError, match="QRMEM_RESERVE"):
+            await ask(chat, request("Stubb"), Names, fits=fits)
+        assert {body["max_tokens"] for body in server.stats.bodies[len(limits) :]} == {512}
+
+
 async def test_the_temperature_rises_after_the_re_ask() -> None:
     async with serving(faults=Faults(always="nonsense")) as server, chatting(server) as chat:
         with pytest.raises(ModelOutputError, match="5 tries") as caught:

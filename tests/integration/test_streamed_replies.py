@@ -148,7 +148,7 @@ async def test_json_among_the_thoughts_is_the_reply_where_there_is_no_other(
     cut = Faults(always="length")
     async with serving(faults=cut, thinks=True) as server, chatting(server) as chat:
         assert (await asked(chat, is_watched=is_watched))[0].text == ""
-        with pytest.raises(ModelOutputError, match="QRMEM_RESERVE allows longer ones"):
+        with pytest.raises(ModelOutputError, match="QRMEM_RESERVE and QRMEM_WINDOW allow"):
             await ask(chat, request(is_watched=is_watched), JudgeReply)
 
 

@@ -48,6 +48,7 @@ class Behaviour:
         filtered: a content filter refuses a prompt that holds this text, as Azure's does.
         too_large: it refuses a prompt of more tokens as too many for a minute, with `large_status`.
         gives_usage: whether it says what it counted.
+        thought: tokens that it thinks before it says a word; they count for the limit of a reply.
         thinks: whether its text stands among a model's thoughts, as LM Studio may have it.
         gives_log_probs: whether it gives them where they are asked for.
         surprise: of each token of a prompt whose log-probabilities are asked for.
@@ -75,6 +76,7 @@ class Behaviour:
     too_large: int = 0
     large_status: int = 413
     gives_usage: bool = True
+    thought: int = 0
     thinks: bool = False
     gives_log_probs: bool = True
     surprise: Callable[[str], float] = lambda text: 1.0
@@ -307,6 +309,7 @@ class OpenAIServer:
             with contextlib.suppress(ValueError):  # only JSON can be spoilt in some of the ways
                 text = _TEXTS[fault](text or "")
         most = int(request.get("max_tokens") or request.get("max_completion_tokens") or 10**9)
+        most = max(0, most - self.behaviour.thought)
         if text and fault not in ENDLESS and answering.words([text]) > most:
             text, finish = _shortened(text, most), "length"
         message: dict[str, Json] = {"role": "assistant", "content": text}
