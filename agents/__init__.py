@@ -4,7 +4,7 @@ from qrmem.agents.building import build_documents
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import Asking, Outcome
 from qrmem.agents.state import BuildDeps, BuildOutcome
-from qrmem.agents.strategies import STRATEGIES, outcome_of, run_strategy
+from qrmem.agents.strategies import STRATEGIES, run_strategy
 
 __all__ = [
     "STRATEGIES",
@@ -14,6 +14,5 @@ __all__ = [
     "Outcome",
     "Search",
     "build_documents",
-    "outcome_of",
     "run_strategy",
 ]

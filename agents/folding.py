@@ -7,7 +7,7 @@ it was.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.agents.state import BuildDeps
@@ -46,10 +46,11 @@ async def fold_documents(
     keys = list(dict.fromkeys(key for found in inside.values() for key in found))
     around = await deps.store.around(deps.ns, keys)
     facts = [fact for fact in around.facts if fact.segment_id in segments]
+    apart = _apart(facts, {id: segment.document_id for id, segment in segments.items()})
     chains = []
     for document_id, summary in summaries.items():
-        own = [f for f in facts if segments[f.segment_id].document_id == document_id]
-        told = (by_segment(relation.facts) for relation in fold(dict.fromkeys(own)))
+        own = dict.fromkeys(apart.get(document_id, ()))
+        told = (by_segment(relation.facts) for relation in fold(own))
         chains += [Chain(found, summary) for found in told if len(found) > 1]
     if not chains:
         return
@@ -66,9 +67,7 @@ async def current_keys(store: GraphStore, ns: str) -> set[str]:
     documents = await store.document_ids(ns)
     document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
-    apart: dict[str, list[Fact]] = {}
-    for fact in await facts_of(store, ns, keys):
-        apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
+    apart = _apart(await facts_of(store, ns, keys), document_of)
     chains = [by_segment(edge.facts) for facts in apart.values() for edge in fold(facts)]
     return {fold_key(told[:n]) for told in chains for n in range(2, len(told) + 1)}
 
@@ -81,15 +80,20 @@ async def folded_by_reasoner(
     Args:
         document_of: document id by segment id, for the segments of its facts.
     """
-    apart: dict[str, list[Fact]] = {}
-    for fact in edge.facts:
-        apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
     said: list[Fact] = []
-    for facts in apart.values():
+    for facts in _apart(edge.facts, document_of).values():
         told = by_segment(facts)
         kept = await kept_value(store, ns, fold_key(told)) if len(told) > 1 else None
         said += [replace(told[0][0], description=str(kept["description"]))] if kept else facts
     return replace(edge, description=fold(said)[0].description)
+
+
+def _apart(facts: Iterable[Fact], document_of: Mapping[str, str]) -> dict[str, list[Fact]]:
+    """Return facts by the document that states them."""
+    apart: dict[str, list[Fact]] = {}
+    for fact in facts:
+        apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
+    return apart
 
 
 def by_segment(facts: Sequence[Fact]) -> tuple[Told, ...]:

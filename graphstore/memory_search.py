@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qrmem.graphstore.memory_space import Space
-from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
+from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 
@@ -100,7 +100,7 @@ def nearest(
     return {id_: scores[id_] for id_ in chosen}
 
 
-def titled(space: Space, names: Sequence[str], first: int = 3) -> dict[str, list[Titled]]:
+def titled(space: Space, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     wanted = set(names)
     found: defaultdict[str, list[Titled]] = defaultdict(list)
@@ -109,7 +109,7 @@ def titled(space: Space, names: Sequence[str], first: int = 3) -> dict[str, list
         if segments:
             for form, sure in forms_of(document.title, document.text).items():
                 if form in wanted:
-                    found[form].append(Titled(id_, sure, segments[:first]))
+                    found[form].append(Titled(id_, sure, segments[:FIRST_TITLED]))
     return {
         form: sorted(meant, key=lambda one: -one.sure)
         for form, meant in found.items()

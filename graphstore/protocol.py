@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.graphstore.records import (
+    FIRST_TITLED,
     MOST_TITLED,
     Around,
     Change,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "FIRST_TITLED",
     "MOST_TITLED",
     "Around",
     "Artefacts",
@@ -368,16 +370,13 @@ class GraphView(Protocol):
         """Return what is indexed of segments, in the order of the ids."""
         ...
 
-    async def titled(
-        self, ns: str, /, names: Sequence[str], first: int = 3
-    ) -> Mapping[str, Sequence[Titled]]:
+    async def titled(self, ns: str, /, names: Sequence[str]) -> Mapping[str, Sequence[Titled]]:
         """Return the documents that names are titles of, surest first, by id where equal.
 
         A name that more than `MOST_TITLED` documents go by means none of them and is left out.
 
         Args:
             names: as `qrmem.text.naming.plain` gives them; unknown ones are left out.
-            first: segments of each document to return.
         """
         ...
 

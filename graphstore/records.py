@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_TITLED = 40
 """Documents of one title from which on it is no name of any of them."""
+FIRST_TITLED = 3
+"""Segments of a document that a title leads to: its first."""
 
 VectorKind = Literal["segment", "relation"]
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.state import Outcome
 from qrmem.agents.search.steps import Strategy, followed
 from qrmem.agents.strategies import (
     entity_trial,
@@ -91,12 +90,3 @@ async def _default(run: Search) -> str:
     if run.caller is not None and not walks and overview.is_about_all(asking.question):
         return overview.NAME
     return WITHOUT_MODEL if run.reasoner.is_local and not walks else DEFAULT
-
-
-async def outcome_of(run: Search) -> Outcome:
-    """Answer a question; see `run_strategy`."""
-    outcome: Outcome | None = None
-    async for item in await run_strategy(run):
-        outcome = item if isinstance(item, Outcome) else outcome
-    assert outcome is not None
-    return outcome

@@ -212,13 +212,13 @@ def _joined(names: tuple[str, ...]) -> LiteralString:
     return "\n".join(f"CALL () {{\n{text}\n}}" for text in texts)
 
 
-def batches(rows: Iterable[Any], max_bytes: int = MAX_BYTES) -> Iterator[list[Any]]:
-    """Yield the rows in order, at least one and at most about `max_bytes` of them at a time."""
+def batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the rows in order, at least one and at most about `MAX_BYTES` of them at a time."""
     batch: list[Any] = []
     size = 0
     for row in rows:
         weight = _weight(row)
-        if batch and (size + weight > max_bytes or len(batch) >= MAX_ROWS):
+        if batch and (size + weight > MAX_BYTES or len(batch) >= MAX_ROWS):
             yield batch
             batch, size = [], 0
         batch.append(row)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import in_order, short, shortened
-from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
+from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 from qrmem.types import Document
@@ -149,12 +149,12 @@ async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
     return in_order(segment_ids, found)
 
 
-async def titled(work: Work, names: Sequence[str], first: int = 3) -> dict[str, list[Titled]]:
+async def titled(work: Work, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     known = shortened(names)
     found: dict[str, list[Titled]] = {}
     for form, id_, sure, segments in await work.each(
-        "words.titled", sorted(known), most=MOST_TITLED, first=first
+        "words.titled", sorted(known), most=MOST_TITLED, first=FIRST_TITLED
     ):
         if segments:
             found.setdefault(known[form], []).append(Titled(id_, sure, segments))

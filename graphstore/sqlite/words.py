@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from qrmem.graphstore.protocol import MOST_TITLED, Entry, Titled, Vocabulary
+from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
@@ -236,9 +236,7 @@ def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list
     return [found[id_] for id_ in segment_ids if id_ in found]
 
 
-def titled(
-    db: sqlite3.Connection, ns: str, names: Sequence[str], first: int = 3
-) -> dict[str, list[Titled]]:
+def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     number = _with_words(db, ns)
     firsts: dict[int, list[str]] = {}
@@ -253,7 +251,7 @@ def titled(
             continue
         for document, _, _ in rows:
             if document not in firsts:
-                firsts[document] = _first(db, number, document, first)
+                firsts[document] = _first(db, number, document)
         meant = [Titled(id_, sure, firsts[num]) for num, id_, sure in rows if firsts[num]]
         if meant:
             found[name] = sorted(meant, key=lambda one: (-one.sure, one.document_id))
@@ -269,10 +267,10 @@ def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list
     return [name for (name,) in db.execute(sql, (_listed(names), ns))]
 
 
-def _first(db: sqlite3.Connection, ns: int, document: int, limit: int) -> list[str]:
+def _first(db: sqlite3.Connection, ns: int, document: int) -> list[str]:
     rows = db.execute(
         f"SELECT s.id FROM segment s CROSS JOIN words_{ns} w ON w.rowid = s.num"
         " WHERE s.document = ? ORDER BY s.idx LIMIT ?",
-        (document, limit),
+        (document, FIRST_TITLED),
     )
     return [id_ for (id_,) in rows]

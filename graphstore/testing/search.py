@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.protocol import MOST_TITLED, Change, GraphStore
+from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Change, GraphStore
 from qrmem.graphstore.testing.base import Contract
 from qrmem.graphstore.testing.samples import (
     INFO,
@@ -100,22 +100,22 @@ class SearchContract(Contract):
         assert (list(found.owners), found.matrix.shape) == ([], (0, 3))
 
     async def test_a_title_names_its_document_until_it_changes(self, store: GraphStore) -> None:
-        document, segments = given = text("d", "one ", "two ", title="Moby Dick (novel)")
+        pieces = [f"{n} " for n in ("one", "two", "three", "four")]
+        document, segments = given = text("d", *pieces, title="Moby Dick (novel)")
         await add(store, "n", given, text("e", "three ", title="Moby Dick"))
-        found = await store.titled("n", ["moby dick", "moby", "moby dick novel"], 1)
+        found = await store.titled("n", ["moby dick", "moby", "moby dick novel"])
         assert [(one.document_id, one.sure) for one in found["moby dick"]] == [
             ("e", 1.0),
             ("d", 0.8),
         ]
-        assert list(found["moby dick"][1].segments) == [segments[0].id]
+        firsts = [segment.id for segment in segments[:FIRST_TITLED]]
+        assert list(found["moby dick"][1].segments) == firsts
         assert set(found) == {"moby dick", "moby dick novel"}
         await store.put_documents("n", [(replace(document, title="The Whale"), segments)])
         assert [
             one.document_id for one in (await store.titled("n", ["moby dick"]))["moby dick"]
         ] == ["e"]
-        assert list((await store.titled("n", ["whale"]))["whale"][0].segments) == [
-            segment.id for segment in segments
-        ]
+        assert list((await store.titled("n", ["whale"]))["whale"][0].segments) == firsts
         assert set(await store.matching("n", [["whale"]], 9)) == {s.id for s in segments}
         assert list(await store.matching("n", [["novel"]], 9)) == []
         await store.delete_documents("n", "e")

@@ -98,7 +98,7 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     words.vocabulary(db, "n", ["met", "ann1"])
     words.matching(db, "n", [["met", "ann1"]], 10, None)
     words.entries(db, "n", few)
-    words.titled(db, "n", ["ann"], 3)
+    words.titled(db, "n", ["ann"])
     vectors.read(db, "n", "segment", few)
     vectors.read(db, "n", "relation", ["r1", "r2"])
     vectors.owners(db, "n", "segment")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from fakes import ScriptedReasoner
-from graph.worlds import Part, memory
+from graph.worlds import Part, memory, outcome_of
 
-from qrmem.agents import Asking, Outcome, Search, outcome_of
+from qrmem.agents import Asking, Outcome, Search
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
 from qrmem.graphstore.memory import MemoryStore

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-from graph.worlds import WITHOUT_TREE
+from graph.worlds import WITHOUT_TREE, outcome_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +17,6 @@ from qrmem.agents import (
     BuildDeps,
     Search,
     build_documents,
-    outcome_of,
 )
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings

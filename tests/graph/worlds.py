@@ -7,7 +7,7 @@ from typing import Any
 
 from fakes import ScriptedReasoner
 
-from qrmem.agents import STRATEGIES, Asking, Outcome, Search, outcome_of
+from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import (
     Change,
@@ -100,6 +100,13 @@ async def ask(
         listener=(heard if heard is not None else []).append,
     )
     return await outcome_of(run)
+
+
+async def outcome_of(run: Search) -> Outcome:
+    """Return what a run ends with."""
+    *_, outcome = [item async for item in await run_strategy(run)]
+    assert isinstance(outcome, Outcome)
+    return outcome
 
 
 def answers_with(
