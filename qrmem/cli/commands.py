@@ -267,9 +267,10 @@ async def reembed(arguments: Namespace) -> int:
     with Progress(quiet=arguments.quiet) as progress:
         async with opened(arguments, listener=progress) as memory:
             count = await memory.reembed(chosen)
-    return output.print_done(
-        arguments, {"embedded": count}, [f"{counted(count, 'segments')} embedded by {chosen}"]
-    )
+    said = f"{counted(count, 'segments')} embedded by {chosen}"
+    if chosen == "none":
+        said = "the vectors are gone: search is by words and the graph"
+    return output.print_done(arguments, {"embedded": count}, [said])
 
 
 async def export(arguments: Namespace) -> int:

@@ -61,7 +61,7 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
     damaged = [info.id for info in infos if await _is_damaged(store, ns, info)]
     found = await _view(store, ns, documents)
     expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
-    differences = list(_differences(found, expected))
+    differences = list(dict.fromkeys(_differences(found, expected)))
     if not differences:
         return Repair((), (), tuple(damaged))
     decisions = [decision for _, decision in differences if decision is not None]

@@ -75,6 +75,12 @@ def test_a_document_that_is_not_there_needs_no_consent(qrmem: Shell) -> None:
     assert "no document 'nope'" in refused(qrmem("delete", "nope"))
 
 
+def test_dropping_the_embedder_is_told_in_words(qrmem: Shell) -> None:
+    qrmem("add", "-", "-q", stdin=TEXT.encode())
+    said = qrmem("reembed", "--embedder", "none")
+    assert (said.code, said.out) == (0, "the vectors are gone: search is by words and the graph\n")
+
+
 def test_only_near_names_are_offered(qrmem: Shell) -> None:
     qrmem("add", str(SAMPLE / "harbour.md"), "-q")
     assert refused(qrmem("show", "Nobody")) == "qrmem: no entity is called 'Nobody'\n"

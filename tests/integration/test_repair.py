@@ -47,6 +47,19 @@ async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrm
     await memory.close()
 
 
+async def test_a_name_of_two_types_is_told_once(memory: qrmem.Memory) -> None:
+    await memory.add([{"id": "c", "text": "The Ahab sank off Japan."}])
+    await memory.add([{"id": "d", "text": "Captain Ahab saw Ahab. Ahab wept."}])
+    store, ns = memory._session.store, memory._session.ns
+    moved = [row.key for row in await store.names(ns) if row.surface == "Ahab"]
+    assert len(moved) == 2
+    await _apply(store, ns, Change(names=dict.fromkeys(moved, "japan|")))
+    done = await memory.repair()
+    assert done.differences.count("'Ahab' was made a name of 'Japan': kept") == 1
+    assert len(done.decisions) == 1
+    await memory.close()
+
+
 @pytest.mark.parametrize("body", [b"no deflate", b"\x03\x00"])
 async def test_a_record_that_is_damaged_is_named_by_its_document_and_can_be_read_again(
     tmp_path: Path, body: bytes
