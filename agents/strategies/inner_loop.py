@@ -24,7 +24,7 @@ from qrmem.retrieval.trees.nodes import StoredTree, load_trees
 from qrmem.retrieval.trees.retrieving import TOKENS, TOP, Entry, Table, within
 from qrmem.retrieval.trees.sentence_loop import Sentence, Sentences, fitting, likeness
 from qrmem.text.numbers import counted
-from qrmem.types import Citation, Passage, Verdict
+from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode
 from qrmem.types.trees import TreeKind
 
@@ -47,6 +47,7 @@ NO_MODEL = "no chat model: sentences near the question and near what was found"
 async def begin(run: Search, state: SearchState) -> SearchState:
     """See that there is a tree; nothing is searched before the first round."""
     trees = await trees_of(run)
+    await warn_of_missing(run, trees)
     nodes = sum(len(tree.nodes) for tree in trees)
     run.tell("start", reason=f"{counted(len(trees), 'trees')} with {counted(nodes, 'nodes')}")
     return {**began({}), "memory": ""}
@@ -63,6 +64,16 @@ async def trees_of(run: Search, *kinds: TreeKind) -> list[StoredTree]:
         if trees := await load_trees(run.store, run.ns, kind, documents):
             return trees
     raise NotFound("there is no tree over these documents: build one with `qrmem tree build`")
+
+
+async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
+    """Say how many of the documents asked are in no tree, so that nothing of them is found."""
+    asked = run.asking.documents
+    documents = await run.store.document_ids(run.ns) if asked is None else asked
+    missing = len(documents) - sum(tree.tree.is_current for tree in trees)
+    if missing:
+        message = f"{missing} of {len(documents)} documents have no tree, or changed since: "
+        run.listener(Event("warning", {"message": f"{message}run `qrmem tree build`"}))
 
 
 async def read(run: Search, state: SearchState) -> SearchState:

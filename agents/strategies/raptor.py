@@ -12,16 +12,25 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 from qrmem.agents.search.steps import read as judged
-from qrmem.agents.strategies.inner_loop import as_node, ended, retrieved, trees_of
+from qrmem.agents.strategies.inner_loop import (
+    as_node,
+    ended,
+    retrieved,
+    trees_of,
+    warn_of_missing,
+)
 from qrmem.answering.options import shown
 from qrmem.prompts import fenced
 from qrmem.retrieval.trees.retrieving import Entry, Table
+from qrmem.types.trees import TreeKind
 
 PROMPT = "tree-answer-once"
+KINDS: tuple[TreeKind, ...] = ("raptor", "ilm")
 
 
 async def begin(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
     """Rank the texts of the tree; a plain one is taken where it was built."""
+    await warn_of_missing(run, await trees_of(run, *KINDS))
     found = await _entries(run, is_layered)
     run.tell(
         "start",
@@ -36,7 +45,7 @@ async def begin(run: Search, state: SearchState, *, is_layered: bool = False) ->
 
 
 async def _entries(run: Search, is_layered: bool) -> list[Entry]:
-    trees = await trees_of(run, "raptor", "ilm")
+    trees = await trees_of(run, *KINDS)
     table = Table(run.store, run.ns, trees, run.embedder, surprising=False)
     question = run.context.question
     ranked = await (table.layered(question) if is_layered else table.collapsed(question))

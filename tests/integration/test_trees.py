@@ -10,7 +10,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
-from qrmem.types import Strategy
+from qrmem.types import Event, Strategy
 from qrmem.types.trees import Tree
 
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
@@ -178,6 +178,29 @@ async def test_a_tree_answers_after_another_embedder_embedded_the_memory(
             assert answer.trail.steps[-1].nodes
             await memory.build_tree()
             assert (await memory.ask(question, strategy=strategy)).trail.steps[-1].nodes
+
+
+@pytest.mark.parametrize("strategy", ["inner-loop", "raptor", "raptor-layered"])
+async def test_documents_without_a_tree_are_told_by_a_question_over_trees(
+    strategy: Strategy,
+) -> None:
+    said: list[str] = []
+
+    def note(event: Event) -> None:
+        if event.kind == "warning":
+            said.append(event.data["message"])
+
+    async with qrmem.open("memory://", embedder="none", listener=note) as memory:
+        await memory.add(book(1))
+        await memory.build_tree()
+        await memory.ask("Who wrote of the harbour?", strategy=strategy)
+        assert not said
+        await memory.add({"id": "new", "text": "Zorblax lives in the Quindle tower."})
+        await memory.ask("Who wrote of the harbour?", strategy=strategy)
+        told = "1 of 2 documents have no tree, or changed since: run `qrmem tree build`"
+        assert said == [told]
+        await memory.ask("Who wrote of it?", strategy=strategy, documents=["book"])
+        assert said == [told]
 
 
 async def test_without_a_tree_the_command_is_named() -> None:
