@@ -36,18 +36,19 @@ def write_whole(path: Path, data: bytes, begins: bytes, what: str) -> None:
         UsageError: something else is there, a memory for example, or there is no such folder.
         StoreUnavailable: it cannot be written, on a full disk for example.
     """
-    part = part_of(path)
     try:
         check_place(path, begins, what)
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        part = part_of(path)
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as exc:
         raise unwritable(path, exc) from exc
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_place(path: Path, begins: bytes, what: str) -> None:

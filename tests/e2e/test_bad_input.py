@@ -269,10 +269,18 @@ def test_a_path_below_a_file_is_named_with_the_reason(qrmem: Shell) -> None:
     assert qrmem("add", "note.txt").code == 0
     assert qrmem("ask", "Who met Ada?").code == 0
     ran = qrmem("trail", "--html", "note.txt/way.html")
-    assert_one_line(ran, 4, "note.txt/", "Not a directory")
-    assert "unexpected" not in ran.err
+    assert_one_line(ran, 2, "there is no folder note.txt")
     ran = qrmem("eval", "build", "niah", "--source", "note.txt", "--length=2k", "--out=note.txt/x")
     assert_one_line(ran, 4, "note.txt/x is not built", "Not a directory")
+
+
+@pytest.mark.parametrize("words", [("export",), ("export", "--graphml"), ("trail", "--html")])
+def test_a_folder_is_no_place_to_write_to(qrmem: Shell, words: tuple[str, ...]) -> None:
+    qrmem.write("note.txt", GOOD)
+    assert qrmem("add", "note.txt").code == 0
+    assert qrmem("ask", "Who met Ada?").code == 0
+    for folder in (".", "/"):
+        assert_one_line(qrmem(*words, folder), 2, f"qrmem: {folder} is no file")
 
 
 def test_a_port_that_there_is_not_is_wrong_use(qrmem: Shell) -> None:

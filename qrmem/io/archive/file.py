@@ -33,13 +33,13 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self._part = part_of(self._path)
         self._digest = hashlib.sha256()
         self._lines = 0
 
     def __enter__(self) -> Self:
         try:
             check_place(self._path, _BEGINS, "archive")
+            self._part = part_of(self._path)
             self._file: IO[bytes] = self._part.open("xb")
         except OSError as exc:
             raise unwritable(self._path, exc) from exc
