@@ -6,7 +6,7 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from qrmem.errors import UsageError, require_count, require_text
+from qrmem.errors import UsageError, require_count, require_ids, require_text
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.ingest import Adder
@@ -307,6 +307,7 @@ async def recalled(
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
     """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
+    require_ids(ids)
     infos = await memory.store.documents(memory.ns, list(ids))
     asked = await _read(memory, [info for info in infos if _number(info)])
     found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})

@@ -202,6 +202,16 @@ def require_count(value: object, what: str) -> None:
         raise UsageError(f"{what} must be at least 1, not {value}")
 
 
+def require_ids(value: object) -> None:
+    """Refuse one text in the place of a list of ids: its letters would be looked up.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if isinstance(value, str):
+        raise UsageError("ids are a list, not one text")
+
+
 def require_where(value: object) -> None:
     """Refuse a choice of documents by metadata that is no mapping.
 

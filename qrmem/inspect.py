@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound, UsageError, require_text, require_where
+from qrmem.errors import NotFound, UsageError, require_ids, require_text, require_where
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
@@ -147,6 +147,7 @@ async def segments(
     Raises:
         NotFound: no such document.
     """
+    require_ids(ids)
     session = memory._session
     await session.known()
     if not document:

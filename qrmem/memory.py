@@ -52,7 +52,7 @@ def open(
     listener: Listener | None = None,
     **chosen: Unpack[OpenOptions],
 ) -> "Opening":
-    """Open a memory; `await` it or use it in `async with`.
+    """Open a memory; `await` it or use it in `async with` (that of `qrmem.sync` in `with`).
 
     Args:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.

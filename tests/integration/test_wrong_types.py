@@ -78,6 +78,8 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
         ("recall", ("Ada?",), {"session": 5}, "session must be text, not int"),
         ("turns", (), {"user": 5}, "user must be text, not int"),
         ("turns", (5,), {}, "session must be text, not int"),
+        ("corrections", ("turn-00000001",), {}, "ids are a list, not one text"),
+        ("segments", (), {"ids": "turn-00000001"}, "ids are a list, not one text"),
         ("documents", (), {"where": 5}, "where is names with values, not int"),
     ],
 )
