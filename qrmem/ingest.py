@@ -252,7 +252,7 @@ class Adder:
         elif before is None:
             await self._put(document, self._tally.added, only_new=name in self._new)
         else:  # source code or a turn, with another text
-            await self._put(document, self._tally.updated)
+            await self._put(document, self._tally.updated, anew=self._rebuild)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
         elif is_turn(document.metadata):
@@ -280,7 +280,7 @@ class Adder:
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [one for _, own in written for one in own])
         try:
-            await self._store.put_documents(self._ns, written)
+            await self._store.put_documents(self._ns, written, anew=self._rebuild)
         except UsageError as exc:
             if self._is_alone:
                 raise

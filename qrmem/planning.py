@@ -77,7 +77,7 @@ async def plan_add(
     adder = Adder(shadow, info.name, models, listener=silent, **options)
     of_id = {document.id or "": document for document in given}
     cut = cache(lambda name: adder.cut(name, of_id[name]))  # once, for the texts and for the trees
-    dry_run = await _chosen(stored, shadow, info, given, cut, **options)
+    dry_run = await _chosen(stored, shadow, models.info, given, cut, **options)
     shown, weight = dry_run.shown, dry_run.weight
     # A refused document is an error where it is the only one, as in the run itself.
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
@@ -253,11 +253,24 @@ async def _chosen(
     for name in refused if is_large else known:
         await shadow.create_namespace(info.name, info)
         await copy_document(stored, shadow, info.name, name)
+        await _mark_embedded(stored, shadow, info, name)
     if not is_large:
         return _Chosen(waiting, 1.0, len(waiting))
     shown, weight = _sampled(unread)
     shown += [document for document in waiting if document.id in refused]
     return _Chosen(shown, weight, len(waiting), len(segments) - half, half / len(segments))
+
+
+async def _mark_embedded(
+    stored: GraphStore, shadow: GraphStore, info: NamespaceInfo, document_id: str
+) -> None:
+    """Give the segments that have vectors some that say nothing, so that no others are planned."""
+    import numpy as np
+
+    ids = [s.id for s in await stored.segments(info.name, documents=[document_id])]
+    if owners := await stored.owners(info.name, "segment", ids):
+        matrix = np.ones((len(owners), info.dimension), dtype=np.float32)
+        await shadow.put_vectors(info.name, "segment", owners, matrix)
 
 
 async def _waiting(

@@ -127,6 +127,22 @@ async def test_a_changed_document_is_planned_for_what_changed() -> None:
         assert spent(server.stats) - before in plan.tokens
 
 
+async def test_a_change_of_a_document_that_a_server_embedded_is_planned() -> None:
+    async with serving() as server, opened(server, embedder="openai:e") as memory:
+        await memory.add({"id": "book", "text": "## ".join(CHAPTERS)})
+        for text, how in (([*CHAPTERS, " An end\n\nPip sailed."], "update"), (CHAPTERS, "rebuild")):
+            changed = {"id": "book", "text": "## ".join(text)}
+            plan = await memory.plan(changed, update=True, rebuild=how == "rebuild")
+            before, calls = spent(server.stats), server.stats.answered
+            report = await memory.add(changed, update=True, rebuild=how == "rebuild")
+            assert plan.segments == report.read > 0
+            assert server.stats.answered - calls in plan.calls
+            (embed,) = [stage for stage in plan.stages if stage.stage == "embed"]
+            used = report.usage.construction["embed"]
+            assert used.tokens_in in embed.tokens_in
+            assert spent(server.stats) - before + used.tokens_in in plan.tokens
+
+
 async def test_an_update_of_some_documents_among_others_is_planned() -> None:
     async with serving() as server, opened(server) as memory:
         chapters = [{"id": str(n), "text": text} for n, text in enumerate(CHAPTERS)]
