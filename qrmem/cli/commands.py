@@ -20,10 +20,11 @@ from qrmem.cli.options import (
 )
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
+from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
 from qrmem.text.numbers import counted
-from qrmem.types import Answer, Step, Words
+from qrmem.types import AddReport, Answer, Step, Words
 
 DONE, PARTLY, BAD_INPUT = 0, 1, 2
 
@@ -43,7 +44,8 @@ async def add(arguments: Namespace) -> int:
                 )
                 given = [*report.added, *report.updated, *report.resumed, *report.unchanged]
                 is_wanted = arguments.tree and given and not report.stopped
-                grown = await memory.build_tree(*given) if is_wanted else None
+                left = _left(memory.settings, report)
+                grown = await memory.build_tree(*given, **left) if is_wanted else None
             except BaseException:
                 if progress.done:
                     read = f"{progress.done} of {progress.total} segments were read and are kept"
@@ -59,14 +61,31 @@ async def add(arguments: Namespace) -> int:
     quiet = arguments.quiet and report.is_complete
     shown = output.report_lines(report)
     output.print_result(arguments, report, shown, quiet=quiet)
+    stopped = report.stopped
     if grown is not None:
-        output.note(tree_report_lines(grown)[0], quiet=arguments.quiet)
-    if report.stopped:
+        stopped = grown.stopped
+        if stopped and report.usage.calls:
+            stopped += ", which is what reading left"
+        for line in tree_report_lines(grown):
+            output.note(line, quiet=arguments.quiet)
+    if stopped:
         again = AGAIN_AFTER_REBUILD if arguments.rebuild else AGAIN
-        output.note(f"stopped: {report.stopped}; {go_on(again)}")
+        output.note(f"stopped: {stopped}; {go_on(again)}")
     if report.is_complete:
         return PARTLY if grown is not None and grown.stopped else DONE
     return PARTLY if report.states or report.stopped else BAD_INPUT
+
+
+def _left(settings: Settings, report: AddReport) -> dict[str, Any]:
+    """Return what reading left of the caps: they are of the whole command, trees too."""
+    used = report.usage.construction.values()
+    caps: Sequence[tuple[str, float | None, float]] = (
+        ("max_calls", settings.max_calls, report.usage.calls),
+        ("max_tokens", settings.max_tokens, report.usage.tokens_in + report.usage.tokens_out),
+        ("max_cost", settings.max_cost, sum(stage.cost or 0.0 for stage in used)),
+        ("max_seconds", settings.max_seconds, report.seconds),
+    )
+    return {name: max(0, cap - n) for name, cap, n in caps if cap is not None}
 
 
 def _reasoner(arguments: Namespace) -> str:

@@ -79,6 +79,20 @@ def test_a_capped_add_says_how_to_go_on_and_goes_on(qrmem: Shell, server: OpenAI
     assert qrmem("status").code == 0
 
 
+def test_a_cap_holds_for_reading_and_trees_together(qrmem: Shell, server: OpenAIServer) -> None:
+    book(qrmem)
+    assert qrmem("add", "book.md", *using(server)).code == 0
+    read = server.stats.requests
+    cap = str(read + 3)
+    ran = qrmem("add", "book.md", "-m", "b.db", "--tree", "--max-calls", cap, *using(server))
+    assert ran.code == 1
+    assert server.stats.requests == 2 * read + 3
+    assert "the cap of 3 calls is reached, which is what reading left" in ran.err
+    assert "run the same command again" in ran.err
+    assert "cost: 3 calls" in ran.err
+    assert qrmem("add", "book.md", "-m", "b.db", "--tree", *using(server)).code == 0
+
+
 def test_a_capped_rebuild_says_how_to_go_on_without_paying_again(
     qrmem: Shell, server: OpenAIServer
 ) -> None:
