@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
+from qrmem.llm.found_json import without_reasoning
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import Structured, ask
 from qrmem.prompts import PromptSet, load_prompts
@@ -220,7 +221,8 @@ class Caller:
                 self._stretch(exc, left)
                 continue
             self._learn(request, replied.tokens_in)
-            said = "" if replied.finish_reason == "refusal" else replied.text.strip()
+            is_refused = replied.finish_reason == "refusal"
+            said = "" if is_refused else without_reasoning(replied.text)
             return Called(said, request.prompt_tokens, kept)
         raise AssertionError("unreachable")
 

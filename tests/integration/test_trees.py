@@ -221,6 +221,23 @@ async def test_a_trail_loses_the_words_of_a_deleted_document() -> None:
         assert "Odile" not in str(await memory.trail())
 
 
+@pytest.mark.parametrize("strategy", ["raptor", "inner-loop"])
+async def test_what_a_model_thinks_aloud_stands_in_no_answer_and_no_summary(
+    strategy: Strategy,
+) -> None:
+    def thinking(request: Mapping[str, Any]) -> str:
+        return f"<think>\nZorblax, perhaps.\n</think>\n\n{answering.answer(request)}"
+
+    async with serving(answer=thinking) as server:
+        chosen: Any = {"model": "test", "base_url": server.url, "embedder": "none"}
+        async with qrmem.open("memory://", **chosen) as memory:
+            await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
+            await memory.build_tree()
+            answer = await memory.ask("What belongs to the recipe of Odile?", strategy=strategy)
+    assert answer.text
+    assert "Zorblax" not in str(answer)
+
+
 def replying(node: str, answers: Sequence[str]) -> Callable[[Mapping[str, Any]], str]:
     """Return what a chat model says: the same for every node, one answer after the other."""
     left = iter(answers)
