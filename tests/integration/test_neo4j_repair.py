@@ -115,8 +115,11 @@ async def test_a_name_given_to_a_new_entity_without_a_key_breaks_nothing(
     await memory.add({"id": "n", "text": "Captain Ahab saw Oslo. Ahab wept."})
     neo4j.query(SEPARATE)
     assert await memory.search("Who was Captain Ahab?")
+    assert (await memory.ask("Who saw Oslo?", strategy="reflection")).text
     assert (await memory.add(LATER)).added
-    await memory.entities()
+    assert await memory.entities()
+    assert await memory.entity("Ahab")
+    await memory.merges()
     done = await memory.repair()
     assert [(d.first, d.second, d.same) for d in done.decisions] == [
         ("Ahab", "Captain Ahab", False)

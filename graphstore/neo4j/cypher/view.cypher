@@ -1,4 +1,5 @@
 // :: names
+// A person may have given a name to an entity without a key; nothing else tells of such an entity.
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
@@ -26,8 +27,8 @@ CALL (row) {
   RETURN n
 }
 WITH DISTINCT n
-MATCH (n)-[:NAMES]->(e:Entity)
-RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
+MATCH (n)-[:NAMES]->(e:Entity) WHERE e.key IS NOT NULL
+RETURN coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.counts,
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: entities
@@ -62,9 +63,9 @@ CALL (e) {
     ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
 }
 CALL (e) {
-  MATCH (e)-[r:RELATES]-(o:Entity)
+  MATCH (e)-[r:RELATES]-(o:Entity) WHERE o.key IS NOT NULL
   MATCH (s:Segment {ns: $ns, key: r.segment})
-  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key, elementId(o)),
+  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key),
     coalesce(o.full_name, o.name, ''), startNode(r) = e, r.description,
     coalesce(s.full, s.key), r.question]) AS facts
 }
@@ -112,7 +113,7 @@ RETURN
 UNWIND $rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 CALL (s) {
-  MATCH (s)-[m:MENTIONS]->(e:Entity)
+  MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE e.key IS NOT NULL
   WITH e, collect(m.forms) AS forms
   CALL (e) {
     WITH * WHERE $most > 0
@@ -120,12 +121,12 @@ CALL (s) {
     WITH DISTINCT other LIMIT $most + 1
     RETURN collect([other.document, other.index, coalesce(other.full, other.key)]) AS places
   }
-  RETURN collect([coalesce(e.full, e.key, elementId(e)), forms, places]) AS entities
+  RETURN collect([coalesce(e.full, e.key), forms, places]) AS entities
 }
 RETURN coalesce(s.full, s.key), entities
 
 // :: shared
-MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys
+MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys AND e.key IS NOT NULL
 WITH e, collect(DISTINCT coalesce(s.full, s.key)) AS among WHERE size(among) > 1
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
@@ -133,4 +134,4 @@ CALL (e) {
   RETURN count(s) AS spread
 }
 WITH e, among, spread WHERE spread <= $most
-RETURN coalesce(e.full, e.key, elementId(e)), among, spread
+RETURN coalesce(e.full, e.key), among, spread

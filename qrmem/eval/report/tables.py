@@ -177,8 +177,8 @@ def _absent(results: Results) -> list[str]:
     lacking = [item.absent for item in results.items.values() if item.absent]
     if not lacking:
         return []
-    what = f"{counted(sum(lacking), 'pieces')} of evidence, of {counted(len(lacking), 'items')}"
-    return [f"- {what}, not in the texts, though the data name them: scores count the others"]
+    how_much = f"{counted(sum(lacking), 'pieces')}, of {counted(len(lacking), 'items')}"
+    return [f"- evidence that the data name and no text holds: {how_much}; scores count the rest"]
 
 
 def made_by(results: Results) -> list[str]:
