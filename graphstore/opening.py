@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -73,13 +75,33 @@ async def clean(store: GraphStore, *, wholly: bool = False) -> None:
         await store.clean(wholly=wholly)
 
 
+@asynccontextmanager
+async def unchanging(store: GraphStore) -> AsyncIterator[GraphStore]:
+    """Open a store a second time, so that what others write meanwhile is not seen.
+
+    Only SQLite can; any other is given as it is. What is deleted meanwhile stays in the file's log
+    until the next deletion, or until the memory is closed.
+    """
+    from qrmem.graphstore.sqlite import Opening, SqliteStore
+
+    if not isinstance(store, SqliteStore):
+        yield store
+        return
+    opening = Opening(create=False, read_only=True, is_fixed=True)
+    fixed = await SqliteStore.open(store.worker.path, opening)
+    try:
+        yield fixed
+    finally:
+        await fixed.close()
+
+
 def missing_file(uri: str) -> Path | None:
     """Return the file that opening a memory would make, if it would make one."""
     scheme, separator, rest = uri.partition("://")
     if separator and scheme != "sqlite":
         return None
     name = rest.partition("?")[0] if separator else uri
-    path = Path(name).expanduser()
+    path = Path(name).expanduser().absolute()  # the process may change its folder
     return path if name and not path.exists() else None
 
 

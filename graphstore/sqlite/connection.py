@@ -42,12 +42,14 @@ class Opening:
     Attributes:
         create: make the file if it is missing.
         read_only: refuse writes even if the file may be written.
+        is_fixed: show the file as it is at the first read, whatever others write later.
         timeout: seconds to wait for another program's lock.
         pragmas: for this connection, after the usual ones.
     """
 
     create: bool = True
     read_only: bool = False
+    is_fixed: bool = False
     timeout: float = 30.0
     pragmas: Mapping[str, int | str] | None = None
 
@@ -56,8 +58,8 @@ class Worker:
     """One connection on one thread of its own; the event loop never waits for the disk."""
 
     def __init__(self, path: Path, opening: Opening) -> None:
-        self.path = path.expanduser()
-        self.location = str(self.path)
+        self.location = str(path.expanduser())
+        self.path = path.expanduser().absolute()  # the process may change its folder
         self.is_read_only = False
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
@@ -141,6 +143,10 @@ class Worker:
         db = self._db
         if db is None:
             raise StoreUnavailable(f"{self.location} is closed")
+        if self._opening.is_fixed:  # one transaction, until the file is closed
+            if not db.in_transaction:
+                db.execute(begin)
+            return work(db, *args, **kwargs)
         db.execute(begin)
         try:
             result = work(db, *args, **kwargs)

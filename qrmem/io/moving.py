@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
+from qrmem.graphstore import unchanging
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.models import check_embedder
@@ -114,12 +115,13 @@ async def export(memory: "Memory", path: str | PathLike[str], *, runs: bool = Fa
 
     Raises:
         NotFound: there is no such namespace.
-        StoreConflict: somebody changed it meanwhile; nothing is written.
+        StoreConflict: somebody changed it meanwhile, and it is not in SQLite; nothing is written.
     """
     from qrmem.io.archive import export_archive
 
     await memory._session.info()
-    return await export_archive(memory._session.store, memory._session.ns, path, runs=runs)
+    async with unchanging(memory._session.store) as store:
+        return await export_archive(store, memory._session.ns, path, runs=runs)
 
 
 async def graphml(memory: "Memory", path: str) -> int:

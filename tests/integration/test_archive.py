@@ -29,7 +29,7 @@ from qrmem.errors import (
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import Kept
 from qrmem.graphstore.testing.samples import add, contents, text
-from qrmem.io.archive import export_archive, import_archive
+from qrmem.io.archive import export_archive, exporting, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
@@ -583,3 +583,28 @@ async def test_a_chat_model_s_summary_of_an_updated_document_is_written_anew(
             await memory.export(tmp_path / "m.qrmem")
     assert info.summary
     assert b"forgotten" not in (tmp_path / "m.qrmem").read_bytes()
+
+
+async def test_an_export_is_of_one_moment_while_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    at = "m.db"
+    written = exporting._write_documents
+    async with (
+        qrmem.open(at, embedder="none", model="") as memory,
+        qrmem.open(at, embedder="none", model="") as other,
+    ):
+
+        async def late(*args: Any) -> int:
+            await other.add_turn("user", "Nina keeps a kayak in Oslo.")
+            await other.delete("a")
+            return await written(*args)
+
+        await memory.add([{"id": id, "text": f"Ann met {id} in Rome."} for id in "abc"])
+        await memory.export(tmp_path / "before.qrmem")
+        monkeypatch.setattr(exporting, "_write_documents", late)
+        monkeypatch.chdir("/")
+        await memory.export(tmp_path / "beside.qrmem")
+        assert [info.id for info in await memory.documents()] == ["b", "c", "turn-00000001"]
+    assert (tmp_path / "beside.qrmem").read_bytes() == (tmp_path / "before.qrmem").read_bytes()
