@@ -307,8 +307,9 @@ async def recalled(
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
     """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
+    store = memory.store
     require_ids(ids)
-    infos = await memory.store.documents(memory.ns, list(ids))
+    infos = await store.documents(memory.ns, list(ids))
     asked = await _read(memory, [info for info in infos if _number(info)])
     found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})
     return {id: [by_id[later] for later in ids] for id, ids in found.items()}

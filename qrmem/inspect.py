@@ -147,9 +147,9 @@ async def segments(
     Raises:
         NotFound: no such document.
     """
-    require_ids(ids)
     session = memory._session
     await session.known()
+    require_ids(ids)
     if not document:
         return await session.store.segments(session.ns, list(ids))
     ids = await session.require_documents([document])
