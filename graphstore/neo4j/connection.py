@@ -85,12 +85,12 @@ class Work:
             result = await self._tx.run(text, ns=short(self.ns), **values)
             await result.consume()
 
-    async def gathered(self, name: str, rows: Iterable[Any]) -> list[Any]:
+    async def gathered(self, name: str, rows: Iterable[Any], **values: Any) -> list[Any]:
         """Run a named statement that returns one list of rows on `$rows`, cut into batches.
 
         The driver takes a record each in 20 µs or more; thousands of rows come as one value.
         """
-        return [found for (batch,) in await self.each(name, rows) for found in batch]
+        return [found for (batch,) in await self.each(name, rows, **values) for found in batch]
 
     async def lock(self) -> int:
         """Keep other writers off the namespace until the transaction ends; return its revision.

@@ -196,7 +196,7 @@ async def document_ids(
 ) -> list[str]:
     """Return the ids of the documents that fit everything that is given, sorted."""
     name, least, end = between or ("", "", "")
-    rows = await work.rows(
+    ((ids,),) = await work.rows(
         "documents.ids",
         where=[_mark(name, value) for name, value in (where or {}).items()],
         field=words.METADATA + name if name else None,
@@ -205,7 +205,7 @@ async def document_ids(
         prefix=prefix,
         last=2**31 if last is None else last,
     )
-    return sorted(id_ for (id_,) in rows if id_.startswith(prefix))
+    return sorted(id_ for id_ in ids if id_.startswith(prefix))
 
 
 def _mark(name: str, value: Scalar) -> str:

@@ -37,7 +37,8 @@ async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
         rows[-(-limit // _STEP) * _STEP].append(["block", block])
     found: dict[str, Row] = {}
     for most, own in rows.items():
-        found.update((row[0], row) for row in await work.each("view.names_where", own, most=most))
+        these = await work.gathered("view.names_where", own, most=most)
+        found.update((row[0], row) for row in these)
     return _names(found.values())
 
 
@@ -101,7 +102,7 @@ async def shared_entities(
 ) -> dict[str, tuple[Sequence[str], int]]:
     """Return the entities that two or more of some segments have, with those, and how many all."""
     keys = sorted({short(id_) for id_ in segment_ids})
-    rows = await work.rows("view.shared", keys=keys, most=most)
+    ((rows,),) = await work.rows("view.shared", keys=keys, most=most)
     return {key: (among, spread) for key, among, spread in rows}
 
 

@@ -129,9 +129,9 @@ async def matching(
         return []
     query = _query(work, (dict.fromkeys(group) for group in groups))
     if documents is None:
-        rows = await work.rows("words.matching", asked=query, limit=limit)
+        ((rows,),) = await work.rows("words.matching", asked=query, limit=limit)
     else:
-        rows = await work.rows(
+        ((rows,),) = await work.rows(
             "words.matching_in", asked=query, limit=limit, documents=sorted(documents)
         )
     rows.sort(key=lambda row: (-round(row[1], 5), row[2], row[3]))

@@ -54,7 +54,7 @@ WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
   AND ($field IS NULL OR $least <= toString(d[$field]) < $end)
 // by ns first: so the index has the order, and the last are found without the others
 WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $last
-RETURN coalesce(d.full, d.key)
+RETURN collect(coalesce(d.full, d.key))
 
 // :: all
 MATCH (d:Document)

@@ -28,8 +28,8 @@ CALL (row) {
 }
 WITH DISTINCT n
 MATCH (n)-[:NAMES]->(e:Entity) WHERE e.key IS NOT NULL
-RETURN coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
+RETURN collect([coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.counts,
+  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')])
 
 // :: entities
 UNWIND $rows AS key
@@ -134,4 +134,4 @@ CALL (e) {
   RETURN count(s) AS spread
 }
 WITH e, among, spread WHERE spread <= $most
-RETURN coalesce(e.full, e.key), among, spread
+RETURN collect([coalesce(e.full, e.key), among, spread])

@@ -53,12 +53,13 @@ RETURN row.term, count(*)
 
 // :: matching
 CALL db.index.fulltext.queryNodes('qrmem_terms', $asked, {limit: $limit}) YIELD node, score
-RETURN coalesce(node.full, node.key), score, node.document, node.index
+RETURN collect([coalesce(node.full, node.key), score, node.document, node.index])
 
 // :: matching_in
 CALL db.index.fulltext.queryNodes('qrmem_terms', $asked) YIELD node, score
 WHERE node.document IN $documents
-RETURN coalesce(node.full, node.key), score, node.document, node.index ORDER BY score DESC LIMIT $limit
+WITH node, score ORDER BY score DESC LIMIT $limit
+RETURN collect([coalesce(node.full, node.key), score, node.document, node.index])
 
 // :: entries
 UNWIND $rows AS key
