@@ -168,7 +168,7 @@ async def documents(
     if ids is None:
         rows = await work.rows("documents.all")
     else:
-        rows = await work.each("documents.some", sorted(set(map(short, ids))))
+        rows = await work.gathered("documents.some", sorted(set(map(short, ids))))
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],

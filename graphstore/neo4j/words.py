@@ -104,7 +104,7 @@ async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
     """Return how many segments have each term."""
     segments, total = await work.row("words.totals") or (0, 0)
     rows = [{"term": term, "query": _query(work, [[term]])} for term in dict.fromkeys(wanted)]
-    found = await work.each("words.frequencies", rows) if segments else []
+    found = await work.gathered("words.frequencies", rows) if segments else []
     return Vocabulary(segments, total, {term: count for term, count in found if count})
 
 

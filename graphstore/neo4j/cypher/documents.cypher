@@ -76,7 +76,7 @@ CALL (d) {
     sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
   RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
-RETURN d {.*, text: null}, states, facts
+RETURN collect([d {.*, text: null}, states, facts])
 
 // :: states
 MATCH (s:Segment)

@@ -49,7 +49,8 @@ RETURN form, coalesce(d.full, d.key), means.sure, segments
 // :: frequencies
 UNWIND $rows AS row
 CALL db.index.fulltext.queryNodes('qrmem_terms', row.query) YIELD node
-RETURN row.term, count(*)
+WITH row.term AS term, count(*) AS number
+RETURN collect([term, number])
 
 // :: matching
 CALL db.index.fulltext.queryNodes('qrmem_terms', $asked, {limit: $limit}) YIELD node, score
