@@ -170,7 +170,9 @@ def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
 def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
     exists = _is_there(path, opening)
     is_read_only = opening.read_only or not _may_write(path)
-    if exists:
+    if opening.is_fixed:
+        pass  # it is open already, and closing a file once more would drop the locks of SQLite
+    elif exists:
         _check_header(path)
     elif is_read_only:
         raise StoreUnavailable(f"{path} cannot be made: its folder may not be written")
