@@ -19,6 +19,8 @@ from qrmem.graphstore.sqlite.schema import prepare
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_SMALLEST = 512
+"""Bytes of the smallest page that SQLite knows."""
 PAGE_SIZE = 8192
 """A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
 
@@ -170,11 +172,8 @@ def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
 def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
     exists = _is_there(path, opening)
     is_read_only = opening.read_only or not _may_write(path)
-    if opening.is_fixed:
-        pass  # it is open already, and closing a file once more would drop the locks of SQLite
-    elif exists:
-        _check_header(path)
-    elif is_read_only:
+    # Only SQLite opens the file: to close it once more would drop the locks of this process.
+    if is_read_only and not exists:
         raise StoreUnavailable(f"{path} cannot be made: its folder may not be written")
     db = _connection(path, "ro" if is_read_only else "rwc" if opening.create else "rw", opening)
     try:
@@ -196,6 +195,8 @@ def _is_there(path: Path, opening: Opening) -> bool:
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the path of a file")
     if path.exists():
+        if 0 < path.stat().st_size < _SMALLEST:  # SQLite would take it for an empty one
+            raise UsageError(f"{path} is not a qrmem memory (not an SQLite file)")
         return True
     if not opening.create or opening.read_only:
         raise NotFound(f"there is no memory at {path}; add a document first, or check the path")
@@ -209,13 +210,6 @@ def _is_there(path: Path, opening: Opening) -> bool:
 def _may_write(path: Path) -> bool:
     may_write_file = not path.exists() or os.access(path, os.W_OK)
     return may_write_file and os.access(path.parent, os.W_OK)
-
-
-def _check_header(path: Path) -> None:
-    with path.open("rb") as file:
-        header = file.read(16)
-    if header and header != b"SQLite format 3\x00":
-        raise UsageError(f"{path} is not a qrmem memory (not an SQLite file)")
 
 
 def _connection(path: Path, mode: str, opening: Opening, *, extra: str = "") -> sqlite3.Connection:

@@ -277,6 +277,27 @@ async def test_a_lock_that_stays_names_who_holds_it_and_loses_nothing(tmp_path: 
     await store.close()
 
 
+async def test_a_second_memory_of_one_process_leaves_the_first_one_its_locks(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "m.db"
+    await _filled(path)
+    inode = f":{path.stat().st_ino} "
+
+    def locks() -> list[str]:
+        mine = Path("/proc/locks").read_text().splitlines()
+        return [line.split()[3] for line in mine if inode in line and f" {os.getpid()} " in line]
+
+    first = await _open(path)
+    assert locks()
+    second = await _open(path)
+    assert locks()
+    await second.close()
+    assert locks()
+    await first.close()
+    assert not locks()
+
+
 async def test_the_event_loop_runs_while_a_write_waits_for_a_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     await _filled(path)
