@@ -99,9 +99,9 @@ async def wait(memory: "Memory") -> AddReport:
     What failed or met a cap of the settings is in `problems`, by turn, and was told to the listener
     as a warning; `extract_facts` tries it again. `close` waits, too.
     """
-    from qrmem import conversation
+    from qrmem import facts
 
-    return await conversation.drawing(memory._session, memory._emit).wait()
+    return await facts.drawing(memory._session, memory._emit).wait()
 
 
 async def extract_facts(
@@ -112,9 +112,10 @@ async def extract_facts(
     Raises:
         UsageError: no chat model is set.
     """
-    from qrmem import conversation
+    from qrmem import conversation, facts
 
-    return await conversation.extract_facts(memory._session, memory._emit, session, user)
+    said = await conversation.turns(memory._session, session, user)
+    return await facts.extract_facts(memory._session, memory._emit, said)
 
 
 async def turns(

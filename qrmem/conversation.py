@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from qrmem.errors import UsageError, require_count, require_ids, require_text
 from qrmem.graph import dialog
@@ -20,9 +20,6 @@ from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Turn
 from qrmem.types.turns import as_message, related_lines
-
-if TYPE_CHECKING:
-    from qrmem.facts import Facts
 
 How = Literal["turns", "fragrel"]
 
@@ -61,6 +58,8 @@ async def add_messages(
     See `Memory.add_messages`.
     """
     if extract:
+        from qrmem.facts import drawing  # with the prompts, which recalling does without
+
         await drawing(memory, listener).require_model()
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
@@ -87,34 +86,6 @@ def _check_names(session: str | None, user: str | None, *, is_reading: bool = Fa
     for what, name in (("session", session), ("user", user)):
         if not isinstance(name, str) and not (is_reading and name is None):
             raise UsageError(f"{what} must be text, not {type(name).__name__}")
-
-
-def drawing(memory: Session, listener: Listener) -> "Facts":
-    """Return what draws facts from turns; the same one while the memory is open.
-
-    Raises:
-        UsageError: the memory is closed.
-    """
-    _ = memory.store
-    if memory.facts is None:
-        from qrmem.facts import Facts  # with the prompts, which recalling does without
-
-        memory.facts = Facts(memory, listener)
-    return memory.facts
-
-
-async def extract_facts(
-    memory: Session, listener: Listener, session: str | None, user: str | None
-) -> AddReport:
-    """Draw facts from turns of which none were drawn; see `Memory.extract_facts`."""
-    from qrmem.facts import without_facts
-
-    drawn = drawing(memory, listener)
-    await drawn.require_model()
-    await drawn.wait()
-    said = await turns(memory, session, user)
-    drawn.take(await without_facts(memory.store, memory.ns, said))
-    return await drawn.wait()
 
 
 async def _keep(

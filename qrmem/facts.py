@@ -166,3 +166,24 @@ async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> li
     """Return the turns of which no facts were drawn yet."""
     drawn = {kept.key for kept in await store.kept(ns, [key(turn.id) for turn in turns])}
     return [turn for turn in turns if key(turn.id) not in drawn]
+
+
+def drawing(memory: Session, listener: Listener) -> Facts:
+    """Return what draws facts from turns; the same one while the memory is open.
+
+    Raises:
+        UsageError: the memory is closed.
+    """
+    _ = memory.store
+    if memory.facts is None:
+        memory.facts = Facts(memory, listener)
+    return memory.facts
+
+
+async def extract_facts(memory: Session, listener: Listener, said: Sequence[Turn]) -> AddReport:
+    """Draw facts from those turns of which none were drawn; see `Memory.extract_facts`."""
+    drawn = drawing(memory, listener)
+    await drawn.require_model()
+    await drawn.wait()
+    drawn.take(await without_facts(memory.store, memory.ns, said))
+    return await drawn.wait()

@@ -351,7 +351,9 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
     first = read_results(Path("r")).rows["bm25", "h1"].prediction.memory
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
-    assert "no score: search, 1 item: UsageError: r/memories/" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "no score: search, 1 item: UsageError: " in told
+    assert f"r/memories/{first}.db is not a qrmem memory" in told
     failed = [key for key, row in rows("r").items() if row[2]]
     assert failed == [("search", "h1")]
 
