@@ -70,18 +70,22 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
     rows = np.ascontiguousarray(matrix, dtype=np.float32).reshape(len(owners), -1)
     check_dimension(work.ns, *await _embedder(work), rows.shape[1])
     ready: list[dict[str, Any]] = []
-    seen: dict[str, int] = {}
+    of_owner: dict[str, list[list[float]]] = {}
     for owner, row in zip(owners, rows.tolist(), strict=True):
-        n = seen[owner] = seen.get(owner, 0) + 1
-        if kind == "relation":
-            ready.append({"key": joined(owner, str(n)), "owner": owner, "vector": row})
-        else:
+        of_owner.setdefault(owner, []).append(row)
+    if kind == "relation":  # its rows stand one after the other in one list
+        for owner, own in of_owner.items():
+            values = [value for row in own for value in row]
+            ready.append({"key": joined(owner, "1"), "owner": owner, "vector": values})
+        await work.each("vectors.put_relations", ready)
+        return
+    for owner, own in of_owner.items():
+        for n, row in enumerate(own, 1):
             vector = {_property(rows.shape[1]): row}
             key = joined(owner, str(n))
             ready.append({"segment": short(owner), "key": key, "n": n, "vector": vector})
-    if kind == "segment":
-        await drop(work, seen)
-    await work.each("vectors.put_relations" if kind == "relation" else "vectors.put", ready)
+    await drop(work, of_owner)
+    await work.each("vectors.put", ready)
 
 
 async def drop(work: Work, segments: Collection[str]) -> None:
@@ -101,7 +105,11 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str]) -> Vectors:
     _, dimension = await _embedder(work)
     if kind == "relation":
         keys = [joined(owner, "1") for owner in set(owners)]
-        rows = await work.rows("vectors.relations", keys=keys)
+        rows = [
+            (owner, kept[start : start + dimension])
+            for owner, kept in await work.rows("vectors.relations", keys=keys)
+            for start in range(0, len(kept), dimension)
+        ]
     else:
         keys = sorted({short(id_) for id_ in owners})
         batches = await work.each("vectors.of_segments", keys, property=_property(dimension))

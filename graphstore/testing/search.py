@@ -235,8 +235,11 @@ class SearchContract(Contract):
         assert list(await store.owners("n", "segment")) == []
         await store.delete_documents("n", "b")
         assert list(await store.owners("n", "relation")) == []
-        await store.put_vectors("n", "relation", ["z"], rows[:1])
+        await store.put_vectors("n", "relation", ["z", "z"], rows[:2])
         assert list(await store.owners("n", "relation")) == ["z"]
+        assert (await store.vectors("n", "relation", ["z"])).matrix.tolist() == rows[:2].tolist()
+        await store.put_vectors("n", "relation", ["z"], rows[2:])
+        assert (await store.vectors("n", "relation", ["z"])).matrix.tolist() == rows[2:].tolist()
 
     async def test_another_embedder_starts_without_vectors(self, store: GraphStore) -> None:
         _, (segment,) = given = text("a", "one ")
