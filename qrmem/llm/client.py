@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -181,6 +182,7 @@ def _http_client(endpoint: Endpoint) -> Any:
     return client
 
 
+@cache
 def _stream() -> Any:
     """Return the library's stream of events, which remembers that the server said it is done."""
     import openai
