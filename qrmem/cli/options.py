@@ -27,9 +27,13 @@ def settings_of(arguments: Namespace) -> Settings:
     chosen = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
     if chosen["stage_models"]:
         chosen["stage_models"] = ",".join(chosen["stage_models"])
+    return Settings.from_env(**chosen)
+
+
+def tell_misspelt(arguments: Namespace) -> None:
+    """Name variables that are nearly those of a setting; settings are made several times."""
     for name, near in misspelt(os.environ).items():
         note(f"no setting is called {name}; did you mean {near}?", quiet=arguments.quiet)
-    return Settings.from_env(**chosen)
 
 
 def opened(

@@ -219,6 +219,9 @@ def test_a_misspelt_variable_is_told_in_one_line(qrmem: Shell, read_sample: Shel
     told = "qrmem: no setting is called QRMEM_WINDWO; did you mean QRMEM_WINDOW?\n"
     assert read_sample("status", QRMEM_WINDWO="900").err.startswith(told)
     assert told not in read_sample("status", "--quiet", QRMEM_WINDWO="900").err
+    assert read_sample("plan", "ask", "Who?", QRMEM_WINDWO="900").err.count(told) == 1
+    read_sample.write("b.txt", "Ann met Bob in Rome.")
+    assert read_sample("add", "b.txt", QRMEM_WINDWO="900").err.count(told) == 1
 
 
 # --- embedders that give no vectors ---------------------------------------------------------------
