@@ -64,4 +64,4 @@ neo4j-stop:
 	@$(PYTHON) docker/neo4j-local/neo4j_local.py stop
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,10 +1,13 @@
-"""A package or a link that was forgotten would only be missing in the wheel."""
+"""What is shipped: a file that was forgotten would only be missing in the wheel."""
 
 import ast
 import re
 import shlex
+import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -14,27 +17,78 @@ from qrmem.errors import install
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]
+#: Folders at the top that are imported as `qrmem.NAME`.
+LINKS = ("agents", "graphstore", "prompts")
+#: Tracked files of the packages that no wheel holds.
+NOT_SHIPPED: set[str] = set()
 
 
 def sources() -> list[Path]:
     """Return every module of ours once, by its real path."""
     return [
         path
-        for folder in FOLDERS.values()
+        for folder in ("qrmem", *LINKS)
         for path in sorted((ROOT / folder).rglob("*.py"))
         if not any(parent.is_symlink() for parent in path.parents)
     ]
 
 
-def test_every_folder_with_code_is_in_the_wheel() -> None:
-    found = {
-        ".".join([name, *init.parent.relative_to(ROOT / folder).parts])
-        for name, folder in FOLDERS.items()
-        for init in (ROOT / folder).rglob("__init__.py")
-        if not any(parent.is_symlink() for parent in init.parents)
-    }
-    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(found)
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str], set[str]]:
+    """Return the files of the wheel, of the sdist, and of the wheel that the sdist builds."""
+    folder = tmp_path_factory.mktemp("archives")
+    wheel = build(ROOT, folder, "wheel")
+    sdist = build(ROOT, folder, "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    unpacked = folder / sdist.name.removesuffix(".tar.gz")
+    again = build(unpacked, folder / "again", "wheel")
+    return in_wheel(wheel), files_below(unpacked), in_wheel(again)
+
+
+def test_the_wheel_holds_every_tracked_file_and_no_other(
+    archives: tuple[set[str], set[str], set[str]],
+) -> None:
+    assert archives[0] == tracked("qrmem", *LINKS) - NOT_SHIPPED
+
+
+def test_the_sdist_builds_the_same_wheel(archives: tuple[set[str], set[str], set[str]]) -> None:
+    wheel, sdist, again = archives
+    assert again == wheel
+    assert {name for name in sdist if name.startswith("qrmem/")} == wheel
+
+
+def build(project: Path, folder: Path, target: str) -> Path:
+    """Build one archive as pip does, with the backend that pyproject.toml names."""
+    backend = PROJECT["build-system"]["build-backend"]
+    pytest.importorskip(backend)
+    folder.mkdir(exist_ok=True)
+    script = f"import {backend} as backend; backend.build_{target}({str(folder)!r})"
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=project, check=True, stdout=subprocess.DEVNULL
+    )
+    (archive,) = folder.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return archive
+
+
+def in_wheel(path: Path) -> set[str]:
+    """Return what a wheel installs, without its metadata."""
+    names = zipfile.ZipFile(path).namelist()
+    return {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+
+
+def files_below(folder: Path) -> set[str]:
+    """Return every file below a folder, by its path from there."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def tracked(*folders: str) -> set[str]:
+    """Return what git tracks in these folders, under the names that are imported."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *folders], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    names = {name for name in listed.stdout.split("\0") if name and not (ROOT / name).is_symlink()}
+    return {name if name.startswith("qrmem/") else f"qrmem/{name}" for name in names}
 
 
 def test_an_extra_is_installed_by_its_packages_into_the_python_that_runs() -> None:
@@ -49,7 +103,7 @@ def test_an_extra_is_installed_by_its_packages_into_the_python_that_runs() -> No
 
 
 def test_the_links_are_links() -> None:
-    for name in ("agents", "graphstore", "prompts"):
+    for name in LINKS:
         assert (ROOT / "qrmem" / name).is_symlink(), f"qrmem/{name} must be a link to ../{name}"
 
 
@@ -91,7 +145,7 @@ def _distribution(word: str) -> str:
     return name.lower().replace("_", "-")
 
 
-@pytest.mark.parametrize("name", ["agents", "graphstore", "prompts"])
+@pytest.mark.parametrize("name", LINKS)
 def test_nobody_imports_the_short_names(name: str) -> None:
     for path in sources():
         assert name not in imported(path), path
