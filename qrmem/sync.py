@@ -13,8 +13,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from qrmem import memory as facade
 from qrmem.errors import UsageError
-from qrmem.options import AskOptions
-from qrmem.session import CLOSED
+from qrmem.memory.options import AskOptions
+from qrmem.memory.session import CLOSED
 from qrmem.types import Answer, Step, Words
 
 P = ParamSpec("P")

@@ -44,7 +44,7 @@ from qrmem.eval.running import RunSpec, prepared, run_task
 from qrmem.llm.chat import Chat
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
-from qrmem.models import caps_of
+from qrmem.memory.models import caps_of
 from qrmem.text.numbers import counted
 from qrmem.types import ChatModel
 

@@ -27,7 +27,7 @@ from qrmem.llm.embedders import (
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.models import Models, Run
+from qrmem.memory.models import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from qrmem.config import Settings
 from qrmem.eval.records import Build, Built, Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.ingest import Adder
 from qrmem.llm.budget import Budget
 from qrmem.llm.usage import usage
-from qrmem.models import Models, measured, new_namespace
+from qrmem.memory.add import Adder
+from qrmem.memory.models import Models, measured, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
@@ -61,7 +61,7 @@ class OpenMemory:
 
     async def grow(self, listener: Listener) -> None:
         """Build the trees of its documents, unless they are there."""
-        from qrmem.trees import run_build
+        from qrmem.memory.trees import run_build
 
         async with self.growing:
             ids = await self.store.document_ids(self.ns)

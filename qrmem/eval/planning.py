@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from qrmem.agents.state import silent
-from qrmem.dry_run import StubEmbedder
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
@@ -24,6 +23,7 @@ from qrmem.eval.running import PreparedRun, run_made
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.llm.stub import wanted_by
 from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.memory.dry_run import StubEmbedder
 from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3

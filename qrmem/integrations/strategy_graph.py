@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from qrmem import sync
 from qrmem.memory import Memory
-from qrmem.options import AskOptions
+from qrmem.memory.options import AskOptions
 from qrmem.types import Answer, Step
 
 

@@ -8,7 +8,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound
-from qrmem.models import Models
+from qrmem.memory.models import Models
 
 TEXTS = [
     f"Captain Hale{n} met Doctor Reed{n} in Port Anvil{n}. They bought the brig Swift{n}."

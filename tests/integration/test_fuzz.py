@@ -27,6 +27,7 @@ from qrmem.eval import Corpus, load
 from qrmem.graphstore import open_store
 from qrmem.io.archive import export_archive, import_archive
 from qrmem.io.openie.reading import read_openie
+from qrmem.io.sources import identified
 from qrmem.llm.budget import load_prices
 from qrmem.llm.chat import read_completion
 from qrmem.llm.client import Fields, joined
@@ -35,7 +36,6 @@ from qrmem.llm.recorder import Replayer
 from qrmem.llm.replies import parse_model
 from qrmem.llm.servers import StreamBroken, endpoint, from_status, retry_after
 from qrmem.prompts import replies
-from qrmem.sources import identified
 from qrmem.text.code import outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.files import from_bytes

@@ -9,11 +9,11 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.cli.cost_lines import plan_lines
-from qrmem.dry_run import READS, WRITES, dry_store
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
+from qrmem.memory.dry_run import READS, WRITES, dry_store
 from qrmem.types.plans import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"
@@ -62,7 +62,7 @@ async def test_a_plan_of_an_add_holds_the_truth(mode: str) -> None:
 async def test_a_large_text_is_represented_by_a_part_of_it(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qrmem.planning.SAMPLE", 5_000)
+    monkeypatch.setattr("qrmem.memory.plan.SAMPLE", 5_000)
     async with serving() as server, opened(server, mode=mode) as memory:
         plan = await memory.plan(SAMPLE)
         assert plan.sampled < plan.segments // 2
@@ -75,7 +75,7 @@ async def test_a_large_text_is_represented_by_a_part_of_it(
 async def test_of_a_large_text_that_was_stopped_the_rest_is_planned(
     calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qrmem.planning.SAMPLE", 5_000)
+    monkeypatch.setattr("qrmem.memory.plan.SAMPLE", 5_000)
     async with serving() as server, opened(server, concurrency=1) as memory:
         await memory.add({"id": "other", "text": CHAPTERS[3]})
         await memory.add(SAMPLE, max_calls=calls)

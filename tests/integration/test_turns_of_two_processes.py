@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import qrmem
-from qrmem import conversation
-from qrmem.session import Session
+from qrmem.memory.chat import conversation
+from qrmem.memory.session import Session
 
 
 async def test_turns_that_two_memories_keep_at_once_are_all_there(tmp_path: Path) -> None:

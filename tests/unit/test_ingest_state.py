@@ -5,7 +5,7 @@ import numpy as np
 
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
-from qrmem.ingest_state import IngestState
+from qrmem.memory.add_state import IngestState
 from qrmem.types import Document, DocumentInfo, LedgerRow, Segment
 
 S = TypeVar("S", bound=MemoryStore)

@@ -17,7 +17,7 @@ import qrmem.sync
 from qrmem import memory as facade
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.options import AskOptions, OpenOptions
+from qrmem.memory.options import AskOptions, OpenOptions
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 import qrmem
 from qrmem.cli.options import pairs
 from qrmem.errors import BadDocument
-from qrmem.sources import identified
+from qrmem.io.sources import identified
 from qrmem.text import files
 from qrmem.types import Document
 

@@ -13,9 +13,9 @@ from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import ranking
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.ingest import Adder
 from qrmem.llm.prompting import Caller
-from qrmem.models import Models
+from qrmem.memory.add import Adder
+from qrmem.memory.models import Models
 from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher

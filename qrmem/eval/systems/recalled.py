@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from qrmem.conversation import Chat, recalled
 from qrmem.errors import UsageError
 from qrmem.eval.harness import Harness
 from qrmem.eval.memories import OpenMemory
@@ -11,6 +10,7 @@ from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
 from qrmem.graph.dialog import turn_number
+from qrmem.memory.chat.conversation import Chat, recalled
 
 _DEPTH = 300
 """Turns of a ranking that the budget is filled from."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qrmem.asking import Asker, Asking
 from qrmem.eval.harness import Harness
 from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
+from qrmem.memory.ask import Asker, Asking
 from qrmem.types import Answer, Orientation
 
 OVER_TREES = frozenset({"inner-loop", "raptor", "raptor-layered"})

@@ -7,7 +7,7 @@ from qrmem.errors import BadDocument, BadImport
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.io.openie.reading import Extraction, Passage
-from qrmem.sources import identified
+from qrmem.io.sources import identified
 from qrmem.types import Document, Segment, Tokenizer
 
 

@@ -11,16 +11,15 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
-from qrmem import changes, chat_memory, inspect, observability
 from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
-from qrmem.io import moving
+from qrmem.io.sources import Source
 from qrmem.llm.budget import CapOptions
-from qrmem.models import caps_of, check_embedder
-from qrmem.options import AskOptions, OpenOptions, PlanOptions
-from qrmem.session import Session
-from qrmem.sources import Source
+from qrmem.memory import change, chat_methods, export_import, inspect, observability
+from qrmem.memory.models import caps_of, check_embedder
+from qrmem.memory.options import AskOptions, OpenOptions, PlanOptions
+from qrmem.memory.session import Session
 from qrmem.types import (
     Answer,
     Event,
@@ -185,30 +184,30 @@ class Memory:
         """What it was opened with."""
         return self._session.settings
 
-    # --- documents and names: changes.py --------------------------------------------------------
+    # --- documents and names: change.py ---------------------------------------------------------
 
-    add = changes.add
-    add_text = changes.add_text
-    delete = changes.delete
-    delete_all = changes.delete_all
-    merge = changes.merge
-    separate = changes.separate
-    repair = changes.repair
-    prune = changes.prune
-    reembed = changes.reembed
-    build_tree = changes.build_tree
-    trees = changes.trees
+    add = change.add
+    add_text = change.add_text
+    delete = change.delete
+    delete_all = change.delete_all
+    merge = change.merge
+    separate = change.separate
+    repair = change.repair
+    prune = change.prune
+    reembed = change.reembed
+    build_tree = change.build_tree
+    trees = change.trees
 
-    # --- conversations: chat_memory.py ----------------------------------------------------------
+    # --- conversations: chat_methods.py ---------------------------------------------------------
 
-    add_turn = chat_memory.add_turn
-    add_messages = chat_memory.add_messages
-    wait = chat_memory.wait
-    extract_facts = chat_memory.extract_facts
-    turns = chat_memory.turns
-    recall = chat_memory.recall
-    corrections = chat_memory.corrections
-    forget_user = chat_memory.forget_user
+    add_turn = chat_methods.add_turn
+    add_messages = chat_methods.add_messages
+    wait = chat_methods.wait
+    extract_facts = chat_methods.extract_facts
+    turns = chat_methods.turns
+    recall = chat_methods.recall
+    corrections = chat_methods.corrections
+    forget_user = chat_methods.forget_user
 
     # --- looking: inspect.py --------------------------------------------------------------------
 
@@ -227,12 +226,12 @@ class Memory:
     trails = inspect.trails
     neo4j_queries = inspect.neo4j_queries
 
-    # --- files in and out: io/moving.py ---------------------------------------------------------
+    # --- files in and out: export_import.py ------------------------------------------------------
 
-    load = moving.load
-    load_openie = moving.load_openie
-    export = moving.export
-    graphml = moving.graphml
+    load = export_import.load
+    load_openie = export_import.load_openie
+    export = export_import.export
+    graphml = export_import.graphml
 
     # --- finding and answering --------------------------------------------------------------------
 
@@ -319,7 +318,7 @@ class Memory:
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        from qrmem.asking import answer_of
+        from qrmem.memory.ask import answer_of
 
         items = self._streamed(
             question,
@@ -365,8 +364,8 @@ class Memory:
         Raises:
             UsageError: both or neither are given, or what the run itself would refuse.
         """
-        from qrmem.asking import asked
-        from qrmem.planning import plan_add, plan_ask, plan_tree
+        from qrmem.memory.ask import asked
+        from qrmem.memory.plan import plan_add, plan_ask, plan_tree
 
         if tree is not False and source is None and ask is None:
             ids = () if tree is True else tuple(tree)
@@ -402,7 +401,7 @@ class Memory:
     async def _streamed(
         self, question: str, *, words: bool, **options: Unpack[AskOptions]
     ) -> AsyncGenerator[Step | Words | Answer, None]:
-        from qrmem.asking import asked, streamed
+        from qrmem.memory.ask import asked, streamed
 
         chosen = _arguments(Memory.ask, self, question, options)
         keep_trail, checkpointer = chosen.pop("keep_trail"), chosen.pop("checkpointer")

@@ -13,7 +13,7 @@ from qrmem.llm.forecast import Dry, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import Course, StubChat
 from qrmem.llm.usage import Phase
-from qrmem.models import Models, Run
+from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer
 

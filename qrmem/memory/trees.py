@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qrmem.errors import CapReached, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.models import Models, Run
-from qrmem.session import Session
+from qrmem.memory.models import Models, Run
+from qrmem.memory.session import Session
 from qrmem.types import Listener
 from qrmem.types.trees import TreeKind, TreeReport
 

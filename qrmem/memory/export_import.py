@@ -11,7 +11,7 @@ from qrmem.config import Settings
 from qrmem.graphstore import unchanging
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.models import check_embedder
+from qrmem.memory.models import check_embedder
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Archived, Event, ExtractionReport, Listener
 

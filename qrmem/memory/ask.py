@@ -15,10 +15,10 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Caps
-from qrmem.models import Models, Run
+from qrmem.memory.models import Models, Run
+from qrmem.memory.session import Session
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
-from qrmem.session import Session
 from qrmem.types import Answer, Event, Listener, Orientation, Scalar, Step, Trail, Words
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from qrmem.errors import NotFound, StoreUnavailable, UsageError, require_where
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder, open_embedder
-from qrmem.models import Models, new_namespace
+from qrmem.memory.models import Models, new_namespace
 from qrmem.text.normalise import normalise_id
 from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
-    from qrmem.facts import Facts
     from qrmem.graph.merging import Similar
+    from qrmem.memory.chat.facts import Facts
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
 

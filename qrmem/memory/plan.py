@@ -11,27 +11,27 @@ from functools import cache
 from typing import Any, Literal, cast, get_args
 
 from qrmem.agents.state import silent
-from qrmem.asking import Asker, Asking
 from qrmem.config import Settings
-from qrmem.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import copy_document
-from qrmem.ingest import Adder
-from qrmem.ingest_state import IngestState
+from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.budget import Prices, prices_of
 from qrmem.llm.embedders import BATCH, open_embedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.stub import Course
-from qrmem.models import new_namespace
+from qrmem.memory.add import Adder
+from qrmem.memory.add_state import IngestState
+from qrmem.memory.ask import Asker, Asking
+from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
+from qrmem.memory.models import new_namespace
+from qrmem.memory.session import Session
+from qrmem.memory.trees import TreePreset, require_known, run_build
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
-from qrmem.session import Session
-from qrmem.sources import PassedOver, Refused, Source, documents
-from qrmem.trees import TreePreset, require_known, run_build
 from qrmem.types import Document, Segment
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind

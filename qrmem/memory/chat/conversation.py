@@ -9,13 +9,13 @@ from typing import Any, Literal
 from qrmem.errors import UsageError, require_count, require_ids, require_text
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
-from qrmem.ingest import Adder
-from qrmem.ingest_state import IngestState
 from qrmem.llm.parallel import in_batches
+from qrmem.memory.add import Adder
+from qrmem.memory.add_state import IngestState
+from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.gathering import CHAT_KEY
-from qrmem.session import Session
 from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Turn
@@ -58,7 +58,9 @@ async def add_messages(
     See `Memory.add_messages`.
     """
     if extract:
-        from qrmem.facts import drawing  # with the prompts, which recalling does without
+        from qrmem.memory.chat.facts import (
+            drawing,  # with the prompts, which recalling does without
+        )
 
         await drawing(memory, listener).require_model()
     if isinstance(messages, str):

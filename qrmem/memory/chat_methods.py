@@ -78,7 +78,7 @@ async def add_messages(
         UsageError: one of them is no message, `at` is no time, or `extract` is set without a chat
             model.
     """
-    from qrmem import conversation
+    from qrmem.memory.chat import conversation
 
     ids, _ = await conversation.add_messages(
         memory._session,
@@ -99,7 +99,7 @@ async def wait(memory: "Memory") -> AddReport:
     What failed or met a cap of the settings is in `problems`, by turn, and was told to the listener
     as a warning; `extract_facts` tries it again. `close` waits, too.
     """
-    from qrmem import facts
+    from qrmem.memory.chat import facts
 
     return await facts.drawing(memory._session, memory._emit).wait()
 
@@ -112,7 +112,7 @@ async def extract_facts(
     Raises:
         UsageError: no chat model is set.
     """
-    from qrmem import conversation, facts
+    from qrmem.memory.chat import conversation, facts
 
     said = await conversation.turns(memory._session, session, user)
     return await facts.extract_facts(memory._session, memory._emit, said)
@@ -122,7 +122,7 @@ async def turns(
     memory: "Memory", session: str | None = None, *, user: str | None = None
 ) -> list[Turn]:
     """Return the turns of a session and a user, or of all, in the order in which they came."""
-    from qrmem import conversation
+    from qrmem.memory.chat import conversation
 
     return await conversation.turns(memory._session, session, user)
 
@@ -155,7 +155,7 @@ async def recall(
     Raises:
         UsageError: the prompt is empty, or `tokens` is below 1.
     """
-    from qrmem import conversation
+    from qrmem.memory.chat import conversation
 
     return await conversation.recall(
         memory._session,
@@ -173,7 +173,7 @@ async def corrections(memory: "Memory", ids: Iterable[str]) -> dict[str, list[Tu
 
     What an answer cites can be looked up here; documents that are no turns are passed over.
     """
-    from qrmem import conversation
+    from qrmem.memory.chat import conversation
 
     return await conversation.corrections(memory._session, ids)
 
@@ -186,7 +186,7 @@ async def forget_user(memory: "Memory", user: str) -> int:
     Returns:
         How many documents were deleted.
     """
-    from qrmem import conversation
+    from qrmem.memory.chat import conversation
 
     require_text(user, "the user")
     await memory._session.known()

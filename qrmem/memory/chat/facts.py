@@ -13,9 +13,9 @@ from qrmem.answering.prompted import PromptedReasoner
 from qrmem.errors import CapReached, OutOfReach, QrmemError, UsageError
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
-from qrmem.ingest import Adder
-from qrmem.models import Run, caps_of
-from qrmem.session import Session
+from qrmem.memory.add import Adder
+from qrmem.memory.models import Run, caps_of
+from qrmem.memory.session import Session
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
 
 TOGETHER = 8

@@ -22,12 +22,12 @@ from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.ingest_state import IngestState
-from qrmem.inspect import low_yields
+from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.budget import Caps
-from qrmem.models import Models, Run, measured
+from qrmem.memory.add_state import IngestState
+from qrmem.memory.inspect import low_yields
+from qrmem.memory.models import Models, Run, measured
 from qrmem.retrieval.fragments.gathering import is_turn
-from qrmem.sources import PassedOver, Refused, Source, documents
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import (

@@ -6,15 +6,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from qrmem import observability
 from qrmem.errors import StoreUnavailable, UsageError, require_text
 from qrmem.graphstore import check, clean
+from qrmem.io.sources import Source
 from qrmem.llm.budget import CapOptions
 from qrmem.llm.parallel import in_batches
-from qrmem.models import caps_of
-from qrmem.models import reembed as change_embedder
-from qrmem.session import Session
-from qrmem.sources import Source
+from qrmem.memory import observability
+from qrmem.memory.models import caps_of
+from qrmem.memory.models import reembed as change_embedder
+from qrmem.memory.session import Session
 from qrmem.types import AddReport, Document, Event, MergeDecision, Repair, Scalar
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 
@@ -72,11 +72,11 @@ async def add(
         ModelUnavailable: the model does not answer; what was read is kept.
     """
     from qrmem.graph.dialog import are_messages
-    from qrmem.ingest import Adder
+    from qrmem.memory.add import Adder
 
     own = memory._session
     if are_messages(source):
-        from qrmem import conversation
+        from qrmem.memory.chat import conversation
 
         messages = cast(Iterable[Any], source)
         _, report = await conversation.add_messages(
@@ -285,7 +285,7 @@ async def build_tree(
         NotFound: one of the documents is not there.
         ModelUnavailable: the model does not answer; what was made is kept.
     """
-    from qrmem.trees import build
+    from qrmem.memory.trees import build
 
     memory._session.require_writable()
     bounds = caps_of(memory.settings, **caps)
