@@ -21,6 +21,8 @@ from qrmem.text.budget import open_file
 from qrmem.text.numbers import counted
 from qrmem.types import CallRecord, Event, Listener, Usage
 
+UNSEEN = 200_000
+"""Tokens that a server may report beyond the bytes of a text: its template, a model's thoughts."""
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
@@ -144,6 +146,7 @@ class Budget:
         self._reserved = Amount()
         self._settled = asyncio.Event()
         self._reached = ""
+        self._has_doubted = False
 
     # --- caps -----------------------------------------------------------------------------------
 
@@ -261,6 +264,21 @@ class Budget:
         """Return one request as the caps count it."""
         money = self.cost(model, tokens_in, tokens_out) or 0.0
         return Amount(1, tokens_in + tokens_out, money)
+
+    def tokens(self, reported: int, texts: Sequence[str], count: Callable[[str], int]) -> int:
+        """Return the tokens that a server reports of some texts; our own count where it cannot be.
+
+        That is where it reports none, or more than the texts' bytes and `UNSEEN`; the latter is
+        told once.
+        """
+        most = UNSEEN + sum(len(text.encode("utf-8", "replace")) for text in texts)
+        if 0 < reported <= most:
+            return reported
+        if reported > most and not self._has_doubted:
+            self._has_doubted = True
+            said = f"a server reports {reported:,} tokens, where {most:,} are the most that can be"
+            self.warn(f"{said}: qrmem counts such replies itself", what="usage", tokens=reported)
+        return sum(map(count, texts))
 
     # --- records --------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """One request to an OpenAI-compatible server: the whole answer in time, or one of our errors.
 
 The stock `openai` client sends it. Its HTTP client is the library's own, with three rules added: an
-answer has at most `LARGEST_ANSWER` bytes, a redirect to another server is refused, and no secret
-leaves in an error.
+answer has at most `LARGEST_ANSWER` bytes, no redirect is followed, so that every request is counted
+and none leads elsewhere, and no secret leaves in an error.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from contextlib import aclosing
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pydantic_core import from_json
 
@@ -151,7 +151,9 @@ def _http_client(endpoint: Endpoint) -> Any:
     """Return the HTTP library's client, which reads an answer no further than it may be long."""
     import openai
 
-    client: Any = openai.DefaultAsyncHttpxClient(headers={"Accept-Encoding": "gzip"})
+    client: Any = openai.DefaultAsyncHttpxClient(
+        headers={"Accept-Encoding": "gzip"}, follow_redirects=False
+    )
 
     class Bounded(_library(client).AsyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any, packing: str) -> None:
@@ -166,19 +168,15 @@ def _http_client(endpoint: Endpoint) -> Any:
             await self._stream.aclose()
 
     async def bound(answer: Any) -> None:
+        if there := answer.headers.get("location") if 300 <= answer.status_code < 400 else None:
+            raise ModelUnavailable(
+                f"{endpoint.host} sends requests on to {endpoint.clean(_target(answer, there))}: "
+                "set the base URL to the address that answers"
+            )
         packing = answer.headers.pop("content-encoding", "identity")
         answer.stream = Bounded(answer.stream, packing.strip().lower())
 
-    async def stays(request: Any) -> None:
-        """Refuse to send a prompt on to a server that the user did not name."""
-        here, there = urlsplit(endpoint.url), urlsplit(str(request.url))
-        if _origin(here) != _origin(there):
-            raise ModelUnavailable(
-                f"{endpoint.host} sends requests on to {endpoint.clean(there.netloc)}, which was "
-                "not asked: set the base URL to the server that answers"
-            )
-
-    client.event_hooks = {"request": [stays], "response": [bound]}
+    client.event_hooks = {"response": [bound]}
     return client
 
 
@@ -198,8 +196,13 @@ def _stream() -> Any:
     return Stream
 
 
-def _origin(url: Any) -> tuple[str, str | None, int | None]:
-    return url.scheme, url.hostname, url.port or {"http": 80, "https": 443}.get(url.scheme)
+def _target(answer: Any, location: str) -> str:
+    """Return where a redirect leads, without what may be secret in a query."""
+    try:
+        address = urlsplit(urljoin(str(answer.request.url), location))
+        return f"{address.scheme}://{address.netloc}{address.path}"
+    except ValueError:
+        return "no address"
 
 
 async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:

@@ -270,7 +270,7 @@ class RemoteEmbedder:
                 if (found := _read(body)) is None:
                     raise from_body(body, "embeddings", self._endpoint, self._model)
                 rows, told = found
-                counted = told or tokens
+                counted = budget.tokens(told, texts, self._tokenizer.count)
                 spent.amount = budget.amount(self._model, counted, 0)
                 outcome = "ok"
                 return rows

@@ -143,13 +143,14 @@ class Meter:
         return Amount(1, tokens, self._cost(call, counted) or 0.0)
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
-        """Return the reply with our own counts where the server gave none."""
-        if reply.tokens_in or reply.tokens_out:
-            return reply
+        """Return the reply with our own counts where the server's are none, or cannot be."""
+        own, prompt = self._tokenizer.count, [message.content for message in request.messages]
+        tokens_in = self.budget.tokens(reply.tokens_in, prompt, own)
         return replace(
             reply,
-            tokens_in=sum(self._tokenizer.count(m.content) for m in request.messages),
-            tokens_out=self._tokenizer.count(reply.text),
+            tokens_in=tokens_in,
+            tokens_out=self.budget.tokens(reply.tokens_out, [reply.text], own),
+            cached_tokens=min(reply.cached_tokens, tokens_in),
         )
 
     def _cost(self, call: Call, reply: ChatReply) -> float | None:

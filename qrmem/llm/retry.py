@@ -20,7 +20,8 @@ from qrmem.text.numbers import counted
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 16.0
 LONGEST_ASKED = 120.0
-"""A server that asks for a longer wait is given up: a user should hear of it at once."""
+"""A server that asks for a longer wait is given up: a user should hear of it at once. For what it
+says that it allows in a minute, no request waits longer either."""
 PATIENCE: Mapping[Cause, int] = {"busy": 3, "server": 2, "body": 2, "connection": 1}
 """How many times the retries that were set are allowed for a cause.
 
@@ -119,6 +120,7 @@ def _give_up(state: RetryCallState) -> Any:
     ending = f" (tried {made} times)" if made > 1 else ""
     if (wait := exc.retry_after or 0.0) > LONGEST_ASKED:
         span = f"{wait / 60:.0f} minutes" if wait < 7200 else f"{wait / 3600:.0f} hours"
+        span = span if wait < 1e6 else "many days"
         ending = f" (it asks to wait {span}: try again then)"
     raise ModelUnavailable(f"{exc}{ending}") from exc
 
@@ -153,11 +155,16 @@ class RateLimiter:
     def reserve(self, tokens: int) -> float:
         """Take a turn for so many tokens and return the seconds until it comes."""
         now = self._clock()
-        turn = max(now, self._requests_due - BURST, self._tokens_due - BURST)
+        # What a server says binds for as long as it may ask to wait; what is set always does.
+        ends = [float("inf") if chosen else now + LONGEST_ASKED for chosen in self._chosen]
+        dues = zip((self._requests_due, self._tokens_due), ends, strict=True)
+        turn = max(now, *(min(due - BURST, end) for due, end in dues))
         if self._requests:
-            self._requests_due = max(self._requests_due, turn) + 60 / self._requests
+            due = max(min(self._requests_due, ends[0]), turn)
+            self._requests_due = due + 60 / self._requests
         if self._tokens:
-            self._tokens_due = max(self._tokens_due, turn) + 60 * tokens / self._tokens
+            due = max(min(self._tokens_due, ends[1]), turn)
+            self._tokens_due = due + 60 * tokens / self._tokens
         return turn - now
 
 

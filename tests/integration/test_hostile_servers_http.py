@@ -14,12 +14,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fakes import metered
 from servers.openai_server import Behaviour, OpenAIServer
 
 import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
-from qrmem.llm.budget import Budget
+from qrmem.llm.budget import Budget, Caps
 from qrmem.llm.chat import Chat
 from qrmem.llm.embedders import RemoteEmbedder
 from qrmem.llm.servers import endpoint, in_words
@@ -249,6 +250,27 @@ async def test_a_prompt_is_not_sent_on_to_another_server(status: int) -> None:
     assert "base URL" in str(error)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_the_same_server_is_not_followed(status: int) -> None:
+    again = answer(status, b"", location="/v1/elsewhere?key=5316")
+    async with asked(lambda headers: again, retries=4) as (chat, server):
+        error = await failure(chat)
+        assert server.stats.requests == 1
+        embedder = RemoteEmbedder("e", Settings(base_url=server.url))
+        with pytest.raises(ModelUnavailable, match="/v1/elsewhere"):
+            await embedder.embed(["two words"])
+        await embedder.aclose()
+    assert server.stats.requests == 2
+    assert f"{server.url}/elsewhere: set the base URL" in str(error)
+    assert "5316" not in str(error)
+
+
+async def test_a_redirect_to_no_address_is_refused() -> None:
+    async with asked(lambda headers: answer(307, b"", location="http://[5316")) as (chat, server):
+        assert "sends requests on to no address" in str(await failure(chat))
+    assert server.stats.requests == 1
+
+
 @pytest.mark.parametrize("word", ["upstream", "temperatures"])
 async def test_a_refusal_that_names_no_parameter_is_not_about_one(word: str) -> None:
     body = json.dumps({"error": {"message": f"refused by {word}"}}).encode()
@@ -258,7 +280,9 @@ async def test_a_refusal_that_names_no_parameter_is_not_about_one(word: str) -> 
 
 
 @pytest.mark.parametrize(
-    "counted", [-5, 10**400, 2.5, True], ids=["negative", "huge", "half", "true"]
+    "counted",
+    [-5, 10**400, 2.5, True, 2**39, "3", None, float("nan")],
+    ids=["negative", "huge", "half", "true", "too many", "text", "none", "nan"],
 )
 async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any) -> None:
     rows = [{"index": 0, "embedding": [1.0, 0.0]}]
@@ -269,6 +293,97 @@ async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any)
         await embedder.within(budget, BuiltinTokenizer()).embed(["two words"])
         await embedder.aclose()
     assert budget.usage().online["embed"].tokens_in == BuiltinTokenizer().count("two words")
+
+
+USAGES: list[tuple[Any, tuple[int, int], bool]] = [
+    ({"prompt_tokens": 1}, (1, 2), False),
+    ({"completion_tokens": 7}, (1, 7), False),
+    ({"prompt_tokens": 0, "completion_tokens": 0}, (1, 2), False),
+    ({"prompt_tokens": -5, "completion_tokens": 7.5}, (1, 2), False),
+    ({"prompt_tokens": "9", "completion_tokens": float("nan")}, (1, 2), False),
+    ({"prompt_tokens": None, "completion_tokens": True}, (1, 2), False),
+    ("many", (1, 2), False),
+    (None, (1, 2), False),
+    ({"prompt_tokens": 2**39, "completion_tokens": 2}, (1, 2), True),
+    ({"prompt_tokens": 1, "completion_tokens": 2**39}, (1, 2), True),
+    ({"prompt_tokens": 4000, "completion_tokens": 100_000}, (4000, 100_000), False),
+]
+
+
+@pytest.mark.parametrize(("usage", "counted", "is_told"), USAGES)
+async def test_tokens_that_a_server_does_not_report_or_cannot_have_used_are_counted_here(
+    usage: Any, counted: tuple[int, int], is_told: bool
+) -> None:
+    told: list[str] = []
+    body = json.dumps({**json.loads(completion("two words")), "usage": usage}).encode()
+    async with asked(lambda headers: answer(200, body)) as (chat, _):
+        meter = metered(
+            chat,
+            caps=Caps(tokens=1_000_000),
+            listener=lambda event: told.append(str(event.data.get("what"))),
+        )
+        for _ in range(2):
+            await meter.complete(ChatRequest((Message("user", "hello"),), max_tokens=8))
+    used = meter.budget.usage()
+    assert (used.tokens_in, used.tokens_out) == (2 * counted[0], 2 * counted[1])
+    assert meter.budget.used.tokens == 2 * sum(counted)
+    assert told.count("usage") == is_told
+
+
+@pytest.mark.parametrize("cached", [2**39, -1, "3"])
+async def test_no_more_tokens_come_from_a_cache_than_were_sent(cached: Any) -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": cached}}
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, **details}
+    body = json.dumps({**json.loads(completion("two words")), "usage": usage}).encode()
+    async with asked(lambda headers: answer(200, body)) as (chat, _):
+        meter = metered(chat)
+        await meter.complete(ChatRequest((Message("user", "hello"),)))
+    (stage,) = meter.budget.usage().construction.values()
+    assert stage.cached_tokens in (0, 5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"x_ratelimit_limit_tokens": "1"},
+        {"x_ratelimit_limit_requests": "1", "x_ratelimit_limit_tokens": "1"},
+    ],
+)
+async def test_what_a_server_allows_holds_a_request_up_for_two_minutes_at_most(
+    said: dict[str, str],
+) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    reply = answer(200, completion("two words"), **said)
+    async with asked(lambda headers: reply) as (_, server):
+        chat = Chat(Settings(model="m", base_url=server.url), sleep=sleep)
+        async with chat:
+            for _ in range(6):
+                await chat.complete(ChatRequest((Message("user", "hello"),)))
+    assert max(waits) <= 120
+
+
+@pytest.mark.parametrize(
+    "said", ["1e300", "inf", "nan", "-1", "1e999", "soon", "\u0663", "9" * 400]
+)
+async def test_no_answer_names_a_wait_without_an_end(said: str) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    said = said.encode().decode("latin-1")
+    for busy in (answer(429, b"{}", retry_after=said), answer(429, b"{}", retry_after_ms=said)):
+        async with asked(lambda headers, busy=busy: busy) as (_, server):
+            chat = Chat(Settings(model="m", base_url=server.url, retries=1), sleep=sleep)
+            async with chat:
+                error = await failure(chat)
+        assert server.stats.requests <= 4
+        assert len(str(error)) < 200
+    assert max(waits, default=0) <= 120
 
 
 @pytest.mark.parametrize(
