@@ -14,7 +14,7 @@ from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import code_completion, conversation
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
-from qrmem.retrieval.fragments.relations import EXACT
+from qrmem.retrieval.fragments.relations import EXACT, SAMPLE
 from qrmem.retrieval.scoring import K1, B
 
 Json = Any
@@ -58,7 +58,7 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert f"from {SHOWN} relations at most" in told
     assert f"of up to {WHOLE_GRAPH:,} entities" in told
     assert f"up to {TIE} for its own" in told
-    assert f"over {EXACT:,} fragments" in told
+    assert f"over {EXACT:,} fragments {SAMPLE:,} of" in told
     assert f"k1 {K1} and b {B}" in told
     assert f"{conversation.REPLY} in a chat, {code_completion.REPLY} in code" in told
     told_of = {one.setting for one in DEVIATIONS}

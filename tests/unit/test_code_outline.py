@@ -90,7 +90,8 @@ def test_python_nodes_are_those_that_lines_can_be_made_of() -> None:
     texts = [PYTHON[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
     assert texts[0] == PYTHON
     assert 'return self.n(y) + os.path.join("ä")' in texts
-    assert "self.n(y)" not in texts
+    assert "self.n(y)" in texts, "a call is a node"
+    assert "self.n" not in texts
     assert texts[found.definitions[0].node].startswith("@dec\nclass A")
     assert [(d.name, d.kind, d.owner) for d in found.definitions] == [
         ("A", "class", ""),

@@ -125,10 +125,10 @@ class CodeGraph:
             heads.append(self._starts[path] + np.arange(1, shape.size))
             tails.append(self._starts[path] + shape.parents[1:])
             costs.append(np.full(shape.size - 1, -math.log(SYNTAX)))
-        callers, callees, hops = self._calls(edges)
+        callers, callees = self._calls(edges)
         has_folders = self._cutoff <= _MIXED
         folders, count = self._folders() if has_folders else ([], self._count)
-        of_calls = -math.log(CALL) - math.log(SYNTAX) * hops
+        of_calls = np.full(callers.size, -math.log(CALL))
         inner, outer = np.array(folders, dtype=np.int64).reshape(-1, 2).T
         return _symmetric(
             np.concatenate([*heads, callers, inner]),
@@ -139,15 +139,14 @@ class CodeGraph:
 
     def _calls(
         self, edges: Mapping[str, Sequence[Edge]]
-    ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]":
-        """Return the places of all calls, of what they call, and how many edges lie above."""
+    ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+        """Return the places of all calls, and of what they call."""
         of_file = [len(edges.get(path, ())) for path in self._paths]
         found = list(chain.from_iterable(edges.get(path, ()) for path in self._paths))
         mine = np.repeat(np.arange(len(self._paths)), of_file)
         theirs = np.array([self._number[edge.path] for edge in found], dtype=np.int64)
-        nodes, targets, hops = (
-            np.array([edge[n] for edge in found], dtype=np.int64) for n in (0, 3, 1)
-        )
+        nodes = np.array([edge.node for edge in found], dtype=np.int64)
+        targets = np.array([edge.target for edge in found], dtype=np.int64)
         # One ascending row of numbers for the nodes of all files.
         step = 1 + max((int(shape.numbers[-1]) for shape in self._shapes.values()), default=0)
         known = np.concatenate(
@@ -155,7 +154,7 @@ class CodeGraph:
         )
         callers = np.searchsorted(known, mine * step + nodes).astype(np.int64)
         callees = np.searchsorted(known, theirs * step + targets).astype(np.int64)
-        return callers, callees, hops
+        return callers, callees
 
     def _folders(self) -> tuple[list[tuple[int, int]], int]:
         numbers: dict[str, int] = {}

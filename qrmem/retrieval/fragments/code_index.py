@@ -17,7 +17,7 @@ from qrmem.text.code.languages import CODE_KEY
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import GraphStore
 
-VERSION = 7
+VERSION = 8
 """Of what is kept; another number makes everything again."""
 
 

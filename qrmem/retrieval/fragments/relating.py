@@ -59,8 +59,8 @@ def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structur
 def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
     if not fragments.vectors.any():
         raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
-    # Deviation: beyond that size a straight line stands for clipping, see docs/adr/0009.
-    return Semantic(fragments.vectors, settings.printed, fragments.size <= EXACT)
+    # Deviation: beyond that size a sample stands for all fragments, see docs/adr/0009.
+    return Semantic(fragments.vectors, settings.printed, fragments.size > EXACT)
 
 
 _BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], Relation]"] = {

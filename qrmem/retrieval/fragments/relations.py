@@ -5,7 +5,7 @@ closed form need no matrix at all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 EXACT = 10_000
-"""Fragments up to which the semantic relation is clipped exactly, in blocks."""
+"""Fragments up to which the semantic relation is computed whole, in blocks."""
+SAMPLE = 4_096
+"""Fragments, evenly spread, that stand for all of them beyond that."""
 _DOUBLE = 2_048
 """Fragments up to which it is computed in float64; beyond, products are float32."""
 _BLOCK = 1_024
-_SAMPLE = 512
-"""Fragments by whose cosines the line is found that stands for clipping."""
 _NOTHING = 1e-17
 
 
@@ -90,24 +90,12 @@ class Semantic:
     Attributes:
         vectors: `(n, dimension)`, rows of unit length, or of zeros where there is none.
         is_printed: `1 - cosine`, as the paper prints the equation.
-        is_clipped: `False` takes the straight line that comes closest to clipping, for cosines as
-            these vectors have them: the product then is that of two thin matrices, whatever n.
-        slope: of that line.
-        shift: of that line; both are found when the relation is made.
+        is_sampled: whether `SAMPLE` fragments stand for all: the work then grows with n, not n².
     """
 
     vectors: "NDArray[np.float32]"
     is_printed: bool = False
-    is_clipped: bool = True
-    slope: float = field(init=False, default=1.0)
-    shift: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        """Find the line."""
-        if not self.is_clipped:
-            slope, shift = _line_by_clipping(self.vectors)
-            object.__setattr__(self, "slope", slope)
-            object.__setattr__(self, "shift", shift)
+    is_sampled: bool = False
 
     @property
     def size(self) -> int:
@@ -116,20 +104,15 @@ class Semantic:
 
     def times(self, columns: "Matrix") -> "Matrix":
         """Return W times columns, in blocks: of two that mirror each other, one is computed."""
-        if self.is_printed or not self.is_clipped:
+        if self.is_printed:
             thin = self.vectors.astype(np.float64)
-            product: Matrix = thin @ (thin.T @ columns)
-            if self.is_printed:
-                printed: Matrix = columns.sum(axis=0) - product
-                return printed
-            own = np.einsum("ij,ij->i", thin, thin)[:, None]  # 1, or 0 where there is no vector
-            line = self.slope * product + self.shift * own * (own.T @ columns)
-            # With itself a fragment has 1, not what the line says.
-            result: Matrix = line + (1 - self.slope - self.shift) * own * columns
-            return result
+            printed: Matrix = columns.sum(axis=0) - thin @ (thin.T @ columns)
+            return printed
+        if self.is_sampled:
+            return self._sampled(columns)
         total = np.zeros_like(columns)
         given: NDArray[Any] = columns.astype(self._type)
-        blocks = [slice(at, min(at + _BLOCK, self.size)) for at in range(0, self.size, _BLOCK)]
+        blocks = self._blocks()
         for n, one in enumerate(blocks):
             for other in blocks[n:]:
                 block = self._block(one, other)
@@ -148,29 +131,28 @@ class Semantic:
     def _type(self) -> type[np.floating[Any]]:
         return np.float64 if self.size <= _DOUBLE else np.float32
 
-    def _block(self, one: slice, other: slice) -> "NDArray[Any]":
+    def _blocks(self) -> list[slice]:
+        return [slice(at, min(at + _BLOCK, self.size)) for at in range(0, self.size, _BLOCK)]
+
+    def _block(self, one: slice, other: "slice | NDArray[np.int64]") -> "NDArray[Any]":
         mine: NDArray[Any] = self.vectors[one].astype(self._type)
         theirs: NDArray[Any] = self.vectors[other].astype(self._type)
         cosines: NDArray[Any] = mine @ theirs.T
         np.maximum(cosines, 0, out=cosines)
         return cosines
 
-
-def _line_by_clipping(vectors: "NDArray[np.float32]") -> tuple[float, float]:
-    """Return slope and shift of the line that is nearest to clipping, by least squares.
-
-    Where nearly all cosines are positive it is the cosine itself; where their mean is 0, half of it
-    and a bit, so that sums of weights stay away from 0.
-    """
-    known = vectors[np.any(vectors, axis=1)]
-    some = known[:: max(1, len(known) // _SAMPLE)].astype(np.float64)
-    cosines = (some @ some.T)[~np.eye(len(some), dtype=bool)]
-    clipped = np.maximum(cosines, 0)
-    spread = float(np.var(cosines)) if cosines.size else 0.0
-    if spread < _NOTHING:
-        return 1.0, 0.0
-    slope = float(np.mean((cosines - cosines.mean()) * clipped)) / spread
-    return slope, float(clipped.mean() - slope * cosines.mean())
+    def _sampled(self, columns: "Matrix") -> "Matrix":
+        """Return what a sample says of all, and of each fragment itself what is true."""
+        some = np.unique(np.linspace(0, self.size - 1, min(SAMPLE, self.size)).round())
+        rows = some.astype(np.int64)
+        share = self.size / rows.size
+        given: NDArray[Any] = columns[rows].astype(self._type)
+        total = np.concatenate([self._block(one, rows) @ given for one in self._blocks()])
+        result: Matrix = share * total.astype(np.float64)
+        own = self.diagonal()[:, None] * columns
+        result += own
+        result[rows] -= share * own[rows]
+        return result
 
 
 @dataclass(frozen=True, slots=True)

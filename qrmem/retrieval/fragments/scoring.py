@@ -41,10 +41,6 @@ def environment(
         sums, weights = sums - own * independent, weights - own
     result = np.zeros_like(independent)
     np.divide(sums, weights, out=result, where=weights > _NOTHING)
-    # Of weights that are only nearly those of the relation, a mean may lie outside of its numbers.
-    visible = independent[seen > 0]
-    if visible.size:
-        np.clip(result, min(0.0, visible.min()), max(0.0, visible.max()), out=result)
     return result
 
 

@@ -31,28 +31,25 @@ class Calls:
     Attributes:
         names: of what is called, for each way of saying it.
         bases: what stands before the dot there.
-        starts: where the calls of each begin in `nodes` and `hops`, and the end.
-        nodes: of the outline, above the calls.
-        hops: edges of the syntax tree between.
+        starts: where the calls of each begin in `nodes`, and the end.
+        nodes: of the outline, the calls themselves.
     """
 
     names: Sequence[str]
     bases: Sequence[str]
     starts: "NDArray[np.int32]"
     nodes: "NDArray[np.int32]"
-    hops: "NDArray[np.int32]"
 
     @classmethod
     def of(cls, calls: Iterable[Call]) -> "Calls":
         """Group some calls, without repeats."""
-        found: dict[tuple[str, str], dict[tuple[int, int], None]] = defaultdict(dict)
+        found: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
         for call in calls:
-            found[call.name, call.base][call.node, call.hops] = None
-        places = np.array([place for of_one in found.values() for place in of_one], dtype=np.int32)
-        nodes, hops = places.reshape(-1, 2).T
+            found[call.name, call.base][call.node] = None
+        nodes = np.array([node for of_one in found.values() for node in of_one], dtype=np.int32)
         starts = np.cumsum([0, *map(len, found.values())], dtype=np.int32)
         names, bases = [name for name, _ in found], [base for _, base in found]
-        return cls(names, bases, starts, nodes.copy(), hops.copy())
+        return cls(names, bases, starts, nodes)
 
     def said(self) -> Iterator[tuple[str, str, slice]]:
         """Yield name, base and the places of the calls."""
@@ -65,7 +62,7 @@ class Calls:
     @property
     def arrays(self) -> "list[NDArray[np.int32]]":
         """Its arrays, in the order in which `Calls` takes them."""
-        return [self.starts, self.nodes, self.hops]
+        return [self.starts, self.nodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class SourceFile:
     @classmethod
     def unpacked(cls, path: str, packed: str) -> "SourceFile":
         """Return what was packed."""
-        of_shape, of_calls = len(fields(Shape)), 3
+        of_shape, of_calls = len(fields(Shape)), 2
         names, arrays = unpack(packed, [np.int32] * (of_shape + of_calls))
         definitions, called, bases, imports = names
         return cls(
@@ -121,10 +118,9 @@ class SourceFile:
 
 
 class Edge(NamedTuple):
-    """A call to a definition: from a node of one file, so many edges above the call, to another."""
+    """A call to a definition: from a node of one file to one of another, or of the same."""
 
     node: int
-    hops: int
     path: str
     target: int
 
@@ -160,15 +156,15 @@ class Resolver:
     def edges(self, file: SourceFile) -> list[Edge]:
         """Return where a file's calls lead, without repeats, in order."""
         imported = {found.name: found for found in file.imports}
-        nodes, hops = file.calls.nodes.tolist(), file.calls.hops.tolist()
+        nodes = file.calls.nodes.tolist()
         edges: dict[Edge, None] = {}
         for name, base, places in file.calls.said():
             if name not in self._places and name not in imported:
                 continue  # most names: the language's own, and those of other packages
             for path, target in self._meant(name, base, file.path, imported):
-                for node, above in zip(nodes[places], hops[places], strict=True):
+                for node in nodes[places]:
                     if target != node or path != file.path:
-                        edges[Edge(node, above, path, target)] = None
+                        edges[Edge(node, path, target)] = None
         return list(edges)
 
     def _meant(

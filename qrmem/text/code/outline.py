@@ -16,15 +16,13 @@ class Definition(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call: how far below a node of the outline it stands, and what it calls.
+    """A call, a node of the outline, and what it calls.
 
     Attributes:
-        hops: edges of the syntax tree between `node` and the call itself.
         base: what stands before the dot, "" for a plain name, "?" for something worked out.
     """
 
     node: int
-    hops: int
     name: str
     base: str = ""
 
@@ -47,7 +45,7 @@ class Outline:
     """The nodes that can be the largest within some lines, and what is defined, called, imported.
 
     These are the root, what spans lines, and its children; others stand on one line together with
-    what they are in.
+    what they are in. Of those, calls are nodes too, with all that lies between.
 
     Attributes:
         parents: of each node; a parent comes before its children, the root, -1, first.

@@ -9,9 +9,10 @@ from qrmem.text.code.outline import Call, Definition, Import, Outline
 _DEEPEST = 200
 """Levels below which nothing is read: expressions of generated code nest deeper than a stack."""
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_NAMING = (*_DEFINES, ast.Call, ast.Import, ast.ImportFrom)
+_NAMING = (*_DEFINES, ast.Import, ast.ImportFrom)
 _PLAIN = (ast.Name, ast.Constant)
 """Nodes without parts."""
+_Above = tuple[ast.AST, ...]
 
 
 def outline(text: str) -> Outline:
@@ -21,7 +22,7 @@ def outline(text: str) -> Outline:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        _Reader(found, text).read(tree, node=0, hops=0, owner="", spans=True)
+        _Reader(found, text).read(tree, node=0, above=(), owner="", spans=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Outline("python", [-1], [0], [len(text)], is_broken=True)
     return found
@@ -33,40 +34,56 @@ class _Reader:
         lines = text.split("\n")
         self._lines = list(accumulate((len(line) + 1 for line in lines), initial=0))
         self._texts = lines
+        self._made: dict[int, int] = {}
 
-    def read(self, tree: ast.AST, *, node: int, hops: int, owner: str, spans: bool) -> None:
+    def read(self, tree: ast.AST, *, node: int, above: _Above, owner: str, spans: bool) -> None:
         """Read what is below a node.
 
         Args:
-            node: the nearest node that is kept, and `hops` how far above `tree` it is.
+            node: the nearest node that is kept, and `above` what lies between, `tree` included.
             spans: whether `tree` is kept and spans lines, so that its children are kept too.
         """
-        if hops > _DEEPEST:
+        if len(above) > _DEEPEST:
             return
         for child in ast.iter_child_nodes(tree):
-            self._child(child, node=node, hops=hops, owner=owner, spans=spans)
+            self._child(child, node=node, above=above, owner=owner, spans=spans)
 
-    def _child(self, tree: ast.AST, *, node: int, hops: int, owner: str, spans: bool) -> None:
+    def _child(self, tree: ast.AST, *, node: int, above: _Above, owner: str, spans: bool) -> None:
         span = self._span(tree) if spans else None
-        inner, below = node, hops + 1
+        inner, below = node, (*above, tree)
         keeps = False
         if span is not None:
-            inner, below = len(self._found.parents), 0
-            self._found.parents.append(node)
-            self._found.starts.append(span[0])
-            self._found.ends.append(span[1])
+            inner, below = self._kept(span, node), ()
             keeps = _spans_lines(tree)
         elif spans and not hasattr(tree, "lineno"):
             # Arguments and the like have no place of their own: their parts are the parent's.
-            inner, below, keeps = node, hops, True
-        if isinstance(tree, _NAMING):
-            self._note(tree, inner, below, owner)
+            inner, below, keeps = node, above, True
+        if isinstance(tree, ast.Call):
+            self._call(tree, self._with_all_above(inner, below))
+        elif isinstance(tree, _NAMING):
+            self._note(tree, inner, owner, is_kept=not below)
         elif isinstance(tree, _PLAIN):
             return
         owns = tree.name if isinstance(tree, ast.ClassDef) else owner
         if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
             owns = ""
-        self.read(tree, node=inner, hops=below, owner=owns, spans=keeps)
+        self.read(tree, node=inner, above=below, owner=owns, spans=keeps)
+
+    def _with_all_above(self, node: int, above: _Above) -> int:
+        """Keep what lies between a kept node and the last of `above`; return the last's number."""
+        for tree in above:
+            span = self._span(tree)
+            if id(tree) in self._made:
+                node = self._made[id(tree)]
+            elif span is not None:
+                node = self._made[id(tree)] = self._kept(span, node)
+        return node
+
+    def _kept(self, span: tuple[int, int], parent: int) -> int:
+        self._found.parents.append(parent)
+        self._found.starts.append(span[0])
+        self._found.ends.append(span[1])
+        return len(self._found.parents) - 1
 
     def _span(self, tree: ast.AST) -> tuple[int, int] | None:
         if not isinstance(tree, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword):
@@ -86,16 +103,17 @@ class _Reader:
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self._lines[line - 1] + column
 
-    def _note(self, tree: ast.AST, node: int, hops: int, owner: str) -> None:
+    def _call(self, tree: ast.Call, node: int) -> None:
+        if isinstance(tree.func, ast.Name):
+            self._found.calls.append(Call(node, tree.func.id))
+        elif isinstance(tree.func, ast.Attribute):
+            self._found.calls.append(Call(node, tree.func.attr, _dotted(tree.func.value)))
+
+    def _note(self, tree: ast.AST, node: int, owner: str, *, is_kept: bool) -> None:
         found = self._found
-        if isinstance(tree, _DEFINES) and not hops:
+        if isinstance(tree, _DEFINES) and is_kept:
             kind = "class" if isinstance(tree, ast.ClassDef) else "function"
             found.definitions.append(Definition(tree.name, node, kind, owner))
-        elif isinstance(tree, ast.Call):
-            if isinstance(tree.func, ast.Name):
-                found.calls.append(Call(node, hops, tree.func.id))
-            elif isinstance(tree.func, ast.Attribute):
-                found.calls.append(Call(node, hops, tree.func.attr, _dotted(tree.func.value)))
         elif isinstance(tree, ast.Import):
             for name in tree.names:
                 module = tuple(name.name.split("."))

@@ -40,20 +40,30 @@ class _Reader:
         self._data = data
         self._characters = None if is_ascii else _characters(data)
         self._grammar = grammar
+        self._made: dict[int, int] = {}
 
     def read(self, root: "Node") -> None:
         """Read the whole tree; an explicit stack, as generated code nests deeper than Python's."""
-        stack = [(child, 0, 0, "", True) for child in reversed(root.named_children)]
+        above: tuple[Node, ...] = ()
+        stack = [(child, 0, above, "", True) for child in reversed(root.named_children)]
         while stack:
-            tree, node, hops, owner, spans = stack.pop()
-            inner, below, keeps = node, hops + 1, False
+            tree, node, above, owner, spans = stack.pop()
+            inner, below, keeps = node, (*above, tree), False
             if spans:
-                inner, below = self._kept(tree, node), 0
+                inner, below = self._kept(tree, node), ()
                 keeps = tree.start_point[0] != tree.end_point[0]
             owner = self._note(tree, inner, below, owner)
-            if below < _DEEPEST:
+            if len(below) < _DEEPEST:
                 children = reversed(tree.named_children)
                 stack += [(child, inner, below, owner, keeps) for child in children]
+
+    def _with_all_above(self, node: int, above: "tuple[Node, ...]") -> int:
+        """Keep what lies between a kept node and the last of `above`; return the last's number."""
+        for tree in above:
+            if tree.id not in self._made:
+                self._made[tree.id] = self._kept(tree, node)
+            node = self._made[tree.id]
+        return node
 
     def _kept(self, tree: "Node", parent: int) -> int:
         self._found.parents.append(parent)
@@ -64,7 +74,7 @@ class _Reader:
     def _at(self, byte: int) -> int:
         return byte if self._characters is None else self._characters[byte]
 
-    def _note(self, tree: "Node", node: int, hops: int, owner: str) -> str:
+    def _note(self, tree: "Node", node: int, above: "tuple[Node, ...]", owner: str) -> str:
         """Note a definition, call or import; return the class that what is below belongs to."""
         kind = tree.type
         if kind in self._grammar.definitions:
@@ -74,7 +84,8 @@ class _Reader:
             if called is not None:
                 name, base = self._called(called, tree)
                 if name:
-                    self._found.calls.append(Call(node, hops, name, base))
+                    own = self._with_all_above(node, above)
+                    self._found.calls.append(Call(own, name, base))
         elif kind in self._grammar.imports:
             is_python = self._found.language == "python"
             found = self._python_imports(tree) if is_python else _imports(self._text(tree))
