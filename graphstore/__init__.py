@@ -1,6 +1,14 @@
 """Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
 
-from qrmem.graphstore.opening import check, clean, missing_file, open_store, unchanging, withdraw
+from qrmem.graphstore.opening import (
+    check,
+    clean,
+    missing_file,
+    open_store,
+    scratch_store,
+    unchanging,
+    withdraw,
+)
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 
 __all__ = [
@@ -10,6 +18,7 @@ __all__ = [
     "clean",
     "missing_file",
     "open_store",
+    "scratch_store",
     "unchanging",
     "withdraw",
 ]

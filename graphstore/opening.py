@@ -43,9 +43,9 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
         path, _, query = rest.partition("?")
         return await _sqlite(path, create=create, read_only=_is_read_only(uri, query))
     if scheme == "memory":
-        from qrmem.graphstore.memory import MemoryStore
+        from qrmem.graphstore.sqlite import SqliteStore
 
-        return MemoryStore()
+        return await SqliteStore.in_memory()
     if scheme in _NEO4J:
         from qrmem.graphstore.neo4j import open_neo4j
 
@@ -53,6 +53,18 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
     raise UsageError(
         f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
     )
+
+
+@asynccontextmanager
+async def scratch_store() -> AsyncIterator[GraphStore]:
+    """Open an empty store in memory, for work of which only the result counts."""
+    from qrmem.graphstore.sqlite import SqliteStore
+
+    store = await SqliteStore.in_memory()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 async def check(store: GraphStore) -> None:
@@ -84,7 +96,7 @@ async def unchanging(store: GraphStore) -> AsyncIterator[GraphStore]:
     """
     from qrmem.graphstore.sqlite import Opening, SqliteStore
 
-    if not isinstance(store, SqliteStore):
+    if not isinstance(store, SqliteStore) or store.worker.path is None:
         yield store
         return
     opening = Opening(create=False, read_only=True, is_fixed=True)

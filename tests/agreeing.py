@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
+from contract.suite.operations import NAMESPACES, Operation, play
 from fakes import HashEmbedder
 
 from qrmem.graphstore import GraphStore
-from qrmem.graphstore.testing.operations import NAMESPACES, Operation, play
 from qrmem.retrieval import Searcher
 from qrmem.types import Hit
 

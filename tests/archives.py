@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contract.reference import ReferenceStore
+from contract.suite.runs import TRAIL
 from fakes import HashEmbedder, ScriptedReasoner
 
 from qrmem.agents import BuildDeps, build_documents
-from qrmem.config import Settings
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.graphstore.testing.runs import TRAIL
+from qrmem.graphstore import GraphStore, NamespaceInfo
 from qrmem.io.archive import export_archive
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
@@ -90,7 +90,7 @@ def export_whole(path: Path) -> Path:
     """Write the archive of such a memory, with what runs leave behind; return its path."""
 
     async def export() -> None:
-        store = await open_store("memory://", Settings())
+        store = ReferenceStore()
         await fill(store, "n")
         await fill_runs(store, "n")
         await export_archive(store, "n", path, runs=True)

@@ -13,6 +13,8 @@ from servers import neo4j_server
 from servers.maven import Unavailable
 from servers.neo4j_server import Server
 
+pytest.register_assert_rewrite("contract.suite")
+
 # No test asserts how long anything takes, and every run draws the same examples; others, and
 # twenty times as many, are drawn with `--hypothesis-profile=searching`.
 settings.register_profile(

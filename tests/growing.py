@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from contract.suite.samples import contents, text
 from hypothesis import strategies as st
 
 from qrmem.graph.merging import merge_documents, refresh_names
 from qrmem.graph.view import decided
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.testing.samples import contents, text
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
 
 PIECES = (

@@ -14,11 +14,13 @@ from urllib.parse import quote
 from qrmem.config import shown
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.sqlite.errors import translated
-from qrmem.graphstore.sqlite.schema import prepare
+from qrmem.graphstore.sqlite.schema import make, prepare
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+IN_MEMORY = "memory://"
+"""Where a database is that stands in no file."""
 _SMALLEST = 512
 """Bytes of the smallest page that SQLite knows."""
 PAGE_SIZE = 8192
@@ -57,11 +59,16 @@ class Opening:
 
 
 class Worker:
-    """One connection on one thread of its own; the event loop never waits for the disk."""
+    """One connection on one thread of its own; the event loop never waits for the disk.
 
-    def __init__(self, path: Path, opening: Opening) -> None:
-        self.location = str(path.expanduser())
-        self.path = path.expanduser().absolute()  # the process may change its folder
+    Attributes:
+        path: the file, or `None` for a database in memory, which goes with the connection.
+    """
+
+    def __init__(self, path: Path | None, opening: Opening) -> None:
+        self.location = IN_MEMORY if path is None else str(path.expanduser())
+        # The process may change its folder.
+        self.path = None if path is None else path.expanduser().absolute()
         self.is_read_only = False
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
@@ -112,6 +119,8 @@ class Worker:
         db = self._db
         if db is None:
             raise StoreUnavailable(f"{self.location} is closed")
+        if self.path is None:  # there is no log, and what is deleted is overwritten
+            return
         if wholly:
             db.execute("VACUUM")
         (before,) = db.execute("PRAGMA busy_timeout").fetchone()
@@ -132,7 +141,10 @@ class Worker:
         return await future
 
     def _open(self) -> None:
-        self._db, self.is_read_only = connect(self.path, self._opening)
+        if self.path is None:
+            self._db = in_memory(self._opening)
+        else:
+            self._db, self.is_read_only = connect(self.path, self._opening)
 
     def _close(self) -> None:
         if self._db is not None:
@@ -158,6 +170,14 @@ class Worker:
                 db.execute("ROLLBACK")
             raise
         return result
+
+
+def in_memory(opening: Opening) -> sqlite3.Connection:
+    """Return a connection to an empty database of its own that stands in no file."""
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    make(db)
+    _configure(db, opening)
+    return db
 
 
 def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:

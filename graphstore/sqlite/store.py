@@ -75,6 +75,13 @@ class SqliteStore:
         await worker.open()
         return cls(worker)
 
+    @classmethod
+    async def in_memory(cls) -> Self:
+        """Open an empty store that stands in no file and goes when it is closed."""
+        worker = Worker(None, Opening())
+        await worker.open()
+        return cls(worker)
+
     async def clean(self, *, wholly: bool = False) -> None:
         """Have nothing that was deleted in the log; see `Worker.clean`."""
         await self.worker.clean(wholly=wholly)

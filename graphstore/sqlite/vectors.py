@@ -143,7 +143,8 @@ def read(db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str
 class Copies:
     """The vectors of a file's namespaces as arrays, brought up to date when they are asked for."""
 
-    def __init__(self, path: Path, *, may_write: bool) -> None:
+    def __init__(self, path: Path | None, *, may_write: bool) -> None:
+        """Take the database's path, or `None` where it is in memory: copies are there too then."""
         self._path = path
         self._may_write = may_write
         self._open: dict[int, tuple[str, NDArray[np.void]]] = {}
@@ -194,16 +195,16 @@ class Copies:
         self._open[ns] = mark, rows
         return rows
 
-    def _file(self, mark: str) -> Path:
-        return self._path.with_name(f"{self._path.name}-vectors-{mark}")
+    def _file(self, path: Path, mark: str) -> Path:
+        return path.with_name(f"{path.name}-vectors-{mark}")
 
     def _mapped(self, ns: int, mark: str, kind: "np.dtype[np.void]") -> "NDArray[np.void]":
         """Return the records of the copy that is there, or none."""
         import numpy as np
 
-        file = self._file(mark)
-        size = file.stat().st_size if file.is_file() else 0
-        if not size:
+        file = None if self._path is None else self._file(self._path, mark)
+        size = file.stat().st_size if file is not None and file.is_file() else 0
+        if file is None or not size:
             return np.zeros(0, kind)
         if size % kind.itemsize:  # whoever wrote it was interrupted
             with suppress(OSError):
@@ -222,8 +223,8 @@ class Copies:
         import numpy as np
 
         is_mapped = isinstance(rows, np.memmap)
-        if self._may_write and (is_mapped or rows.size + new.size >= LEAST):
-            file = self._file(mark)
+        if self._path and self._may_write and (is_mapped or rows.size + new.size >= LEAST):
+            file = self._file(self._path, mark)
             try:
                 with file.open("ab") as out:
                     if not is_mapped:
@@ -236,7 +237,8 @@ class Copies:
 
     def forget(self, db: sqlite3.Connection) -> None:
         """Remove the copies that are of no use any more; they hold what was deleted."""
-        if not self._may_write:
+        self._open.clear()
+        if self._path is None or not self._may_write:
             return
         marks = {mark for (mark,) in db.execute("SELECT vectors FROM namespace")}
         start = f"{self._path.name}-vectors-"
@@ -244,7 +246,6 @@ class Copies:
             if file.name.removeprefix(start) not in marks:
                 with suppress(OSError):  # on Windows another process may still read it
                     file.unlink()
-        self._open.clear()
 
 
 def _after(

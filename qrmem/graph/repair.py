@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from qrmem.errors import StoreConflict, StoreUnavailable
 from qrmem.graph.merging import Similar, merge_documents
-from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore import scratch_store
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import copy_document, entities_in, facts_of
 from qrmem.llm.parallel import in_batches
@@ -60,7 +60,7 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
         await _check_readable(store, ns, info)
     damaged = [info.id for info in infos if await _is_damaged(store, ns, info)]
     found = await _view(store, ns, documents)
-    expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
+    expected = await _expected(store, ns, documents, similar)
     differences = list(dict.fromkeys(_differences(found, expected)))
     if not differences:
         return Repair((), (), tuple(damaged))
@@ -79,7 +79,7 @@ async def _check(
     store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
 ) -> None:
     found = await _view(store, ns, documents)
-    expected = await _view(await _rebuilt(store, ns, documents, similar), ns, documents)
+    expected = await _expected(store, ns, documents, similar)
     if list(_differences(found, expected)):
         raise StoreConflict(f"namespace {ns!r} changed while it was repaired; repair it again")
 
@@ -109,21 +109,20 @@ async def _is_damaged(store: GraphStore, ns: str, info: DocumentInfo) -> bool:
     )
 
 
-async def _rebuilt(
+async def _expected(
     store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
-) -> GraphStore:
-    """Return a store in memory that holds the same facts, merged."""
-    made = MemoryStore()
-    info = await store.namespace(ns)
-    if info is None:
-        return made
-    await made.create_namespace(ns, info)
-    for id_ in documents:
-        await copy_document(store, made, ns, id_)
-    for decision in (await store.unmerged(ns)).decisions:
-        await made.decide(ns, decision)
-    await merge_documents(made, ns, documents, similar=similar)
-    return made
+) -> View:
+    """Return the view of a store in memory that holds the same facts."""
+    async with scratch_store() as made:
+        info = await store.namespace(ns)
+        if info is not None:
+            await made.create_namespace(ns, info)
+            for id_ in documents:
+                await copy_document(store, made, ns, id_)
+            for decision in (await store.unmerged(ns)).decisions:
+                await made.decide(ns, decision)
+            await merge_documents(made, ns, documents, similar=similar)
+        return await _view(made, ns, documents)
 
 
 async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:

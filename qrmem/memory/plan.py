@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
-from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore import scratch_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import copy_document
 from qrmem.io.sources import PassedOver, Refused, Source, documents
@@ -67,9 +67,25 @@ async def plan_add(
         BadDocument: the one source given cannot be read.
         UsageError: a document is there with another text, and `update` is not set.
     """
+    async with scratch_store() as shadow:
+        return await _plan_add(
+            session, shadow, source, glob, follow_links=follow_links, tree=tree, **options
+        )
+
+
+async def _plan_add(
+    session: Session,
+    shadow: GraphStore,
+    source: Source,
+    glob: str | None,
+    *,
+    follow_links: bool,
+    tree: bool,
+    **options: Any,
+) -> Plan:
     settings, stored = session.settings, session.store
     info = await session.known() or new_namespace(settings)
-    shadow, is_remote = MemoryStore(), info.embedder.startswith("openai:")
+    is_remote = info.embedder.startswith("openai:")
     models = DryModels(shadow, replace(info, dimension=DIMENSION) if is_remote else info, settings)
     found = [one async for one in documents(source, glob, follow_links=follow_links)]
     given = [one for one in found if isinstance(one, Document)]
@@ -91,7 +107,7 @@ async def plan_add(
     dry = models.used(stands_for)
     if tree:
         is_rebuild = bool(options.get("rebuild"))  # which leaves no node
-        grown = await _trees(MemoryStore() if is_rebuild else stored, info, settings, of_id, cut)
+        grown = await _trees(None if is_rebuild else stored, info, settings, of_id, cut)
         grown.used(lambda stage: 1.0, dry)
     return await _plan(
         session,
@@ -227,7 +243,7 @@ class _Chosen:
 
 async def _chosen(
     stored: GraphStore,
-    shadow: MemoryStore,
+    shadow: GraphStore,
     info: NamespaceInfo,
     given: Sequence[Document],
     cut: Cut,
@@ -306,27 +322,39 @@ async def _unread(
 
 
 async def _trees(
-    stored: GraphStore,
+    stored: GraphStore | None,
     info: NamespaceInfo,
     settings: Settings,
     given: Mapping[str, Document],
     cut: Cut,
 ) -> DryModels:
-    """Build the trees of documents dry, as if all was read; a node that is there is not made."""
-    ns, shadow = info.name, MemoryStore()
-    await shadow.create_namespace(ns, info)
+    """Build the trees of documents dry, as if all was read; a node that is there is not made.
+
+    Args:
+        stored: where nodes may be; `None` if all are made again.
+    """
+    ns = info.name
     whole = {id: (document, cut(id)) for id, document in given.items() if cut(id)}
-    await shadow.put_documents(ns, list(whole.values()))
-    keys = await stored.kept_keys(ns)
-    for id, (_, own) in whole.items():
-        there = {segment.id for segment in own}
-        nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
-        for kept in await stored.kept(ns, nodes):
-            if there.issuperset(kept.segments):
-                await shadow.put_cached(ns, kept.key, kept.value, segments=kept.segments)
-    models = DryModels(shadow, info, settings)
-    await _grown(shadow, info, models, list(whole))
+    async with scratch_store() as shadow:
+        await shadow.create_namespace(ns, info)
+        await shadow.put_documents(ns, list(whole.values()))
+        for id, (_, own) in whole.items():
+            if stored is not None:
+                await _copy_nodes(stored, shadow, ns, id, {segment.id for segment in own})
+        models = DryModels(shadow, info, settings)
+        await _grown(shadow, info, models, list(whole))
     return models
+
+
+async def _copy_nodes(
+    stored: GraphStore, shadow: GraphStore, ns: str, id: str, there: set[str]
+) -> None:
+    """Copy the nodes of a document's tree whose segments are all there."""
+    keys = await stored.kept_keys(ns)
+    nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
+    for kept in await stored.kept(ns, nodes):
+        if there.issuperset(kept.segments):
+            await shadow.put_cached(ns, kept.key, kept.value, segments=kept.segments)
 
 
 def _sampled(

@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 
+from contract.suite.samples import INFO, change, series, text
+
 from qrmem.config import Settings
 from qrmem.errors import QrmemError, StoreConflict
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing.samples import INFO, change, series, text
 from qrmem.types import Contribution, LedgerRow
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from contract.reference import ReferenceStore
+from contract.suite.samples import INFO, add, contents, series, text
 
 import qrmem
 from qrmem.config import Settings
@@ -21,7 +23,6 @@ from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.sqlite import Opening, SqliteStore, words
 from qrmem.graphstore.sqlite.connection import PAGE_SIZE
 from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
-from qrmem.graphstore.testing.samples import INFO, add, contents, series, text
 from qrmem.types import LedgerRow
 
 PROCESS = Path(__file__).with_name("store_process.py")
@@ -30,8 +31,12 @@ NOBODY = 65534
 
 def _start(task: str, path: Path, argument: str = "", user: int = 0) -> subprocess.Popen[str]:
     command = [sys.executable, str(PROCESS), task, str(path), argument, str(user)]
-    root = str(PROCESS.parents[2])
-    environ = {**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}
+    root, tests = PROCESS.parents[2], PROCESS.parents[1]
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{root}{os.pathsep}{tests}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
 
 
@@ -322,7 +327,7 @@ async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: P
         process.communicate()
     assert [process.returncode for process in processes] == [0, 0, 0]
     store = await _open(path, create=False)
-    alone = await open_store("memory://", Settings())
+    alone = ReferenceStore()
     given = [each for writer in writers for each in series(writer)]
     await add(alone, "n", *given)
     found, expected = await contents(store, "n"), await contents(alone, "n")

@@ -8,11 +8,11 @@ import sqlite3
 from pathlib import Path
 
 import numpy as np
+from contract.suite.samples import INFO, change, text
 
 from qrmem.graphstore.protocol import Change, NameFilter
 from qrmem.graphstore.sqlite import changes, documents, facts, runs, vectors, view, words
 from qrmem.graphstore.sqlite.connection import Opening, connect
-from qrmem.graphstore.testing.samples import INFO, change, text
 from qrmem.types import LedgerRow
 
 SMALL = ("sqlite_master", "picked", "namespace", "k", "(subquery-1)")

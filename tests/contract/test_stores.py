@@ -3,13 +3,19 @@
 from pathlib import Path
 
 import pytest
+from contract.reference import ReferenceStore
+from contract.suite import Contract, GraphStoreContract
 
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing import Contract, GraphStoreContract
 
 
-class TestMemoryStore(GraphStoreContract):
+class TestReferenceStore(GraphStoreContract):
+    async def make(self, folder: Path) -> GraphStore:
+        return ReferenceStore()
+
+
+class TestSqliteInMemory(GraphStoreContract):
     async def make(self, folder: Path) -> GraphStore:
         return await open_store("memory://", Settings())
 

@@ -10,19 +10,27 @@ from pathlib import Path
 
 import pytest
 from agreeing import agree
+from contract.reference import ReferenceStore
+from contract.suite.operations import Operation, operations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing.operations import Operation, operations
 
 
 async def _sqlite(folder: Path) -> GraphStore:
     return await open_store(str(folder / "memory.db"), Settings())
 
 
-BACKENDS: dict[str, Callable[[Path], Awaitable[GraphStore]]] = {"sqlite": _sqlite}
+async def _in_memory(folder: Path) -> GraphStore:
+    return await open_store("memory://", Settings())
+
+
+BACKENDS: dict[str, Callable[[Path], Awaitable[GraphStore]]] = {
+    "sqlite": _sqlite,
+    "sqlite in memory": _in_memory,
+}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -37,7 +45,7 @@ def test_a_backend_agrees_with_the_oracle(
     backend: str, script: Sequence[tuple[str, Operation]]
 ) -> None:
     async def compare() -> None:
-        oracle = await open_store("memory://", Settings())
+        oracle = ReferenceStore()
         with tempfile.TemporaryDirectory() as folder:
             store = await BACKENDS[backend](Path(folder))
             try:

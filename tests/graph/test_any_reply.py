@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from qrmem.agents import BuildDeps, BuildOutcome, build_documents
 from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.opening import open_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.text.tokens import BuiltinTokenizer
@@ -75,7 +75,7 @@ class Babbler:
 async def build(
     model: Any, mode: BuildMode, store: GraphStore | None = None
 ) -> tuple[GraphStore, BuildOutcome]:
-    store = store or MemoryStore()
+    store = store or ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 40))
     for name, text in TEXTS.items():
         document = Document(text, f"Title {name}", name)

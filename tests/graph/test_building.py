@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from fakes import HashEmbedder, ScriptedReasoner
 
 import qrmem
@@ -17,7 +18,6 @@ from qrmem.errors import (
     WindowTooSmall,
 )
 from qrmem.extraction.rules_tagger import RulesTagger
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.reads import facts_of, kept_value
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
@@ -30,9 +30,9 @@ def text(n: int) -> str:
     return f"{a} saw {b} near the {'abcdefghij'[n % 10]}bridge. Later {c} came, and it rained. "
 
 
-async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> MemoryStore:
+async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> ReferenceStore:
     """A store with one document per size, of so many segments, none of them read."""
-    store = MemoryStore()
+    store = ReferenceStore()
     dimension = embedder.dimension if embedder else 0
     name = embedder.name if embedder else "none"
     await store.create_namespace("ns", NamespaceInfo("ns", "t", 600, name, dimension))
@@ -47,11 +47,11 @@ async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> Memor
     return store
 
 
-def deps(store: MemoryStore, reasoner: ScriptedReasoner, **chosen: Any) -> BuildDeps:
+def deps(store: ReferenceStore, reasoner: ScriptedReasoner, **chosen: Any) -> BuildDeps:
     return BuildDeps(store=store, ns="ns", reasoner=reasoner, **chosen)
 
 
-async def dump(store: MemoryStore) -> dict[str, Any]:
+async def dump(store: ReferenceStore) -> dict[str, Any]:
     """Everything that a memory is made of, but for vectors and revisions."""
     ids = [info.id for info in await store.documents("ns")]
     keys = [entity.key for entity in await store.list_entities("ns", 10_000)]

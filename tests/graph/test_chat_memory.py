@@ -19,7 +19,7 @@ import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
 from qrmem.graph import dialog
-from qrmem.graphstore.memory import MemoryStore
+from qrmem.graphstore.sqlite import SqliteStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.words import terms
 from qrmem.types import DocumentInfo, Event, Segment, Turn
@@ -253,10 +253,10 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[str] = []
-    whole = MemoryStore.segments
+    whole = SqliteStore.segments
 
     async def counted(
-        self: MemoryStore, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
+        self: SqliteStore, ns: str, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
     ) -> Sequence[Segment]:
         read.extend(documents)
         return await whole(self, ns, ids, documents=documents)
@@ -264,7 +264,7 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
     async with qrmem.open("memory://", embedder="none") as memory:
         filler = [("user", f"Of {n}a there is {n}b and {n}c.") for n in range(900)]
         await memory.add_messages([("user", "The flight leaves from gate seven."), *filler])
-        monkeypatch.setattr(MemoryStore, "segments", counted)
+        monkeypatch.setattr(SqliteStore, "segments", counted)
         found = await memory.recall("Which gate does the flight leave from?")
     assert "turn-00000001" in {turn.id for turn in found.related}
     assert len(found.recent) == dialog.RECENT_ROUNDS
@@ -275,9 +275,9 @@ async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[int] = []
-    whole = MemoryStore.documents
+    whole = SqliteStore.documents
 
-    async def counted(self: MemoryStore, *args: Any, **options: Any) -> Sequence[DocumentInfo]:
+    async def counted(self: SqliteStore, *args: Any, **options: Any) -> Sequence[DocumentInfo]:
         found = await whole(self, *args, **options)
         looked_at.append(len(found))
         return found
@@ -290,7 +290,7 @@ async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked
             for n, text in enumerate(said)
         ]
         await memory.add_messages(messages, user="ann")
-        monkeypatch.setattr(MemoryStore, "documents", counted)
+        monkeypatch.setattr(SqliteStore, "documents", counted)
         for prompt, user in (("Is the boat in?", None), ("Was the boat in in May?", "ann")):
             found = await memory.recall(prompt, user=user)
             assert sum("boat" in turn.text for turn in found.related) > 20

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from fakes import ScriptedReasoner
 from graph.worlds import WITHOUT_TREE, Part, answers_with, memory
 from langgraph.checkpoint.memory import InMemorySaver
@@ -19,7 +20,6 @@ import qrmem
 from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
 from qrmem.agents.search.checkpoints import config_of
 from qrmem.errors import ModelUnavailable, StoreUnavailable
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Strategy
@@ -40,7 +40,7 @@ ASKING = Asking(
 
 
 async def followed(
-    store: MemoryStore, reasoner: ScriptedReasoner, asking: Asking, saver: Any
+    store: ReferenceStore, reasoner: ScriptedReasoner, asking: Asking, saver: Any
 ) -> Outcome:
     """Follow a strategy as a process that has just begun does it."""
     run = Search(

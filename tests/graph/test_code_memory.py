@@ -7,9 +7,9 @@ from random import Random
 
 import pathspec
 import pytest
+from contract.reference import ReferenceStore
 
 import qrmem
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
 from qrmem.retrieval.fragments.code_index import CodeIndex
@@ -204,7 +204,7 @@ async def test_a_cutoff_leaves_weak_relations_out(tree: Path) -> None:
 # --- brought up to date --------------------------------------------------------------------------
 
 
-async def related(store: MemoryStore) -> tuple[object, ...]:
+async def related(store: ReferenceStore) -> tuple[object, ...]:
     """How fragments are related as a fresh index over the same store sees it."""
     found = await CodeIndex(store, "default").strengths(0.05)
     pairs = zip(
@@ -229,7 +229,7 @@ async def test_after_a_change_relations_are_those_of_a_fresh_memory(
     tree: Path, change: str
 ) -> None:
     path, text = CHANGES[change]
-    store, fresh = MemoryStore(), MemoryStore()
+    store, fresh = ReferenceStore(), ReferenceStore()
     settings = qrmem.Settings(embedder="none", code_fragments="definitions")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tree))
@@ -258,7 +258,7 @@ async def computed_by(work: Awaitable[object]) -> int:
 
 
 async def test_strengths_are_computed_by_the_first_question_after_a_change(tree: Path) -> None:
-    store = MemoryStore()
+    store = ReferenceStore()
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
     assert await computed_by(memory.add(str(tree))) == 0
     assert await computed_by(related(store)) == 1
@@ -270,7 +270,7 @@ async def test_strengths_are_computed_by_the_first_question_after_a_change(tree:
 
 
 async def test_strengths_kept_by_another_version_are_computed_again(tree: Path) -> None:
-    store = MemoryStore()
+    store = ReferenceStore()
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
     await memory.add(str(tree))
     expected = await related(store)
@@ -279,7 +279,7 @@ async def test_strengths_kept_by_another_version_are_computed_again(tree: Path) 
 
 
 async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> None:
-    store, fresh = MemoryStore(), MemoryStore()
+    store, fresh = ReferenceStore(), ReferenceStore()
     settings = qrmem.Settings(embedder="none")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tree))
@@ -297,7 +297,7 @@ async def test_files_related_by_a_deleted_one_alone_are_related_no_more(tmp_path
         (tmp_path / f"{name}.py").write_text(f"def {name}(x):\n    return x + 1\n{rest}")
     both = tmp_path / "both.py"
     both.write_text("def both(x):\n    return one(two(x))\n")
-    store, fresh = MemoryStore(), MemoryStore()
+    store, fresh = ReferenceStore(), ReferenceStore()
     settings = qrmem.Settings(embedder="none", code_fragments="definitions")
     memory = qrmem.Memory(store, settings)
     await memory.add(str(tmp_path))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contract.reference import ReferenceStore
 from fakes import HashEmbedder, ScriptedReasoner
 from graph.worlds import Part, answers_with, ask, memory
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 
 from qrmem.agents.strategies.temp_mem import middle_left_out
 from qrmem.errors import UsageError
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.retrieval.fragments import (
     Fragments,
     FragmentScorer,
@@ -183,7 +183,7 @@ async def test_what_is_no_relation_is_refused_in_clear_words(relate: Relate, say
         )
 
 
-async def embedded(*parts: Part) -> tuple[MemoryStore, HashEmbedder]:
+async def embedded(*parts: Part) -> tuple[ReferenceStore, HashEmbedder]:
     store, embedder = await memory(*parts), HashEmbedder(256)
     await store.set_embedder("ns", embedder.name, embedder.dimension)
     matrix = await embedder.embed([part.text for part in parts])

@@ -5,13 +5,13 @@ import re
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from fakes import ScriptedReasoner
 from graph.worlds import Part, memory, outcome_of
 
 from qrmem.agents import Asking, Outcome, Search
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
@@ -43,7 +43,7 @@ class Noting:
         return ChatReply(json.dumps(reply))
 
 
-async def ask(store: MemoryStore, chat: Noting, question: str, **options: Any) -> Outcome:
+async def ask(store: ReferenceStore, chat: Noting, question: str, **options: Any) -> Outcome:
     run = Search(
         store=store,
         ns="ns",
@@ -56,7 +56,7 @@ async def ask(store: MemoryStore, chat: Noting, question: str, **options: Any) -
     return await outcome_of(run)
 
 
-async def town() -> MemoryStore:
+async def town() -> ReferenceStore:
     return await memory(*(Part(text) for text in TEXTS))
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from fakes import ScriptedModel
 from graph.test_building import dump
 
@@ -17,7 +18,6 @@ from qrmem.answering.prompted import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, ModelUnavailable, WindowTooSmall
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
@@ -189,8 +189,8 @@ class Notes:
         }
 
 
-async def store_of(count: int) -> MemoryStore:
-    store = MemoryStore()
+async def store_of(count: int) -> ReferenceStore:
+    store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 600))
     for n in range(count):
         a, b, c = (PEOPLE[(n * k + k) % len(PEOPLE)] for k in (1, 2, 3))
@@ -200,7 +200,7 @@ async def store_of(count: int) -> MemoryStore:
 
 
 async def built(
-    store: MemoryStore, model: Any, ids: Sequence[str] = (), **chosen: Any
+    store: ReferenceStore, model: Any, ids: Sequence[str] = (), **chosen: Any
 ) -> BuildOutcome:
     settings = Settings(shared_tokens=chosen.pop("shared_tokens", 60))
     made = PromptedReasoner(model, TOKENIZER, mode="compact", settings=settings)
@@ -209,7 +209,7 @@ async def built(
     return await build_documents(deps, ids or source, source=source)
 
 
-async def graph(store: MemoryStore) -> dict[str, Any]:
+async def graph(store: ReferenceStore) -> dict[str, Any]:
     found = await dump(store)
     return {part: found[part] for part in ("entities", "facts", "questions", "contributions")}
 

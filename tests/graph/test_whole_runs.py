@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
+from contract.reference import ReferenceStore
 from graph.worlds import WITHOUT_TREE, outcome_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,6 @@ from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.reads import facts_of
 from qrmem.llm.prompting import MESSAGE_TOKENS, REQUEST_TOKENS
@@ -81,8 +81,8 @@ def said(request: ChatRequest) -> str:
 
 async def build(
     text: str, model: Reader, mode: BuildMode, window: int, concurrency: int = 4
-) -> tuple[MemoryStore, PromptedReasoner]:
-    store = MemoryStore()
+) -> tuple[ReferenceStore, PromptedReasoner]:
+    store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 120))
     document = Document(text, "A Title", "d")
     await store.put_documents("ns", [(document, cut("d", document, TOKENIZER, 120))])
@@ -103,7 +103,7 @@ async def build(
 
 
 async def ask(
-    store: MemoryStore, reasoner: PromptedReasoner, window: int, strategy: str, **options: Any
+    store: ReferenceStore, reasoner: PromptedReasoner, window: int, strategy: str, **options: Any
 ) -> None:
     asking = Asking(
         question="Whom did Ann and Bob see?",

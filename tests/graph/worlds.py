@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from contract.reference import ReferenceStore
 from fakes import ScriptedReasoner
 
 from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
@@ -33,9 +33,9 @@ class Part:
     document: str = "doc"
 
 
-async def memory(*parts: Part) -> MemoryStore:
+async def memory(*parts: Part) -> ReferenceStore:
     """A memory whose n-th segment is `s<n>`, of ten tokens."""
-    store = MemoryStore()
+    store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "t", 600))
     segments: dict[str, list[Segment]] = {}
     for n, part in enumerate(parts):
@@ -78,7 +78,7 @@ WITHOUT_TREE = tuple(n for n in STRATEGIES if n != "inner-loop" and not n.starts
 
 
 async def ask(
-    store: MemoryStore,
+    store: ReferenceStore,
     reasoner: ScriptedReasoner,
     question: str,
     strategy: str = "reflection",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.errors import error
@@ -79,7 +79,7 @@ async def test_an_oriented_question_to_a_read_only_file_is_answered(tmp_path: Pa
     assert [e for e in events if e.kind == "warning" and "read-only" in e.data["message"]]
 
 
-class _FullBeforeMerging(MemoryStore):
+class _FullBeforeMerging(ReferenceStore):
     """A store whose disk is full when the first merge comes."""
 
     is_full = True
@@ -111,7 +111,7 @@ async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:
     assert await memory.search("Ahab")
 
 
-class _FullWhileWriting(MemoryStore):
+class _FullWhileWriting(ReferenceStore):
     """A store whose disk is full when a document is to be written."""
 
     is_full = False

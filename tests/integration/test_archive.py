@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from archives import export_whole, fill, fill_runs, names_in, read, rewritten, sealed, write
+from contract.reference import ReferenceStore
+from contract.suite.samples import add, contents, text
 from servers.openai_server import serving
 
 import qrmem
@@ -28,7 +30,6 @@ from qrmem.errors import (
 )
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import Kept
-from qrmem.graphstore.testing.samples import add, contents, text
 from qrmem.io.archive import export_archive, exporting, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
@@ -53,7 +54,7 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[GraphStore]:
 
 @pytest.fixture
 async def oracle() -> GraphStore:
-    return await open_store("memory://", Settings())
+    return ReferenceStore()
 
 
 @pytest.fixture(scope="module")

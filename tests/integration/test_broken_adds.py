@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 
 import qrmem
 from qrmem import Document
 from qrmem.errors import StoreUnavailable
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.sqlite import SqliteStore
 
@@ -53,7 +53,7 @@ async def test_a_document_that_is_deleted_while_others_are_added_is_added_anew(
 
 
 async def test_names_that_a_broken_delete_left_unresolved_are_resolved_by_the_next_add() -> None:
-    class Cut(MemoryStore):
+    class Cut(ReferenceStore):
         """Breaks off before names are resolved."""
 
         is_cut = False
@@ -74,14 +74,14 @@ async def test_names_that_a_broken_delete_left_unresolved_are_resolved_by_the_ne
     assert (await store.unmerged("default")).stale
     store.is_cut = False
     assert (await memory.add(note)).unchanged == ("note",)
-    calm = qrmem.Memory(MemoryStore(), settings)
+    calm = qrmem.Memory(ReferenceStore(), settings)
     await calm.add(note)
     assert not (await store.unmerged("default")).stale
     assert await memory.entities() == await calm.entities()
 
 
 async def test_an_add_that_breaks_off_while_merging_leaves_nothing_half_done() -> None:
-    class Cut(MemoryStore):
+    class Cut(ReferenceStore):
         is_cut = True
 
         async def apply(self, ns: str, revision: int, change: Change) -> int:

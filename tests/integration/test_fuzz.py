@@ -16,6 +16,7 @@ from typing import Any
 import openai
 import pytest
 from archives import export_whole, sealed
+from contract.reference import ReferenceStore
 from documents import cell, docx_of, epub_file, pdf, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from qrmem.cli.chatting import messages
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, QrmemError
 from qrmem.eval import Corpus, load
-from qrmem.graphstore import open_store
 from qrmem.io.archive import export_archive, import_archive
 from qrmem.io.openie.reading import read_openie
 from qrmem.io.sources import identified
@@ -247,7 +247,7 @@ def test_any_archive_is_imported_whole_or_leaves_nothing(archive: Path) -> None:
     forged = archive.with_name("forged.qrmem")
 
     async def load_it() -> None:
-        store = await open_store("memory://", Settings())
+        store = ReferenceStore()
         try:
             await import_archive(store, "m", forged, accept=lambda i: i, listener=lambda e: None)
         except QrmemError as exc:

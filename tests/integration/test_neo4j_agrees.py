@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from agreeing import agree
+from contract.reference import ReferenceStore
+from contract.suite.operations import Operation, operations
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
-from qrmem.graphstore.testing.operations import Operation, operations
 
 pytestmark = pytest.mark.neo4j
 
@@ -40,7 +41,7 @@ _OPTIONS = settings(
 async def _compare(server: Server, script: Sequence[tuple[str, Operation]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         stores = [
-            await open_store("memory://", Settings()),
+            ReferenceStore(),
             await open_store(str(Path(folder) / "memory.db"), Settings()),
             await open_store(server.uri, server.settings),
         ]

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 from archives import fill, fill_runs, read
+from contract.reference import ReferenceStore
+from contract.suite.samples import contents
 from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.graphstore.testing.samples import contents
 from qrmem.io.archive import export_archive, import_archive
 
 pytestmark = pytest.mark.neo4j
@@ -51,7 +52,7 @@ async def test_a_memory_built_in_neo4j_exports_the_bytes_of_one_built_elsewhere(
     neo4j: Server, tmp_path: Path
 ) -> None:
     neo4j.clear()
-    oracle = await open_store("memory://", Settings())
+    oracle = ReferenceStore()
     store = await open_store(neo4j.uri, neo4j.settings)
     try:
         for each, order in ((oracle, 1), (store, -1)):
@@ -67,7 +68,7 @@ async def test_what_a_killed_import_left_in_neo4j_is_begun_anew(
     neo4j: Server, tmp_path: Path
 ) -> None:
     neo4j.clear()
-    oracle = await open_store("memory://", Settings())
+    oracle = ReferenceStore()
     store = await open_store(neo4j.uri, neo4j.settings)
     try:
         await fill(oracle, "n")

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from contract.suite import GraphStoreContract
 from servers.neo4j_server import Server
 
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing import GraphStoreContract
 
 pytestmark = pytest.mark.neo4j
 

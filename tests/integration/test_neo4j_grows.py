@@ -3,20 +3,20 @@
 import asyncio
 
 import pytest
+from contract.reference import ReferenceStore
+from contract.suite.samples import INFO
 from growing import GROWTH, Step, grow
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from servers.neo4j_server import Server
 
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.memory import MemoryStore
-from qrmem.graphstore.testing.samples import INFO
 
 pytestmark = pytest.mark.neo4j
 
 
 async def _oracle() -> GraphStore:
-    store = MemoryStore()
+    store = ReferenceStore()
     await store.create_namespace("n", INFO)
     return store
 

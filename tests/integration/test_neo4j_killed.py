@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from contract.suite.samples import contents
 from servers import neo4j_server
 from servers.neo4j_server import Server
 
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing.samples import contents
 
 pytestmark = pytest.mark.neo4j
 

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from contract.suite.samples import INFO
 from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.errors import EmbedderMismatch, MissingError
 from qrmem.graphstore import open_store
 from qrmem.graphstore.neo4j.schema import LABELS, VERSION
-from qrmem.graphstore.testing.samples import INFO
 
 pytestmark = pytest.mark.neo4j
 

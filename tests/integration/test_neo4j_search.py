@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from contract.suite.samples import indexed
 from fakes import HashEmbedder
 from numpy.typing import NDArray
 from servers.neo4j_server import Server
@@ -18,7 +19,6 @@ from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
 from qrmem.graphstore.protocol import Change
-from qrmem.graphstore.testing.samples import indexed
 from qrmem.retrieval import Searcher
 from qrmem.types import Document, Segment, Strategy
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from contract.reference import ReferenceStore
+from contract.suite.samples import INFO, Text, add, change, contents, series, text
 from servers.neo4j_server import Server
 
-from qrmem.config import Settings
 from qrmem.errors import StoreConflict
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.testing.samples import INFO, Text, add, change, contents, series, text
 
 pytestmark = pytest.mark.neo4j
 
@@ -38,7 +38,7 @@ async def _add_beside_others(store: GraphStore, ns: str, texts: Sequence[Text]) 
 
 
 async def _expected(ns: str, texts: Sequence[Text]) -> dict[str, object]:
-    oracle = await open_store("memory://", Settings())
+    oracle = ReferenceStore()
     await add(oracle, ns, *texts)
     return await contents(oracle, ns)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from archives import write
+from contract.reference import ReferenceStore
 from fakes import HashEmbedder
 
 import qrmem
-from qrmem.config import Settings
 from qrmem.errors import BadImport, MissingError, QrmemError
-from qrmem.graphstore import NamespaceInfo, open_store
+from qrmem.graphstore import NamespaceInfo
 from qrmem.io.openie import Deps, import_openie
 from qrmem.memory import Memory
 from qrmem.text.tokens import BuiltinTokenizer
@@ -261,7 +261,7 @@ async def test_an_import_that_was_stopped_goes_on(memory: Memory) -> None:
 
 async def test_what_is_read_in_is_embedded(tmp_path: Path) -> None:
     write(tmp_path / "a.json", json.dumps({"docs": DOCS}).encode())
-    store = await open_store("memory://", Settings())
+    store = ReferenceStore()
     embedder = HashEmbedder(8)
 
     async def no_similar() -> None:

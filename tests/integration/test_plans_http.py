@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.cli.cost_lines import plan_lines
 from qrmem.errors import NotFound, UsageError
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
 from qrmem.memory.dry_run import READS, WRITES, dry_store
@@ -297,7 +297,7 @@ def test_every_method_of_a_store_is_known_to_read_or_to_write() -> None:
 
 
 async def test_what_a_plan_writes_is_forgotten() -> None:
-    store = MemoryStore()
+    store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
     await store.put_cached("ns", "derived:a", {"kept": True})
     dry = dry_store(store)

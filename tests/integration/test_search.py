@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contract.reference import ReferenceStore
 from fakes import HashEmbedder
 from numpy.typing import NDArray
 
@@ -51,7 +52,7 @@ async def store_of(
     ns: str = "test",
     metadata: Mapping[str, Mapping[str, str]] | None = None,
 ) -> GraphStore:
-    store = await open_store("memory://", Settings())
+    store = ReferenceStore()
     await fill(store, ns, pages, embedder, metadata or {})
     return store
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contract.suite.samples import add, text
 
 from qrmem.config import Settings
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.sqlite import vectors
-from qrmem.graphstore.testing.samples import add, text
 
 PIECES = [f"w{n} " for n in range(30)]
 

@@ -2,13 +2,13 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from contract.reference import ReferenceStore
 
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
 from qrmem.memory.add_state import IngestState
 from qrmem.types import Document, DocumentInfo, LedgerRow, Segment
 
-S = TypeVar("S", bound=MemoryStore)
+S = TypeVar("S", bound=ReferenceStore)
 
 
 async def store_of(*ids: str, store: S) -> S:
@@ -32,7 +32,7 @@ async def done(store: GraphStore, *, is_embedded: bool = True) -> list[str]:
 
 
 async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
-    store = await store_of("a", "b", "c", store=MemoryStore())
+    store = await store_of("a", "b", "c", store=ReferenceStore())
     assert await done(store) == ["a", "b", "c"]
     await store.record("n", [(LedgerRow("sa", "partial"), None)])
     assert await done(store) == ["b", "c"]
@@ -45,7 +45,7 @@ async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
     assert await done(store, is_embedded=False) == ["c"]
 
 
-class Counting(MemoryStore):
+class Counting(ReferenceStore):
     """Counts what is read of it."""
 
     def __init__(self) -> None:

@@ -7,6 +7,8 @@ from itertools import count
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
+from contract.suite.samples import INFO, contents, text
 from growing import GROWTH, IDS, PIECES, Step, grow, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,19 +17,17 @@ from qrmem.config import Settings
 from qrmem.errors import StoreConflict
 from qrmem.graph.merging import current_merges, merge_documents, refresh_names
 from qrmem.graphstore import open_store
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, GraphStore
-from qrmem.graphstore.testing.samples import INFO, contents, text
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision
 
 
-async def fresh() -> MemoryStore:
-    store = MemoryStore()
+async def fresh() -> ReferenceStore:
+    store = ReferenceStore()
     await store.create_namespace("n", INFO)
     return store
 
 
-async def view(store: MemoryStore) -> dict[str, Any]:
+async def view(store: ReferenceStore) -> dict[str, Any]:
     found = await contents(store, "n")
     stored = ("contributions", "ledger")  # earlier supplements may be kept; they do not count
     return {what: value for what, value in found.items() if what not in stored}
@@ -167,7 +167,7 @@ async def test_an_entity_is_called_by_the_best_spelling_of_its_name() -> None:
     assert found.name == "Mary McBride"
 
 
-class Contested(MemoryStore):
+class Contested(ReferenceStore):
     """Somebody else writes in between, so many times."""
 
     def __init__(self, times: int) -> None:
@@ -189,7 +189,7 @@ async def test_a_conflict_is_met_by_computing_again() -> None:
     assert await view(store) == await built({"a": PIECES})
 
 
-class Slow(MemoryStore):
+class Slow(ReferenceStore):
     """Others get their turn before a change is applied; says how often it came too late."""
 
     conflicts = 0
@@ -214,7 +214,7 @@ async def test_tasks_that_merge_at_once_wait_for_each_other() -> None:
     assert await view(store) == await built(dict.fromkeys(ids, PIECES[:1]))
 
 
-class Busy(MemoryStore):
+class Busy(ReferenceStore):
     """Somebody else always changes the namespace before more than two segments are written."""
 
     async def apply(self, ns: str, revision: int, change: Change) -> int:

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract.reference import ReferenceStore
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from qrmem.agents.tree_building import TreeDeps, build_tree
 from qrmem.extraction.tree_summaries import NodeText, Summarised, extractive, parsed, surprises
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters
 from qrmem.retrieval.trees.nodes import parts
@@ -73,7 +73,7 @@ def test_clusters_are_made_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_what_is_made_is_kept_while_the_rest_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = MemoryStore()
+    store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
     document = Document("\n\n".join(f"Line {n} of the log." for n in range(80)), id="d")
     segments = cut("d", document, BuiltinTokenizer(), 8)

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from contract.suite.base import Contract
+from contract.suite.samples import INFO, add, text
+
 from qrmem.graphstore.protocol import GraphStore, Kept, relation_key
 from qrmem.graphstore.reads import kept_value
 from qrmem.graphstore.redaction import REMOVED
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, add, text
 from qrmem.types import (
     CallRecord,
     Citation,

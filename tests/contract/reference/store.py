@@ -3,15 +3,15 @@
 What is derived is worked out anew, all of it, after every change.
 """
 
-# ruff: noqa: D102 (what a method does is said once, in `GraphStore`)
-
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from contract.reference import search as searching
+from contract.reference.space import Space
+
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable, UsageError
-from qrmem.graphstore import memory_search
 from qrmem.graphstore.checking import (
     check_change,
     check_dimension,
@@ -22,7 +22,6 @@ from qrmem.graphstore.checking import (
     not_new,
 )
 from qrmem.graphstore.codec import from_plain, to_plain
-from qrmem.graphstore.memory_space import Space
 from qrmem.graphstore.protocol import (
     Around,
     Change,
@@ -64,16 +63,16 @@ _NOTHING = NamespaceInfo(name="", tokenizer="", segment_tokens=0)
 
 def _searches(
     work: Callable[Concatenate[Space, P], R],
-) -> "Callable[Concatenate[MemoryStore, str, P], Coroutine[Any, Any, R]]":
+) -> "Callable[Concatenate[ReferenceStore, str, P], Coroutine[Any, Any, R]]":
     """Return the method that looks something up in a namespace."""
 
-    async def method(self: "MemoryStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def method(self: "ReferenceStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return work(self._space(ns), *args, **kwargs)
 
     return method
 
 
-class MemoryStore:
+class ReferenceStore:
     """Memories that live as long as the object."""
 
     is_read_only = False
@@ -364,11 +363,11 @@ class MemoryStore:
 
     # --- search -------------------------------------------------------------------------------
 
-    vocabulary = _searches(memory_search.vocabulary)
-    matching = _searches(memory_search.matching)
-    nearest = _searches(memory_search.nearest)
-    entries = _searches(memory_search.entries)
-    titled = _searches(memory_search.titled)
+    vocabulary = _searches(searching.vocabulary)
+    matching = _searches(searching.matching)
+    nearest = _searches(searching.nearest)
+    entries = _searches(searching.entries)
+    titled = _searches(searching.titled)
 
     async def shared_entities(
         self, ns: str, segment_ids: Sequence[str], most: int

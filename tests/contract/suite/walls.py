@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from contract.suite.base import Contract
+from contract.suite.runs import TRAIL
+from contract.suite.samples import INFO, add, apply, contents, indexed, text
 
 from qrmem.errors import NotFound, StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, MentionRow
 from qrmem.graphstore.reads import entities_in, facts_of, kept_value
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.runs import TRAIL
-from qrmem.graphstore.testing.samples import INFO, add, apply, contents, indexed, text
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Question
 
 ODD_NAMES = (

@@ -3,6 +3,8 @@
 from itertools import permutations
 
 import pytest
+from contract.suite.base import Contract
+from contract.suite.samples import INFO, Text, add, apply, change, contents, text
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import (
@@ -15,8 +17,6 @@ from qrmem.graphstore.protocol import (
     NameRow,
 )
 from qrmem.graphstore.reads import entities_in, facts_of, merged_segments
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, Text, add, apply, change, contents, text
 from qrmem.types import Entity, Fact, Question
 
 

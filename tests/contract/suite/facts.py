@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from contract.suite.base import Contract
+from contract.suite.samples import INFO, add, apply, change, contents, text
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change, GraphStore
 from qrmem.graphstore.reads import facts_of, kept_value, merged_segments
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, add, apply, change, contents, text
 from qrmem.types import (
     CallRecord,
     Contribution,

@@ -1,4 +1,4 @@
-"""The in-memory store serves as a memory for a script: what it does grows with what it holds."""
+"""The reference store holds a whole book in tests: what it does grows with what it holds."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -6,17 +6,17 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from contract.reference import ReferenceStore
 
-from qrmem.graphstore.memory import MemoryStore
 from qrmem.graphstore.protocol import Change, EntityRow, MentionRow, NamespaceInfo
 from qrmem.types import Contribution, Document, LedgerRow, Segment
 
-Work = Callable[[MemoryStore, int], Awaitable[object]]
+Work = Callable[[ReferenceStore, int], Awaitable[object]]
 
 
-async def filled(size: int) -> MemoryStore:
+async def filled(size: int) -> ReferenceStore:
     """Return a store of `size` documents of one segment, each with a name of its own."""
-    store = MemoryStore()
+    store = ReferenceStore()
     await store.create_namespace("a", NamespaceInfo("a", "builtin-v1", 600))
     ids = [f"s{n}" for n in range(size)]
     for id_ in ids:
@@ -31,21 +31,21 @@ async def filled(size: int) -> MemoryStore:
     return store
 
 
-async def names(store: MemoryStore, size: int) -> object:
+async def names(store: ReferenceStore, size: int) -> object:
     return await store.names("a")
 
 
-async def entities(store: MemoryStore, size: int) -> object:
+async def entities(store: ReferenceStore, size: int) -> object:
     return await store.list_entities("a", size)
 
 
-async def contributions(store: MemoryStore, size: int) -> object:
+async def contributions(store: ReferenceStore, size: int) -> object:
     rows = [(LedgerRow(f"s{n}", "ok"), Contribution(f"s{n}", "extraction")) for n in range(size)]
     await store.record("a", rows)
     return [await store.contributions("a", f"ds{n}") for n in range(size)]
 
 
-async def documents(store: MemoryStore, size: int) -> object:
+async def documents(store: ReferenceStore, size: int) -> object:
     return await store.documents("a")
 
 
@@ -55,7 +55,7 @@ async def test_four_times_as_much_takes_about_four_times_the_steps(work: Work) -
     assert many < 6 * few
 
 
-async def _steps(work: Work, store: MemoryStore, size: int) -> int:
+async def _steps(work: Work, store: ReferenceStore, size: int) -> int:
     """Count the lines that are run: the clock would tell the machine's load too."""
     count = 0
 

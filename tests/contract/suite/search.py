@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Change, GraphStore
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import (
+from contract.suite.base import Contract
+from contract.suite.samples import (
     INFO,
     add,
     all_vectors,
@@ -18,6 +15,9 @@ from qrmem.graphstore.testing.samples import (
     indexed,
     text,
 )
+
+from qrmem.errors import EmbedderMismatch
+from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Change, GraphStore
 
 
 class SearchContract(Contract):

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from contract.suite.runs import TRAIL
+from contract.suite.samples import INFO, change, contents, text
 from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
 from qrmem.graphstore.reads import kept_value
-from qrmem.graphstore.testing.runs import TRAIL
-from qrmem.graphstore.testing.samples import INFO, change, contents, text
 from qrmem.types import (
     CallRecord,
     Citation,

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from contract.suite.base import Contract
+from contract.suite.samples import INFO, apply, text
+
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, MentionRow, NameFilter, NameRow
-from qrmem.graphstore.testing.base import Contract
-from qrmem.graphstore.testing.samples import INFO, apply, text
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
 

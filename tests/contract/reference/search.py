@@ -5,7 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.graphstore.memory_space import Space
+from contract.reference.space import Space
+
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
