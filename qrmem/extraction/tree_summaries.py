@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 from qrmem.extraction import extractive_summary
 from qrmem.extraction.named_sentences import flat
+from qrmem.llm.found_json import candidates
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
 from qrmem.text.sentences import sentences
@@ -30,11 +32,14 @@ PAPER_SAMPLING = {"top_k": 40, "min_p": 0.05, "repeat_penalty": 1.18, "repeat_la
 """Parameters of the summary model in ILM-TR, appendix A.3, as llama.cpp's server names them; those
 that are switched off there are left out."""
 _SAME = 0.5
+_NAME = r"(summary|surprises?|surprising (?:information|facts?|sentences?))"
 _LABELS = re.compile(
-    r"(?:[(*#\s]*\b(?P<a>summary|surprises?)[)*]*\s*[:：][)*]*"
-    r"|[(<]\s*(?P<b>summary|surprises?)\s*[)>])\s*",
-    re.IGNORECASE,
+    rf"^[ \t>*_#\[(<\d.-]*\b{_NAME}[ \t]*"
+    r"(?:[*_\])>]*[ \t]*[:：][ \t]*[*_]*|[\])>][*_]*|[*_]*[ \t]*$)"
+    rf"|\({_NAME}\)[*_]*[:：]",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""A label begins its line, or is written as it was asked for; the same word in a sentence is none."""
 _NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
@@ -173,22 +178,45 @@ async def prompted(
 
 
 def parsed(reply: str) -> Summarised:
-    """Read a reply of two labelled parts, in any order and case, with or without brackets.
+    """Read a reply of two labelled parts, in any order and case, as headings or as JSON.
 
     Without a second label there are no surprises; without any the whole reply is the summary.
     """
-    found = list(_LABELS.finditer(reply))
-    said: dict[str, list[str]] = {"summary": [], "surprise": []}
+    said = _in_json(reply) or _labelled(reply)
+    if not said:
+        return Summarised(_once(flat(reply)), (), False)
+    summary = _once(" ".join(map(_plain, said.get("summary", ()))).strip())
+    lines = dict.fromkeys(map(_plain, said.get("surprise", ())))
+    found = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
+    return Summarised(summary, found, bool(summary) and "surprise" in said)
+
+
+def _labelled(reply: str) -> dict[str, list[str]]:
+    """Return the lines under each label that there is."""
+    found, said = list(_LABELS.finditer(reply)), dict[str, list[str]]()
     for n, label in enumerate(found):
         end = found[n + 1].start() if n + 1 < len(found) else len(reply)
-        name = "summary" if (label["a"] or label["b"]).lower() == "summary" else "surprise"
-        said[name] += reply[label.end() : end].strip().split("\n")
-    if not found:
-        return Summarised(_once(flat(reply)), (), False)
-    summary = _once(" ".join(_plain(line) for line in said["summary"]).strip())
-    lines = dict.fromkeys(_plain(line) for line in said["surprise"])
-    blocks = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
-    return Summarised(summary, blocks, bool(summary) and bool(said["surprise"]))
+        lines = reply[label.end() : end].strip().split("\n")
+        said.setdefault(_key(label[1] or label[2]), []).extend(lines)
+    return said
+
+
+def _in_json(reply: str) -> dict[str, list[str]]:
+    """Return the same of an object whose fields are the labels; {} where there is none."""
+    for found in candidates(reply) if "{" in reply else ():
+        if isinstance(found.value, dict):
+            own = {_key(name): v for name, v in found.value.items() if _LABELS.match(name)}
+            if "summary" in own:
+                return {name: _lines(value) for name, value in own.items()}
+    return {}
+
+
+def _key(label: str) -> str:
+    return "summary" if label.lower().strip("() ") == "summary" else "surprise"
+
+
+def _lines(value: Any) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value or ""])]
 
 
 def _once(words: str) -> str:
