@@ -9,7 +9,7 @@ a run that was stopped goes on, and a tree that grew equals one that was made at
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,13 @@ from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import kept_value
 from qrmem.llm.parallel import each, in_batches
-from qrmem.retrieval.trees.clustering import ClusterSettings, clusters, one_thread, reduction_of
+from qrmem.retrieval.trees.clustering import (
+    Clusters,
+    ClusterSettings,
+    clusters,
+    one_thread,
+    reduction_of,
+)
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     load,
@@ -27,6 +33,7 @@ from qrmem.retrieval.trees.nodes import (
     prefix_of,
     save,
     save_tree,
+    texts_of,
 )
 from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
 from qrmem.types.trees import Tree, TreeKind, TreeNode
@@ -119,13 +126,7 @@ async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
     await building.run()
     ids = [segment.id for segment in segments]
     tree = building.tree()
-    how = {
-        "method": deps.method,
-        "reduction": reduction_of(deps.settings.clusters),
-        "clusters": "within parts" if deps.settings.within_parts else "whole levels",
-        "embedder": _name(deps.embedder),
-    }
-    await save_tree(deps.store, deps.ns, tree, ids, how)
+    await save_tree(deps.store, deps.ns, tree, ids, building.how())
     await building.drop_others()
     return tree
 
@@ -141,6 +142,7 @@ class _Building:
         self._method = _method(deps)
         self._prefix = prefix_of(deps.settings.kind, document_id)
         self._groupings: set[str] = set()
+        self._clustered: list[Clusters] = []
         self._nodes: dict[str, StoredNode] = {}
 
     async def drop_others(self) -> None:
@@ -158,6 +160,19 @@ class _Building:
         roots = tuple(node.key for node in nodes if node.key not in covered)
         return Tree(self._document_id, self._deps.settings.kind, nodes, roots)
 
+    def how(self) -> dict[str, str]:
+        """Return how the tree was made, in words."""
+        within_parts = self._deps.settings.within_parts
+        reductions = {name for found in self._clustered for name in found.reductions}
+        return {
+            "method": self._deps.method,
+            "reduction": "+".join(sorted(reductions)) or "none",
+            "clusters": "within parts" if within_parts else "whole levels",
+            "groups": str(sum(len(found.groups) for found in self._clustered)),
+            "runs": str(sum(found.runs for found in self._clustered)),
+            "embedder": _name(self._deps.embedder),
+        }
+
     async def run(self) -> None:
         """Make the levels of all parts side by side, then those over the parts' roots."""
         settings = self._deps.settings
@@ -165,15 +180,13 @@ class _Building:
         levels = await self._first(whole)
         few = settings.clusters.few
         if settings.within_parts:
-            level = 2
             while any(len(one) > 1 for one in levels):
-                levels = await self._above(levels, level, is_root_wanted=True)
-                level += 1
+                levels = await self._above(levels, is_root_wanted=True)
             levels = [list(chain.from_iterable(levels))]
-        for level in range(2, 100 if settings.within_parts else settings.levels + 1):
+        for _ in range(2, 100 if settings.within_parts else settings.levels + 1):
             if len(levels[0]) <= few:
                 break
-            levels = await self._above(levels, level, is_root_wanted=False)
+            levels = await self._above(levels, is_root_wanted=False)
 
     async def _first(self, whole: Sequence[Sequence[Segment]]) -> list[list[StoredNode]]:
         """Return each part's nodes over single segments, or over clusters of them."""
@@ -201,10 +214,11 @@ class _Building:
         plans = []
         for part in whole:
             texts = [segment.text for segment in part]
-            groups = clusters(
+            found = clusters(
                 await self._vectors(texts), [s.tokens for s in part], self._deps.settings.clusters
             )
-            plans.append([self._over([part[n] for n in group]) for group in groups])
+            self._clustered.append(found)
+            plans.append([self._over([part[n] for n in group]) for group in found.groups])
         return await self._made(plans)
 
     def _over(self, segments: Sequence[Segment]) -> _Plan:
@@ -213,7 +227,7 @@ class _Building:
         return _Plan(key, 1, ids, ids, NodeText(tuple(s.text for s in segments), (), ids))
 
     async def _above(
-        self, levels: Sequence[Sequence[StoredNode]], level: int, *, is_root_wanted: bool
+        self, levels: Sequence[Sequence[StoredNode]], *, is_root_wanted: bool
     ) -> list[list[StoredNode]]:
         """Return the next level of each part; a part of one node stays as it is."""
         plans: list[list[_Plan]] = []
@@ -225,7 +239,7 @@ class _Building:
                 groups = [list(range(len(below)))]
             else:
                 groups = await self._groups(below)
-            plans.append([self._parent([below[n] for n in group], level) for group in groups])
+            plans.append([self._parent([below[n] for n in group]) for group in groups])
         made = await self._made(plans)
         return [above or list(below) for above, below in zip(made, levels, strict=True)]
 
@@ -237,13 +251,15 @@ class _Building:
         self._groupings.add(key)
         known = await kept_value(deps.store, deps.ns, key)
         if known is not None:
-            return [list(group) for group in known["groups"]]
-        groups = await self._clustered(below)
-        segments = list(dict.fromkeys(id for stored in below for id in stored.node.segments))
-        await deps.store.put_cached(deps.ns, key, {"groups": groups}, segments=segments)
-        return groups
+            found = Clusters(known["groups"], tuple(known["reductions"]), known["runs"])
+        else:
+            found = await self._clusters(below)
+            segments = list(dict.fromkeys(id for stored in below for id in stored.node.segments))
+            await deps.store.put_cached(deps.ns, key, asdict(found), segments=segments)
+        self._clustered.append(found)
+        return found.groups
 
-    async def _clustered(self, below: Sequence[StoredNode]) -> list[list[int]]:
+    async def _clusters(self, below: Sequence[StoredNode]) -> Clusters:
         summaries = [stored.node.summary for stored in below]
         if all(stored.vectors is not None for stored in below):
             import numpy as np
@@ -254,7 +270,8 @@ class _Building:
         sizes = [self._deps.count(summary) for summary in summaries]
         return clusters(vectors, sizes, self._deps.settings.clusters)
 
-    def _parent(self, children: Sequence[StoredNode], level: int) -> _Plan:
+    def _parent(self, children: Sequence[StoredNode]) -> _Plan:
+        level = 1 + max(stored.node.level for stored in children)
         covers = tuple(stored.node.key for stored in children)
         below = {id for stored in children for id in stored.node.segments}
         segments = tuple(s.id for s in self._segments if s.id in below)
@@ -300,7 +317,8 @@ class _Building:
         found: dict[str, StoredNode],
     ) -> None:
         deps = self._deps
-        texts = [t for plan in plans for t in (said[plan.key].summary, *said[plan.key].surprises)]
+        own_texts = {p.key: texts_of(said[p.key].summary, said[p.key].surprises) for p in plans}
+        texts = [text for plan in plans for text in own_texts[plan.key]]
         vectors: Any = None
         if deps.embedder is not None and texts:
             vectors = await deps.embedder.embed(texts)
@@ -317,7 +335,7 @@ class _Building:
                 plan.segments,
                 made.is_well_formed,
             )
-            size = 1 + len(made.surprises)
+            size = len(own_texts[plan.key])
             own = None if vectors is None else vectors[at : at + size]
             at += size
             stored = StoredNode(node, own)
@@ -330,11 +348,15 @@ class _Building:
         """Return what texts are clustered by: embeddings, or latent semantic analysis."""
         if self._deps.embedder is not None:
             return await self._deps.embedder.embed(texts)
-        return latent(texts, self._deps.settings.clusters.dimension)
+        return latent(texts)
 
 
-def latent(texts: Sequence[str], dimension: int) -> "Vectors":
-    """Return vectors of texts by latent semantic analysis: TF-IDF, reduced by an exact SVD."""
+LATENT = 100
+"""Dimensions of latent semantic analysis, which are then reduced as an embedder's are."""
+
+
+def latent(texts: Sequence[str]) -> "Vectors":
+    """Return unit vectors of texts by latent semantic analysis: TF-IDF, and an exact SVD."""
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -346,17 +368,20 @@ def latent(texts: Sequence[str], dimension: int) -> "Vectors":
         return np.zeros((len(texts), 1), dtype=np.float32)
     with one_thread():
         left, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
-    rank = min(dimension, len(texts))
+    rank = min(LATENT, len(texts))
     # An SVD is the same up to signs: the largest number of each column is made positive.
     signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
-    vectors: Vectors = (left * signs * np.sqrt(np.abs(sizes)))[:, :rank].astype(np.float32)
-    return np.round(vectors, 4)
+    vectors = (left * signs * np.sqrt(np.abs(sizes)))[:, :rank]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: Vectors = (vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+    return np.round(found, 4)
 
 
 def _method(deps: TreeDeps) -> str:
     """Return what, besides the text, a node depends on."""
     settings = deps.settings
-    words = repr((deps.method, settings, reduction_of(settings.clusters), _name(deps.embedder)))
+    vectors = _name(deps.embedder) if deps.embedder is not None else f"latent {LATENT}"
+    words = repr((deps.method, settings, reduction_of(settings.clusters), vectors))
     return base64.b32encode(hashlib.sha256(words.encode()).digest()[:10]).decode()
 
 

@@ -39,7 +39,7 @@ _LABELS = re.compile(
     rf"|\({_NAME}\)[*_]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A label begins its line, or is written as it was asked for; the same word in a sentence is none."""
+"""A label begins its line, or is written as it was asked for; in a sentence it is only a word."""
 _NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 

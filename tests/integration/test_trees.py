@@ -1,6 +1,7 @@
 """Trees of summaries through the face: built, grown, deleted, moved, resumed."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
+from qrmem.retrieval.trees.nodes import load_trees
+from qrmem.retrieval.trees.retrieving import Table
 from qrmem.types import Event, Strategy
 from qrmem.types.trees import Tree
 
@@ -115,6 +118,68 @@ async def test_the_preset_of_the_paper_clusters_whole_levels() -> None:
         (tree,) = await memory.trees()
         top = max(node.level for node in tree.nodes)
         assert len([node for node in tree.nodes if node.level == top]) <= 11
+
+
+async def test_without_an_embedder_nodes_of_one_subject_come_together() -> None:
+    kept = [SUBJECTS[n % 4] for n in range(240)]
+    text = " ".join(
+        f"The {one} had its {one} keeper, {one} gate and {one} ledger, page {n}."
+        for n, one in enumerate(kept)
+    )
+    async with qrmem.open("memory://", embedder="none", segment_tokens=20) as memory:
+        await memory.add({"id": "book", "text": text})
+        await memory.build_tree(preset="paper")
+        (tree,) = await memory.trees()
+        (stored,) = await load_trees(memory._session.store, "default", "ilm")
+        below = {node.key: node for node in tree.nodes}
+        groups = [[below[key].summary for key in n.covers] for n in tree.nodes if n.level == 2]
+    named = [{one for one in SUBJECTS[:4] for said in group if one in said} for group in groups]
+    assert max(len(one) for one in named) == 1
+    assert len(groups) > 3
+    assert (stored.made["reduction"], stored.made["runs"]) == (which(), "0")
+    assert int(stored.made["groups"]) >= len(groups)
+
+
+def which() -> str:
+    return "umap" if find_spec("umap") else "pca"
+
+
+async def test_what_is_too_alike_to_be_clustered_is_said_to_be_runs() -> None:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=50) as memory:
+        await memory.add({"id": "odd", "text": "Same line.\n\n" * 2000})
+        await memory.build_tree(kind="raptor", preset="paper")
+        (stored,) = await load_trees(memory._session.store, "default", "raptor")
+        assert stored.made["reduction"] == "none"
+        assert int(stored.made["runs"]) > 3
+
+
+async def test_a_node_is_one_level_above_the_highest_that_it_covers() -> None:
+    async with qrmem.open("memory://", embedder="none", segment_tokens=60) as memory:
+        text = "\n\n".join(chapter(n, 90 if n == 3 else 12) for n in range(14))
+        await memory.add({"id": "book", "text": text})
+        report = await memory.build_tree()
+        (tree,) = await memory.trees()
+        level = {node.key: node.level for node in tree.nodes}
+        above = [node for node in tree.nodes if node.level > 1]
+        assert [n.level for n in above] == [1 + max(level[key] for key in n.covers) for n in above]
+        assert report.levels == max(level.values()) > 3
+
+
+async def test_surprises_of_a_node_are_one_block_with_one_vector(tmp_path: Path) -> None:
+    node = "(Summary): A keeper wrote.\n(Surprise): Prosciutto is in it.\nFigs are in it."
+    async with serving(answer=replying(node, ["Ham."] * 5), dimension=32) as server:
+        chosen: Any = {"model": "test", "base_url": server.url, "embedder": "openai:a"}
+        async with qrmem.open(str(tmp_path / "m.db"), **chosen) as memory:
+            await memory.add({"id": "book", "text": chapter(0, 60)})
+            await memory.build_tree()
+            (stored,) = await load_trees(memory._session.store, "default", "ilm")
+            assert {len(one.vectors) for one in stored.nodes.values()} == {2}  # type: ignore[arg-type]
+            table = Table(memory._session.store, "default", [stored], None)
+            ranked = await table.collapsed("figs and prosciutto")
+            blocks = [one for one in ranked if one.kind == "surprise"]
+            assert len(blocks) == len(stored.nodes)
+            assert {one.text for one in blocks} == {"Prosciutto is in it.\nFigs are in it."}
+            assert stored.made["embedder"] == "openai:a"
 
 
 async def test_wrong_words_are_refused() -> None:

@@ -34,7 +34,7 @@ def blobs(sizes: list[int], spread: float = 0.05) -> np.ndarray:
 
 
 def test_rows_that_lie_apart_come_into_different_clusters() -> None:
-    found = clusters(blobs([12, 12, 12]), [10] * 36, ClusterSettings(reduction="pca"))
+    found = clusters(blobs([12, 12, 12]), [10] * 36, ClusterSettings(reduction="pca")).groups
     kinds = [{row // 12 for row in group} for group in found]
     assert all(len(kind) == 1 for kind in kinds)
     assert {row for group in found for row in group} == set(range(36))
@@ -42,7 +42,7 @@ def test_rows_that_lie_apart_come_into_different_clusters() -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 12, 200])
 def test_any_number_of_equal_rows_becomes_fewer_groups(n: int) -> None:
-    found = clusters(np.ones((n, 8)), [1000] * n, ClusterSettings(reduction="pca"))
+    found = clusters(np.ones((n, 8)), [1000] * n, ClusterSettings(reduction="pca")).groups
     assert sorted({row for group in found for row in group}) == list(range(n))
     assert len(found) < max(n, 2)
 
@@ -106,7 +106,7 @@ async def test_what_is_made_is_kept_while_the_rest_is_made(
 
 
 def test_a_cluster_over_the_token_limit_is_divided() -> None:
-    found = clusters(blobs([24]), [600] * 24, ClusterSettings(reduction="pca"))
+    found = clusters(blobs([24]), [600] * 24, ClusterSettings(reduction="pca")).groups
     assert max(len(group) for group in found) <= 5
 
 

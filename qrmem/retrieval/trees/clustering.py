@@ -2,14 +2,15 @@
 
 The vectors are reduced by UMAP, by PCA where umap-learn is not installed. The number of clusters
 is the one of least BIC. A node belongs to every cluster of which it is a member with a probability
-above 0.1. All of it is seeded: the same vectors give the same clusters.
+above 0.1. All of it is seeded: the same vectors give the same clusters. What was really done is
+part of the result.
 """
 
 import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -85,10 +86,25 @@ def _thread_pools() -> Any:
     return ThreadpoolController()
 
 
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Groups of row numbers, and how they came about.
+
+    Attributes:
+        groups: each sorted; together they hold every row.
+        reductions: what reduced the vectors, `umap` and `pca`; empty: they were taken whole.
+        runs: groups that are neighbours in their order, as no clusters were found.
+    """
+
+    groups: list[list[int]]
+    reductions: tuple[str, ...] = ()
+    runs: int = 0
+
+
 def clusters(
     vectors: "Matrix", tokens: Sequence[int], settings: ClusterSettings | None = None
-) -> list[list[int]]:
-    """Return groups of row numbers, each sorted; together they hold every row.
+) -> Clusters:
+    """Return the clusters of some rows.
 
     There are always fewer groups than rows, so that a tree of them ends.
 
@@ -96,84 +112,110 @@ def clusters(
         vectors: `(n, d)`, any length.
         tokens: size of each row's text.
     """
-    settings = settings or ClusterSettings()
-    n = len(tokens)
+    settings, n = settings or ClusterSettings(), len(tokens)
     if n <= 2:
-        return [list(range(n))] if n else []
+        return Clusters([list(range(n))] if n else [])
+    made = _Clustering(vectors, tokens, settings)
     with one_thread():
-        found = list(_split(list(range(n)), vectors, tokens, settings))
-    distinct = sorted({tuple(group) for group in found})
+        distinct = sorted({tuple(group) for group in made.split(list(range(n)))})
+    runs = {tuple(run) for run in made.runs}
     if len(distinct) >= n - 1:
-        return _runs(list(range(n)), tokens, settings)
-    return [list(group) for group in distinct]
+        distinct = [tuple(run) for run in _runs(list(range(n)), tokens, settings)]
+        runs = set(distinct)
+    groups = [list(group) for group in distinct]
+    return Clusters(groups, tuple(sorted(made.reductions)), len(runs.intersection(distinct)))
 
 
-def _split(
-    rows: list[int], vectors: "Matrix", tokens: Sequence[int], settings: ClusterSettings
-) -> Iterator[list[int]]:
-    """Cluster rows globally, then locally; what is too large again, or in order."""
-    for group in _global_and_local(rows, vectors, settings):
-        if len(group) == 1 or sum(tokens[row] for row in group) <= settings.tokens:
-            yield group
-        elif len(group) < len(rows):
-            yield from _split(group, vectors, tokens, settings)
-        else:  # the same rows again: no progress
-            yield from _runs(group, tokens, settings)
+@dataclass(slots=True)
+class _Clustering:
+    """One level while it is clustered, and a note of what was done."""
 
+    vectors: "Matrix"
+    tokens: Sequence[int]
+    settings: ClusterSettings
+    reductions: set[str] = field(default_factory=set)
+    runs: list[list[int]] = field(default_factory=list)
 
-def _global_and_local(
-    rows: list[int], vectors: "Matrix", settings: ClusterSettings
-) -> Iterator[list[int]]:
-    near = max(2, int(math.sqrt(len(rows) - 1)))
-    for group in _mixture(rows, vectors, near, settings):
-        if len(group) <= settings.few:
-            yield group
+    def split(self, rows: list[int]) -> Iterator[list[int]]:
+        """Cluster rows globally, then locally; what is too large again."""
+        for group in self._global_and_local(rows):
+            if self._fits(group):
+                yield group
+            elif len(group) < len(rows):
+                yield from self.split(group)
+            else:
+                yield from self._divided(group)
+
+    def _fits(self, group: Sequence[int]) -> bool:
+        size = sum(self.tokens[row] for row in group)
+        return len(group) == 1 or size <= self.settings.tokens
+
+    def _divided(self, rows: list[int]) -> Iterator[list[int]]:
+        """Cluster rows that are one cluster and too large by two at least, or in their order.
+
+        A row then belongs to one of them alone: it is as near to the others, which says nothing.
+        """
+        groups = self._mixture(rows, self.settings.dimension, fewest=2)
+        if all(len(group) < len(rows) for group in groups):
+            for group in groups:
+                yield from [group] if self._fits(group) else self.split(group)
         else:
-            yield from _mixture(group, vectors, settings.dimension, settings)
+            found = _runs(rows, self.tokens, self.settings)
+            self.runs += found
+            yield from found
+
+    def _global_and_local(self, rows: list[int]) -> Iterator[list[int]]:
+        near = max(2, int(math.sqrt(len(rows) - 1)))
+        for group in self._mixture(rows, near):
+            if len(group) <= self.settings.few:
+                yield group
+            else:
+                yield from self._mixture(group, self.settings.dimension)
+
+    def _mixture(self, rows: list[int], near: int, fewest: int = 1) -> list[list[int]]:
+        """Return the soft clusters of some rows; rows of no cluster join their likeliest one."""
+        import numpy as np
+
+        own = np.asarray(self.vectors)[rows].astype(np.float64)
+        if len(rows) < 2 * ROWS_EACH or float(np.ptp(own, axis=0).max()) < 1e-6:
+            return [rows]
+        shares = _shares(self._reduced(own, near), fewest)
+        member = shares > (self.settings.threshold if fewest == 1 else 1)
+        member[np.arange(len(rows)), shares.argmax(axis=1)] = True
+        groups = [[rows[i] for i in np.flatnonzero(column)] for column in member.T]
+        return [group for group in groups if group]
+
+    def _reduced(self, own: "Matrix", near: int) -> "Matrix":
+        dimension = min(self.settings.dimension, len(own) - 2)
+        if own.shape[1] <= dimension:
+            return own
+        if reduction_of(self.settings) == "umap" and len(own) > dimension + 2:
+            self.reductions.add("umap")
+            return _by_umap(own, dimension, near)
+        from sklearn.decomposition import PCA
+
+        self.reductions.add("pca")
+        reduced: Matrix = PCA(dimension, svd_solver="full").fit_transform(own)
+        return reduced
 
 
-def _mixture(
-    rows: list[int], vectors: "Matrix", near: int, settings: ClusterSettings
-) -> list[list[int]]:
-    """Return the soft clusters of some rows; rows of no cluster join their likeliest one."""
-    import numpy as np
+def _by_umap(own: "Matrix", dimension: int, near: int) -> "Matrix":
+    import umap
 
-    own = np.asarray(vectors)[rows].astype(np.float64)
-    if len(rows) < 2 * ROWS_EACH or float(np.ptp(own, axis=0).max()) < 1e-6:
-        return [rows]
-    reduced = _reduced(own, min(settings.dimension, len(rows) - 2), near, settings)
-    shares = _shares(reduced)
-    member = shares > settings.threshold
-    member[np.arange(len(rows)), shares.argmax(axis=1)] = True
-    groups = [[rows[i] for i in np.flatnonzero(column)] for column in member.T]
-    return [group for group in groups if group]
-
-
-def _reduced(own: "Matrix", dimension: int, near: int, settings: ClusterSettings) -> "Matrix":
-    if own.shape[1] <= dimension:
-        return own
-    if reduction_of(settings) == "umap" and len(own) > dimension + 2:
-        import umap
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made = umap.UMAP(
-                n_neighbors=min(near, len(own) - 1),
-                n_components=dimension,
-                metric="cosine",
-                random_state=SEED,
-                n_jobs=1,
-            )
-            found: Matrix = made.fit_transform(own)
-        return found
-    from sklearn.decomposition import PCA
-
-    rank = min(dimension, *own.shape)
-    reduced: Matrix = PCA(rank, svd_solver="full").fit_transform(own)
-    return reduced
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = umap.UMAP(
+            n_neighbors=min(near, len(own) - 1),
+            n_components=dimension,
+            metric="cosine",
+            random_state=SEED,
+            n_jobs=1,
+        )
+        found: Matrix = made.fit_transform(own)
+    return found
 
 
-def _shares(reduced: "Matrix") -> "Matrix":
+def _shares(reduced: "Matrix", fewest: int = 1) -> "Matrix":
     """Return `(rows, clusters)` probabilities of the mixture of least BIC.
 
     Deviation: the covariance is diagonal and regularised, so that few or equal rows do not fail;
@@ -183,7 +225,7 @@ def _shares(reduced: "Matrix") -> "Matrix":
     from sklearn.mixture import GaussianMixture
 
     best, least, since = None, math.inf, 0
-    for count in range(1, min(MOST_CLUSTERS, len(reduced) // ROWS_EACH) + 1):
+    for count in range(fewest, min(MOST_CLUSTERS, len(reduced) // ROWS_EACH) + 1):
         mixture = GaussianMixture(
             count, covariance_type="diag", reg_covar=_REGULAR, random_state=SEED
         )

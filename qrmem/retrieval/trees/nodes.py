@@ -29,10 +29,15 @@ RUN = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """A node with the vectors of its summary and of each surprise; `None` without an embedder."""
+    """A node with a vector of each of its texts (`texts_of`); `None` without an embedder."""
 
     node: TreeNode
     vectors: "Vectors | None" = None
+
+
+def texts_of(summary: str, surprises: Sequence[str]) -> list[str]:
+    """Return what a node is found by: its summary, and its surprises as one block (Figure 2)."""
+    return [summary, "\n".join(surprises)] if surprises else [summary]
 
 
 def prefix_of(kind: TreeKind, document_id: str) -> str:
@@ -119,7 +124,10 @@ def _node(kept: Kept) -> StoredNode | None:
             segments=tuple(value["segments"]),
             is_well_formed=value["well_formed"],
         )
-        return StoredNode(node, _vectors(value.get("vectors")))
+        vectors = _vectors(value.get("vectors"))
+        if vectors is not None and len(vectors) != len(texts_of(node.summary, node.surprises)):
+            return None
+        return StoredNode(node, vectors)
     except (KeyError, TypeError, ValueError):
         return None
 

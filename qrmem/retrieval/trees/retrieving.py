@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.trees.nodes import StoredNode, StoredTree
+from qrmem.retrieval.trees.nodes import StoredNode, StoredTree, texts_of
 from qrmem.text.words import terms
 from qrmem.types import Embedder
 from qrmem.types.answers import NodeKind
@@ -168,8 +168,9 @@ def _cosine(asked: Counter[str], bag: Counter[str], weight: Mapping[str, float])
 def _entries(stored: StoredNode, surprising: bool) -> list[Entry]:
     """Return what a node says: its summary, then its surprises, in the order of its vectors."""
     node = stored.node
-    found = [Entry(node.key, "summary", node.level, node.summary, node.segments)]
-    for text in node.surprises if surprising else ():
+    summary, *block = texts_of(node.summary, node.surprises)
+    found = [Entry(node.key, "summary", node.level, summary, node.segments)]
+    for text in block if surprising else ():
         found.append(Entry(node.key, "surprise", node.level, text, node.segments))
     return found
 
