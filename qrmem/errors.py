@@ -86,6 +86,23 @@ class QrmemError(Exception):
 
     exit_code = 1
 
+    def __init__(self, message: str = "", *, private: str = "") -> None:
+        """Make one.
+
+        Args:
+            private: how the message goes on for whoever runs the program, and for nobody else.
+        """
+        super().__init__(message + private)
+        self._public = message
+
+    def public(self, location: str) -> str:
+        """Return what a client of a server is told, without where the memory is.
+
+        Args:
+            location: of the memory.
+        """
+        return self._public.replace(location, "the memory")
+
 
 class UsageError(QrmemError):
     """Wrong use or bad input; the message says what to change."""

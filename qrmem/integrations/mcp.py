@@ -5,6 +5,7 @@ One server shows one namespace, which no argument can leave. It is read-only unl
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import MissingError, NotFound, QrmemError, UsageError, install
@@ -64,13 +65,13 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
 
     made = Server("qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR")
     for name in Toolset.functions(write=write, user=user):
-        _offer(made, Toolset(memory, user), name)
+        _offer(made, memory, Toolset(memory, user), name)
     if not user:
         _offer_resources(made, memory)
     return made
 
 
-def _offer(made: "MCPServer[Any]", tools: Toolset, name: str) -> None:
+def _offer(made: "MCPServer[Any]", memory: "Memory", tools: Toolset, name: str) -> None:
     from functools import wraps
 
     from mcp.server.mcpserver.exceptions import ToolError
@@ -82,7 +83,7 @@ def _offer(made: "MCPServer[Any]", tools: Toolset, name: str) -> None:
         try:
             text: str = await getattr(tools, name)(*args, **options)
         except QrmemError as exc:
-            raise ToolError(str(exc)) from None
+            raise ToolError(exc.public(memory.location)) from None
         return text
 
     reads = name in READING
@@ -98,30 +99,34 @@ def _offer(made: "MCPServer[Any]", tools: Toolset, name: str) -> None:
 
 
 def _offer_resources(made: "MCPServer[Any]", memory: "Memory") -> None:
+    told = partial(_told, memory)
+
     @made.resource("qrmem://documents", mime_type="text/plain")
     async def documents() -> str:
         """All documents: id and title."""
-        listed = await memory.documents()
+        with told():
+            listed = await memory.documents()
         return "\n".join(f"{one_line(info.id)}\t{one_line(info.title)}" for info in listed)
 
     @made.resource("qrmem://documents/{document_id}", mime_type="text/plain")
     async def document(document_id: str) -> str:
         """The whole text of a document."""
-        with _not_found():
+        with told():
             return (await memory.document(document_id)).text
 
     @made.resource("qrmem://trails/{trail_id}", mime_type="text/plain")
     async def trail(trail_id: str) -> str:
         """How a question was answered, step by step; `last` for the last one."""
-        with _not_found():
+        with told():
             return trail_text(await memory.trail(None if trail_id == "last" else trail_id))
 
 
 @contextmanager
-def _not_found() -> Iterator[None]:
-    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+def _told(memory: "Memory") -> Iterator[None]:
+    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
     try:
         yield
-    except NotFound as exc:
-        raise ResourceNotFoundError(str(exc)) from None
+    except QrmemError as exc:
+        kind = ResourceNotFoundError if isinstance(exc, NotFound) else ResourceError
+        raise kind(exc.public(memory.location)) from None

@@ -184,6 +184,11 @@ class Memory:
         """What it was opened with."""
         return self._session.settings
 
+    @property
+    def location(self) -> str:
+        """Where it is kept: its file, or its server without a password."""
+        return self._session.store.location
+
     # --- documents and names: change.py ---------------------------------------------------------
 
     add = change.add

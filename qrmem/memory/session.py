@@ -130,7 +130,9 @@ class Session:
         if info is None:
             names = await self.store.namespaces()
             hint = f"there are: {', '.join(names)}" if names else "it is empty; use `add` first"
-            raise NotFound(f"no namespace {self.ns!r} in {self.store.location}; {hint}")
+            raise NotFound(
+                f"no namespace {self.ns!r} in {self.store.location}", private=f"; {hint}"
+            )
         return info
 
     def require_writable(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from qrmem.errors import (
@@ -18,6 +19,7 @@ from qrmem.errors import (
 from qrmem.llm.usage import By
 from qrmem.memory import Memory
 from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
+from qrmem.web.guard import log
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -85,7 +87,10 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
     @app.exception_handler(QrmemError)
     async def refuse(_: Any, exc: QrmemError) -> JSONResponse:
         status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
-        return JSONResponse({"error": _whole(str(exc)), "kind": type(exc).__name__}, status)
+        if status >= 500:
+            log(str(exc))
+        said = _whole(exc.public(memory.location))
+        return JSONResponse({"error": said, "kind": type(exc).__name__}, status)
 
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
@@ -163,7 +168,8 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     @get("/status", summary="The memory in figures")
     async def status(problems: some = None) -> Any:
         found = await memory.status()
-        return replace(found, problems=found.problems[:problems])
+        name = PurePath(found.location).name  # no client needs to know where it is
+        return replace(found, location=name, problems=found.problems[:problems])
 
     @get("/merges", summary="Which names count as one, and why")
     async def merges(response: Response, offset: offset = 0, limit: some = None) -> Any:

@@ -4,6 +4,8 @@ import hmac
 import socket
 from collections.abc import Mapping
 from errno import EADDRINUSE
+from logging import getLogger
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from qrmem.errors import OutOfReach, UsageError
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 16 * 1024 * 1024
 """Bytes of a request's body."""
+_MINUTE = 60.0
 
 
 class Guard:
@@ -78,6 +81,19 @@ class Guard:
             return True
         given = authorization.removeprefix("Bearer ")
         return hmac.compare_digest(self._token.encode(), given.encode())
+
+
+_logged = float("-inf")
+
+
+def log(line: str) -> None:
+    """Write a line for whoever runs the server, one a minute at most: clients can cause many."""
+    global _logged
+    if (now := monotonic()) - _logged >= _MINUTE:
+        _logged = now
+        getLogger(__name__).warning(
+            "qrmem: %s", "".join(c if c.isprintable() else " " for c in line)
+        )
 
 
 def check_host(host: str, token: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,31 @@ async def test_one_namespace_cannot_be_left(tmp_path: Path) -> None:
                 await said(client, "status"),
             ]
     assert "treasure lies" not in json.dumps(everything)
+
+
+async def test_errors_name_neither_other_namespaces_nor_the_path_of_the_store(
+    tmp_path: Path,
+) -> None:
+    at = str(tmp_path / "m.db")
+    async with qrmem.open(at, namespace="secret", embedder="none") as other:
+        await other.add({"id": "plan", "text": TEXT})
+    async with (
+        qrmem.open(at, namespace="open", embedder="none") as memory,
+        Client(server(memory)) as client,
+    ):
+        told = [await said(client, "search", query="Ada"), await said(client, "status")]
+        told += [await said(client, "trail"), await said(client, "entity", name="Ada")]
+        with sqlite3.connect(at) as db:
+            db.execute("DROP TABLE document")
+        told += [await said(client, "search", query="Ada"), await said(client, "status")]
+        for uri in ("qrmem://documents", "qrmem://documents/x", "qrmem://trails/x"):
+            with pytest.raises(MCPError) as refused:
+                await client.read_resource(uri)
+            told.append(str(refused.value))
+    assert "no namespace 'open' in the memory" in told[0]
+    assert "the memory" in told[-2]
+    assert str(tmp_path) not in str(told)
+    assert "secret" not in str(told)
 
 
 async def test_a_text_cannot_close_its_marks_nor_a_title_begin_a_line() -> None:

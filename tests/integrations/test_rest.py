@@ -1,6 +1,7 @@
 """`qrmem serve` as an HTTP client meets it."""
 
 import socket
+import sqlite3
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,39 @@ async def test_any_json_gets_a_reason_and_never_a_fault(odd: bytes) -> None:
                     )
                     assert answer.status_code < 500, (path, body, answer.text)
                     answer.json()
+
+
+async def test_errors_name_neither_other_namespaces_nor_the_path_of_the_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = str(tmp_path / "m.db")
+    async with qrmem.open(at, namespace="secret", embedder="none") as other:
+        await other.add({"id": "plan", "text": TEXT})
+    async with qrmem.open(at, namespace="open", embedder="none", model="") as memory:
+        transport = httpx.ASGITransport(app=api(memory, write=True))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+            async def said() -> str:
+                told = [
+                    await client.get(path)
+                    for path in ("/status", "/documents/x", "/entities/x", "/trails/x", "/usage")
+                ]
+                for path, name in (("/search", "query"), ("/ask", "question")):
+                    told.append(await client.post(path, json={name: "Who met Babbage?"}))
+                assert any(answer.status_code >= 400 for answer in told)
+                return "".join(answer.text for answer in told)
+
+            for state in ("empty", "full", "damaged"):
+                if state == "full":
+                    await memory.add({"id": "note", "text": TEXT})
+                if state == "damaged":
+                    with sqlite3.connect(at) as db:
+                        db.execute("DROP TABLE segment")
+                shown = await said()
+                assert str(tmp_path) not in shown, state
+                assert "secret" not in shown
+    assert at in caplog.text  # the operator's log may name it, once a minute
+    assert caplog.text.count("\n") == 1
 
 
 def test_a_client_keeps_recalls_and_forgets_by_user(served: Served) -> None:
