@@ -21,6 +21,7 @@ from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import Embedder, Event, Listener, Passage, Segment
+from qrmem.types.options import AddOptions
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels
@@ -145,10 +146,12 @@ class Memories:
             store,
             NAMESPACE,
             tools,
-            listener=self.listener,
-            question=build.question,
-            open_entity=build.open_entity,
-            graph_update=build.graph_update,
+            self.listener,
+            AddOptions(
+                question=build.question,
+                open_entity=build.open_entity,
+                graph_update=build.graph_update,
+            ),
         )
         began = time.monotonic()
         report = await adder.add(list(context.documents))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
@@ -66,15 +66,6 @@ class Caps:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
-
-
-class CapOptions(TypedDict, total=False):
-    """The same as arguments of a run; they are named like the settings that they beat."""
-
-    max_calls: int | None
-    max_tokens: int | None
-    max_cost: float | None
-    max_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """An open memory: its facade, and what its methods do."""
 
-from qrmem.memory.facade import EntityCount, Memory, Opening, open
+from qrmem.graphstore.protocol import EntityCount
+from qrmem.memory.facade import Memory
+from qrmem.memory.opening import Opening, open
 
 __all__ = ["EntityCount", "Memory", "Opening", "open"]

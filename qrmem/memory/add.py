@@ -23,10 +23,9 @@ from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
-from qrmem.llm.budget import Caps
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.inspect import low_yields
-from qrmem.memory.models import Models, Run, measured
+from qrmem.memory.models import Models, Run, caps_of, measured
 from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
@@ -40,6 +39,7 @@ from qrmem.types import (
     Reading,
     Segment,
 )
+from qrmem.types.options import AddOptions
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many."""
@@ -88,36 +88,25 @@ class Adder:
         store: GraphStore,
         ns: str,
         models: Models,
-        *,
         listener: Listener,
-        update: bool = False,
-        rebuild: bool = False,
-        question: str = "",
-        caps: Caps | None = None,
-        open_entity: bool = True,
-        graph_update: bool = True,
+        options: AddOptions | None = None,
+        *,
         new: Collection[str] = (),
     ) -> None:
         """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
 
         Args:
-            caps: of this run; those of the settings where there are none.
             new: ids of turns that must not be there: where another process took one, nothing is
                 added from there on, and the caller chooses others. Once one is added, an embedder
                 that fails ends the run as a cap does.
-            open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as
-                `graph_update`.
         """
-        self._open_entity = open_entity
-        self._graph_update = graph_update
+        self._options = options or AddOptions()
         self._new = new
         self._store = store
         self._ns = ns
         self._models = models
         self._listener = listener
-        self._update = update
-        self._rebuild = rebuild
-        self._question = question
+        caps = caps_of(models.settings, **self._options.caps)
         self._run: Run = models.run("construction", listener, caps=caps)
         self._tally = _Tally()
         self.replaced: set[str] = set()
@@ -126,15 +115,13 @@ class Adder:
         is_embedded = models.embedder is not None
         self._state = IngestState(store, ns, is_embedded=is_embedded)
 
-    async def add(
-        self, source: Source, glob: str | None = None, *, follow_links: bool = False
-    ) -> AddReport:
+    async def add(self, source: Source) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._is_alone = _is_alone(source)
         try:
-            await self._take_all(source, glob, follow_links)
+            await self._take_all(source)
             await self._build()
             if not self._tally.read:
                 await self._settle_names()
@@ -161,10 +148,11 @@ class Adder:
         alike = alike_by(self._store, self._ns, self._run.embedder, similar)
         await refresh_names(self._store, self._ns, similar=alike)
 
-    async def _take_all(self, source: Source, glob: str | None, follow_links: bool) -> None:
+    async def _take_all(self, source: Source) -> None:
+        options = self._options
         ahead: list[Document | Refused | PassedOver] = []
         try:
-            async for found in documents(source, glob, follow_links=follow_links):
+            async for found in documents(source, options.glob, follow_links=options.follow_links):
                 ahead.append(found)
                 if len(ahead) == AHEAD:
                     taken, ahead = ahead, []
@@ -225,7 +213,9 @@ class Adder:
         if name in self._new and before is not None:
             raise StoreConflict(f"there is a document {name!r} already")
         stored = self._state.info(name) if self._state.digest(name) == digest else None
-        if before not in (None, digest) and not (self._update and name not in self._tally.seen):
+        if before not in (None, digest) and not (
+            self._options.update and name not in self._tally.seen
+        ):
             raise UsageError(
                 f"document {name!r} is there already with another text: "
                 "--update (update=True) replaces it, another id keeps both"
@@ -237,8 +227,8 @@ class Adder:
             await self._hold(name, document)
             return
         await self._flush()
-        if stored is not None and not self._rebuild:
-            if self._update and _is_described_anew(document, stored):
+        if stored is not None and not self._options.rebuild:
+            if self._options.update and _is_described_anew(document, stored):
                 await self._put(document, self._tally.updated)
             elif self._state.is_done(name):
                 self._tally.unchanged.append(name)
@@ -252,7 +242,7 @@ class Adder:
         elif before is None:
             await self._put(document, self._tally.added, only_new=name in self._new)
         else:  # source code or a turn, with another text
-            await self._put(document, self._tally.updated, anew=self._rebuild)
+            await self._put(document, self._tally.updated, anew=self._options.rebuild)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
         elif is_turn(document.metadata):
@@ -280,7 +270,7 @@ class Adder:
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [one for _, own in written for one in own])
         try:
-            await self._store.put_documents(self._ns, written, anew=self._rebuild)
+            await self._store.put_documents(self._ns, written, anew=self._options.rebuild)
         except UsageError as exc:
             if self._is_alone:
                 raise
@@ -430,11 +420,11 @@ class Adder:
             similar_names=settings.similar_names,
             fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
             take_calls=self._run.take,
-            open_entity=self._open_entity,
-            graph_update=self._graph_update,
+            open_entity=self._options.open_entity,
+            graph_update=self._options.graph_update,
         )
         outcome = await build_documents(
-            deps, tally.batch, source=tally.source, question=self._question
+            deps, tally.batch, source=tally.source, question=self._options.question
         )
         tally.read += outcome.read
         tally.states.update(outcome.states)

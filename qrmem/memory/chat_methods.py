@@ -1,196 +1,176 @@
-"""Methods of a memory of conversations: keep turns, recall what belongs to a prompt.
-
-`qrmem.Memory` has each as a method. What is heavy is imported with the first call.
-"""
+"""Methods of a memory of conversations: keep turns, recall what belongs to a prompt."""
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from qrmem.errors import require_text
+from qrmem.memory import change
+from qrmem.memory.handle import Handle
 from qrmem.types import AddReport, Recalled, Turn
-
-if TYPE_CHECKING:
-    from qrmem.memory import Memory
-    from qrmem.retrieval.fragments import FragmentSettings
+from qrmem.types.fragments import FragmentSettings
+from qrmem.types.options import RecallMethod, RecallOptions
 
 
-async def add_turn(
-    memory: "Memory",
-    role: str,
-    text: str,
-    *,
-    at: datetime | str | None = None,
-    session: str = "",
-    speaker: str = "",
-    user: str = "",
-    extract: bool = False,
-) -> str:
-    """Keep what somebody said; return the id of the document that it became.
+class ChatMethods(Handle):
+    """What keeps and recalls conversations. What is heavy is imported with the first call."""
 
-    No chat model is called unless `extract` is set: nobody has to wait, or pay, for a turn.
+    async def add_turn(
+        self,
+        role: str,
+        text: str,
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        speaker: str = "",
+        user: str = "",
+        extract: bool = False,
+    ) -> str:
+        """Keep what somebody said; return the id of the document that it became.
 
-    Args:
-        role: `user`, `assistant`, or what else the model's messages know.
-        at: when; now, if it is not said. Turns are kept in the order in which they come.
-        session: the conversation that it is part of.
-        speaker: a name, where several people share a role.
-        user: whose conversation it is; see `recall` and `forget_user`.
-        extract: draw facts from it in the background, see `add_messages`.
+        No chat model is called unless `extract` is set: nobody has to wait, or pay, for a turn.
 
-    Raises:
-        UsageError: the role or the text is empty, or `at` is no time.
-    """
-    (added,) = await add_messages(
-        memory,
-        [{"role": role, "content": text, "name": speaker}],
-        at=at,
-        session=session,
-        user=user,
-        extract=extract,
-    )
-    return added
+        Args:
+            role: `user`, `assistant`, or what else the model's messages know.
+            at: when; now, if it is not said. Turns are kept in the order in which they come.
+            session: the conversation that it is part of.
+            speaker: a name, where several people share a role.
+            user: whose conversation it is; see `recall` and `forget_user`.
+            extract: draw facts from it in the background, see `add_messages`.
 
+        Raises:
+            UsageError: the role or the text is empty, or `at` is no time.
+        """
+        message = {"role": role, "content": text, "name": speaker}
+        (added,) = await self.add_messages(
+            [message], at=at, session=session, user=user, extract=extract
+        )
+        return added
 
-async def add_messages(
-    memory: "Memory",
-    messages: Iterable[Any],
-    *,
-    at: datetime | str | None = None,
-    session: str = "",
-    only_new: bool = False,
-    user: str = "",
-    extract: bool = False,
-) -> list[str]:
-    """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
+    async def add_messages(
+        self,
+        messages: Iterable[Any],
+        *,
+        at: datetime | str | None = None,
+        session: str = "",
+        only_new: bool = False,
+        user: str = "",
+        extract: bool = False,
+    ) -> list[str]:
+        """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
 
-    Args:
-        messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
-            like), or `(role, text)`.
-        at: when those without a time of their own were said; now, if it is not said.
-        only_new: leave out those with which the session ends already: for a log that grows.
-        user: whose conversation it is.
-        extract: have a chat model note, in the background, what is worth remembering: up to eight
-            sentences a turn, each a document (`fact-…`) with its turn's metadata and id
-            (`noted_of`), which goes with the turn. `wait` says what was noted.
+        Args:
+            messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
+                like), or `(role, text)`.
+            at: when those without a time of their own were said; now, if it is not said.
+            only_new: leave out those with which the session ends already: for a log that grows.
+            user: whose conversation it is.
+            extract: have a chat model note, in the background, what is worth remembering: up to
+                eight sentences a turn, each a document (`fact-…`) with its turn's metadata and id
+                (`noted_of`), which goes with the turn. `wait` says what was noted.
 
-    Raises:
-        UsageError: one of them is no message, `at` is no time, or `extract` is set without a chat
-            model.
-    """
-    from qrmem.memory.chat import conversation
+        Raises:
+            UsageError: one of them is no message, `at` is no time, or `extract` is set without a
+                chat model.
+        """
+        from qrmem.memory.chat import conversation
 
-    ids, _ = await conversation.add_messages(
-        memory._session,
-        messages,
-        memory._emit,
-        at=at,
-        session=session,
-        only_new=only_new,
-        user=user,
-        extract=extract,
-    )
-    return ids
+        ids, _ = await conversation.add_messages(
+            self._session,
+            messages,
+            self._emit,
+            at=at,
+            session=session,
+            only_new=only_new,
+            user=user,
+            extract=extract,
+        )
+        return ids
 
+    async def wait(self) -> AddReport:
+        """Wait for the facts that are being drawn; say which were noted since the last `wait`.
 
-async def wait(memory: "Memory") -> AddReport:
-    """Wait for the facts that are being drawn; say which were noted since the last `wait`.
+        What failed or met a cap of the settings is in `problems`, by turn, and was told to the
+        listener as a warning; `extract_facts` tries it again. `close` waits, too.
+        """
+        from qrmem.memory.chat import facts
 
-    What failed or met a cap of the settings is in `problems`, by turn, and was told to the listener
-    as a warning; `extract_facts` tries it again. `close` waits, too.
-    """
-    from qrmem.memory.chat import facts
+        return await facts.drawing(self._session, self._emit).wait()
 
-    return await facts.drawing(memory._session, memory._emit).wait()
+    async def extract_facts(
+        self, *, session: str | None = None, user: str | None = None
+    ) -> AddReport:
+        """Draw facts from those turns of a session and a user, or of all, that have none yet.
 
+        Raises:
+            UsageError: no chat model is set.
+        """
+        from qrmem.memory.chat import facts
 
-async def extract_facts(
-    memory: "Memory", *, session: str | None = None, user: str | None = None
-) -> AddReport:
-    """Draw facts from those turns of a session and a user, or of all, that have none yet.
+        return await facts.extract_facts(
+            self._session, self._emit, await self.turns(session, user=user)
+        )
 
-    Raises:
-        UsageError: no chat model is set.
-    """
-    from qrmem.memory.chat import conversation, facts
+    async def turns(self, session: str | None = None, *, user: str | None = None) -> list[Turn]:
+        """Return the turns of a session and a user, or of all, in the order in which they came."""
+        from qrmem.memory.chat import conversation
 
-    said = await conversation.turns(memory._session, session, user)
-    return await facts.extract_facts(memory._session, memory._emit, said)
+        return await conversation.turns(self._session, session, user)
 
+    async def recall(
+        self,
+        prompt: str,
+        *,
+        session: str = "",
+        tokens: int = 2000,
+        how: RecallMethod = "turns",
+        fragments: FragmentSettings | None = None,
+        user: str | None = None,
+    ) -> Recalled:
+        """Return what a model is to know before it answers a prompt.
 
-async def turns(
-    memory: "Memory", session: str | None = None, *, user: str | None = None
-) -> list[Turn]:
-    """Return the turns of a session and a user, or of all, in the order in which they came."""
-    from qrmem.memory.chat import conversation
+        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
+        rest of the budget is filled with the best of all other turns, of any session, in order of
+        time, and with what later turns seem to correct of them.
 
-    return await conversation.turns(memory._session, session, user)
+        Args:
+            prompt: what the user says now; it need not be a turn yet.
+            tokens: upper bound of `text` and of the contents of `messages` together.
+            how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
+                FragRel finds them (its appendix B.3).
+            fragments: settings of `fragrel` instead of the paper's for conversations.
+            user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
+                `where={"user": …}` for the same.
 
+        Raises:
+            UsageError: the prompt is empty, or `tokens` is below 1.
+        """
+        from qrmem.memory.chat import conversation
 
-async def recall(
-    memory: "Memory",
-    prompt: str,
-    *,
-    session: str = "",
-    tokens: int = 2000,
-    how: Literal["turns", "fragrel"] = "turns",
-    fragments: "FragmentSettings | None" = None,
-    user: str | None = None,
-) -> Recalled:
-    """Return what a model is to know before it answers a prompt.
+        options = RecallOptions(
+            prompt=prompt,
+            session=session,
+            tokens=tokens,
+            how=how,
+            fragments=fragments,
+            user=user,
+        )
+        return await conversation.recall(self._session, options)
 
-    The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
-    rest of the budget is filled with the best of all other turns, of any session, in order of
-    time, and with what later turns seem to correct of them.
+    async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
+        """Return which turns, of some documents, later turns seem to correct, and by which.
 
-    Args:
-        prompt: what the user says now; it need not be a turn yet.
-        tokens: upper bound of `text` and of the contents of `messages` together.
-        how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
-            FragRel finds them (its appendix B.3).
-        fragments: settings of `fragrel` instead of the paper's for conversations.
-        user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
-            `where={"user": …}` for the same.
+        What an answer cites can be looked up here; documents that are no turns are passed over.
+        """
+        from qrmem.memory.chat import conversation
 
-    Raises:
-        UsageError: the prompt is empty, or `tokens` is below 1.
-    """
-    from qrmem.memory.chat import conversation
+        return await conversation.corrections(self._session, ids)
 
-    return await conversation.recall(
-        memory._session,
-        prompt,
-        session=session,
-        tokens=tokens,
-        how=how,
-        fragments=fragments,
-        user=user,
-    )
+    async def forget_user(self, user: str) -> int:
+        """Delete all turns of a user, and all documents with `user` in their metadata.
 
+        Afterwards the memory equals one that never held them.
 
-async def corrections(memory: "Memory", ids: Iterable[str]) -> dict[str, list[Turn]]:
-    """Return which turns, of some documents, later turns seem to correct, and by which.
-
-    What an answer cites can be looked up here; documents that are no turns are passed over.
-    """
-    from qrmem.memory.chat import conversation
-
-    return await conversation.corrections(memory._session, ids)
-
-
-async def forget_user(memory: "Memory", user: str) -> int:
-    """Delete all turns of a user, and all documents with `user` in their metadata.
-
-    Afterwards the memory equals one that never held them.
-
-    Returns:
-        How many documents were deleted.
-    """
-    from qrmem.memory.chat import conversation
-
-    require_text(user, "the user")
-    await memory._session.known()
-    ids = sorted(await conversation.ids_of(memory._session, user))
-    if ids:
-        await memory.delete(*ids)
-    return len(ids)
+        Returns:
+            How many documents were deleted.
+        """
+        return await change.forget_user(self._session, user)

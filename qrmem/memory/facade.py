@@ -1,25 +1,20 @@
-"""The facade: open a memory, add documents, search, ask, look, forget.
+"""The facade: a memory is searched and asked here; its other methods stand with their kind."""
 
-Searching and asking stand here. The other methods are functions that take the memory first; they
-stand where their subject does, and the class names them.
-"""
-
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
-from qrmem.graphstore.protocol import EntityCount, GraphStore
+from qrmem.graphstore.protocol import EntityCount
 from qrmem.io.sources import Source
-from qrmem.llm.budget import CapOptions
-from qrmem.memory import change, chat_methods, export_import, inspect, observability
-from qrmem.memory.models import caps_of, check_embedder
-from qrmem.memory.options import AskOptions, OpenOptions, PlanOptions
-from qrmem.memory.session import Session
+from qrmem.memory import observability
+from qrmem.memory.change_methods import ChangeMethods
+from qrmem.memory.chat_methods import ChatMethods
+from qrmem.memory.look_methods import LookMethods
+from qrmem.memory.models import caps_of
+from qrmem.memory.options import AskOptions, PlanOptions
 from qrmem.types import (
     Answer,
     Event,
@@ -31,7 +26,7 @@ from qrmem.types import (
     Strategy,
     Words,
 )
-from qrmem.types.shown import table
+from qrmem.types.options import AddOptions, CapOptions, options_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -42,203 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["EntityCount", "Memory", "open"]
 
 
-def open(
-    memory: str | None = None,
-    *,
-    namespace: str | None = None,
-    settings: Settings | None = None,
-    create: bool = True,
-    listener: Listener | None = None,
-    **chosen: Unpack[OpenOptions],
-) -> "Opening":
-    """Open a memory; `await` it or use it in `async with` (that of `qrmem.sync` in `with`).
-
-    Args:
-        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
-        settings: instead of those of the environment and the settings file.
-        create: whether a database that is not there is made.
-        listener: takes the events of all runs (progress, steps, calls, warnings).
-        chosen: any field of `Settings`, such as `model=`, `base_url=`, `embedder=`.
-
-    Raises (when awaited):
-        UsageError: a setting or a prompt template is wrong, or the file is no database.
-        NotFound: no such database, with `create=False`.
-        EmbedderMismatch: the namespace was embedded by another model.
-        OutOfReach: the store does not answer.
-    """
-    base = settings or Settings.from_env()
-    given = base.with_(memory=memory, namespace=namespace, **chosen)
-    return Opening(given, create=create, listener=listener)
-
-
-_UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open` needs neither"
-
-
-class Opening:
-    """A memory that is about to be opened."""
-
-    def __init__(self, settings: Settings, *, create: bool, listener: Listener | None) -> None:
-        self._settings = settings
-        self._create = create
-        self._listener = listener
-        self._memory: Memory | None = None
-
-    def __repr__(self) -> str:
-        return f"<memory {str(self._settings.memory)!r}, not open yet: {_UNOPENED}>"
-
-    def __getattr__(self, name: str) -> Any:
-        """Say what is missing where a memory is used before it is open."""
-        told = f": {_UNOPENED}" if hasattr(Memory, name) else ""
-        raise AttributeError(f"the memory is not open, so it has no {name!r}{told}")
-
-    def __enter__(self) -> NoReturn:
-        raise UsageError(f"write {_UNOPENED}")
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # never entered
-
-    def __await__(self) -> Generator[Any, None, "Memory"]:
-        return self.open().__await__()
-
-    async def __aenter__(self) -> "Memory":
-        self._memory = await self.open()
-        return self._memory
-
-    async def __aexit__(self, *exc: object) -> None:
-        if self._memory is not None:
-            await self._memory.close()
-
-    async def open(self) -> "Memory":
-        """Open it; see `open`."""
-        from qrmem.graphstore import missing_file, open_store, withdraw
-
-        settings = self._settings
-        if settings.replay:
-            from qrmem.llm.routing import as_recorded
-
-            settings = as_recorded(settings)
-        if settings.prompts:
-            from qrmem.prompts import load_prompts
-
-            load_prompts(settings.prompts)
-        address = revealed(settings.memory)
-        made = missing_file(address)
-        try:
-            store = await open_store(address, settings, create=self._create)
-        except BaseException:
-            if made is not None and made.exists():  # on a full disk, for example
-                await withdraw(made)
-            raise
-        memory = Memory(store, settings, self._listener, made=made)
-        try:
-            check_embedder(settings, await store.namespace(settings.namespace))
-        except BaseException:
-            await memory.close()
-            raise
-        return memory
-
-
-class Memory:
+class Memory(ChangeMethods, ChatMethods, LookMethods):
     """One namespace of a store: add documents to it, search it, ask it, look at it."""
-
-    def __init__(
-        self,
-        store: GraphStore,
-        settings: Settings,
-        listener: Listener | None = None,
-        *,
-        made: Path | None = None,
-    ) -> None:
-        """Make a memory of an open store; use `open`.
-
-        Args:
-            made: the file that was made for it, and goes again if nothing came into it.
-        """
-        self._session = Session(store, settings, made)
-        self._listener = listener
-        self._is_watched = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        settings = self.settings
-        state = ", closed" if self._session.is_closed else ""
-        return f"<Memory {str(settings.memory)!r}, namespace {settings.namespace!r}{state}>"
-
-    def _repr_html_(self) -> str:
-        settings = self.settings
-        model = settings.model or "none: built-in rules"
-        rows = (("memory", settings.memory), ("namespace", settings.namespace), ("model", model))
-        return table(rows)
-
-    async def close(self) -> None:
-        """Close the store and the model's connections; afterwards every call is refused."""
-        await self._session.close()
-
-    @property
-    def settings(self) -> Settings:
-        """What it was opened with."""
-        return self._session.settings
-
-    @property
-    def location(self) -> str:
-        """Where it is kept: its file, or its server without a password."""
-        return self._session.store.location
-
-    # --- documents and names: change.py ---------------------------------------------------------
-
-    add = change.add
-    add_text = change.add_text
-    delete = change.delete
-    delete_all = change.delete_all
-    merge = change.merge
-    separate = change.separate
-    repair = change.repair
-    prune = change.prune
-    reembed = change.reembed
-    build_tree = change.build_tree
-    trees = change.trees
-
-    # --- conversations: chat_methods.py ---------------------------------------------------------
-
-    add_turn = chat_methods.add_turn
-    add_messages = chat_methods.add_messages
-    wait = chat_methods.wait
-    extract_facts = chat_methods.extract_facts
-    turns = chat_methods.turns
-    recall = chat_methods.recall
-    corrections = chat_methods.corrections
-    forget_user = chat_methods.forget_user
-
-    # --- looking: inspect.py --------------------------------------------------------------------
-
-    status = inspect.status
-    usage = inspect.usage
-    namespaces = inspect.namespaces
-    documents = inspect.documents
-    document = inspect.document
-    segments = inspect.segments
-    entities = inspect.entities
-    entity = inspect.entity
-    merges = inspect.merges
-    tree_tops = inspect.tree_tops
-    tree_nodes = inspect.tree_nodes
-    trail = inspect.trail
-    trails = inspect.trails
-    neo4j_queries = inspect.neo4j_queries
-
-    # --- files in and out: export_import.py ------------------------------------------------------
-
-    load = export_import.load
-    load_openie = export_import.load_openie
-    export = export_import.export
-    graphml = export_import.graphml
-
-    # --- finding and answering --------------------------------------------------------------------
 
     async def search(
         self,
@@ -381,12 +181,10 @@ class Memory:
         if (source is None) == (ask is None):
             raise UsageError("plan one thing: plan(source), plan(ask=…) or plan(tree=True)")
         if source is not None:
-            chosen = _arguments(Memory.add, self, source, options)
-            if chosen["extract"]:
+            given = options_of(AddOptions, options)
+            if given.extract:
                 raise UsageError("facts of turns are not planned; settings cap them (max_calls, …)")
-            for name in ("caps", "user", "session", "extract"):  # which cost nothing
-                del chosen[name]
-            return await plan_add(self._session, tree=bool(tree), **chosen)
+            return await plan_add(self._session, source, given, tree=bool(tree))
         chosen = _arguments(Memory.ask, self, ask, options)
         for name in ("keep_trail", "checkpointer", "caps"):
             del chosen[name]
@@ -449,14 +247,6 @@ class Memory:
         other._listener = both
         other._is_watched = words or self._is_watched
         return other
-
-    # --- inside ---------------------------------------------------------------------------------
-
-    def _emit(self, event: Event) -> None:
-        """Tell everybody who reads what happens: logging, spans, and whoever listens."""
-        observability.observe(event)
-        if self._listener is not None:
-            self._listener(event)
 
 
 def _arguments(

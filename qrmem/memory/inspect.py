@@ -1,7 +1,4 @@
-"""Methods of a memory that look at it, without changing it or asking it anything.
-
-`qrmem.Memory` has each as a method.
-"""
+"""What shows a memory, without changing it or asking it anything."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +10,7 @@ from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
 from qrmem.llm.usage import By, usage_by
 from qrmem.llm.usage import usage as totals_of
+from qrmem.memory.session import Session
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import name_key, normalise_name, split_key
@@ -36,7 +34,6 @@ from qrmem.types.trees import TreeNode, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
-    from qrmem.memory import Memory
 
 FEW = 0.25
 """Relations in 1,000 characters that are too few.
@@ -53,9 +50,8 @@ _SHOWN = 5
 _UNMERGED = "read, but not merged"
 
 
-async def status(memory: "Memory") -> MemoryStatus:
-    """Return the namespace in figures, with problems and what it cost."""
-    session = memory._session
+async def status(session: Session) -> MemoryStatus:
+    """See `Memory.status`."""
     store, info = session.store, await session.info()
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
@@ -95,40 +91,24 @@ async def status(memory: "Memory") -> MemoryStatus:
     )
 
 
-async def usage(memory: "Memory", by: By = "stage") -> Sequence[UsageRow]:
-    """Return what all runs used together, construction and online apart.
-
-    Args:
-        by: `stage`, `run` or `day` (UTC).
-    """
-    session = memory._session
+async def usage(session: Session, by: By = "stage") -> Sequence[UsageRow]:
+    """See `Memory.usage`."""
     info = await session.info()
     return usage_by(await session.store.calls(info.name), by)
 
 
-async def namespaces(memory: "Memory") -> Sequence[str]:
-    """Return the names of all namespaces in this store."""
-    return await memory._session.store.namespaces()
-
-
 async def documents(
-    memory: "Memory", where: Mapping[str, Scalar] | None = None
+    session: Session, where: Mapping[str, Scalar] | None = None
 ) -> Sequence[DocumentInfo]:
-    """Return all documents by id, without their texts."""
-    session = memory._session
+    """See `Memory.documents`."""
     await session.known()
     require_where(where)
     ids = await session.store.document_ids(session.ns, where=where) if where else None
     return await session.store.documents(session.ns, ids)
 
 
-async def document(memory: "Memory", document_id: str) -> Document:
-    """Return a document with its text.
-
-    Raises:
-        NotFound: no such document.
-    """
-    session = memory._session
+async def document(session: Session, document_id: str) -> Document:
+    """See `Memory.document`."""
     await session.known()
     found = await session.store.document(session.ns, normalise_id(document_id))
     if found is None:
@@ -136,18 +116,8 @@ async def document(memory: "Memory", document_id: str) -> Document:
     return found
 
 
-async def segments(
-    memory: "Memory", *, document: str = "", ids: Iterable[str] = ()
-) -> Sequence[Segment]:
-    """Return the segments of a document in order, or segments by their ids.
-
-    Args:
-        ids: unknown ones are left out.
-
-    Raises:
-        NotFound: no such document.
-    """
-    session = memory._session
+async def segments(session: Session, document: str, ids: Iterable[str]) -> Sequence[Segment]:
+    """See `Memory.segments`."""
     await session.known()
     require_ids(ids)
     if not document:
@@ -156,66 +126,51 @@ async def segments(
     return await session.store.segments(session.ns, documents=ids)
 
 
-async def entities(memory: "Memory", limit: int = 100) -> Sequence[EntityCount]:
-    """Return entities by falling number of segments."""
-    await memory._session.info()
-    return await memory._session.store.list_entities(memory._session.ns, limit)
+async def entities(session: Session, limit: int = 100) -> Sequence[EntityCount]:
+    """See `Memory.entities`."""
+    await session.info()
+    return await session.store.list_entities(session.ns, limit)
 
 
 async def entity(
-    memory: "Memory", name: str, *, offset: int = 0, limit: int | None = None
+    session: Session, name: str, offset: int = 0, limit: int | None = None
 ) -> EntityView:
-    """Return an entity by any of its names, with relations, questions and segments.
-
-    Args:
-        offset: how many relations, and how many segments, are passed over.
-        limit: at most so many of each, with the questions of these segments; `None`: all.
-
-    Raises:
-        NotFound: nothing is called so; the message names what comes near.
-    """
-    session = memory._session
+    """See `Memory.entity`."""
     require_text(name, "the name")
     await session.info()
     return await view_entity(session.store, session.ns, name, offset, limit)
 
 
-async def merges(memory: "Memory") -> Sequence[Merge]:
-    """Return which names count as one entity, and why; a name of two types once."""
+async def merges(session: Session) -> Sequence[Merge]:
+    """See `Memory.merges`."""
     from qrmem.graph.merging import current_merges
 
-    session = memory._session
     await session.info()
     found = await current_merges(session.store, session.ns, similar=await session.similar())
     known = {(m.name, m.into): m for m in reversed(found) if m.name != m.into}
     return list(reversed(known.values()))
 
 
-async def tree_tops(memory: "Memory") -> Sequence[TreeTop]:
-    """Return all trees without their nodes; `tree_nodes` has these."""
+async def tree_tops(session: Session) -> Sequence[TreeTop]:
+    """See `Memory.tree_tops`."""
     from qrmem.retrieval.trees.nodes import load_tops
 
-    await memory._session.known()
-    return await load_tops(memory._session.store, memory._session.ns)
+    await session.known()
+    return await load_tops(session.store, session.ns)
 
 
-async def tree_nodes(memory: "Memory", keys: Iterable[str]) -> Sequence[TreeNode]:
-    """Return nodes of trees by their keys, in this order; those that are gone are left out."""
+async def tree_nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode]:
+    """See `Memory.tree_nodes`."""
     from qrmem.retrieval.trees.nodes import TREE, load
 
-    await memory._session.known()
+    await session.known()
     wanted = [key for key in keys if key.startswith(TREE)]
-    found = await load(memory._session.store, memory._session.ns, wanted)
+    found = await load(session.store, session.ns, wanted)
     return [found[key].node for key in dict.fromkeys(wanted) if key in found]
 
 
-async def trail(memory: "Memory", trail_id: str | None = None) -> Trail:
-    """Return a recorded run, or the last.
-
-    Raises:
-        NotFound: no such trail, or none at all.
-    """
-    session = memory._session
+async def trail(session: Session, trail_id: str | None = None) -> Trail:
+    """See `Memory.trail`."""
     await session.known()
     found = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
     if found is None:
@@ -225,24 +180,16 @@ async def trail(memory: "Memory", trail_id: str | None = None) -> Trail:
     return found
 
 
-async def trails(memory: "Memory", limit: int = 20) -> Sequence[Trail]:
-    """Return recorded runs, newest first."""
-    await memory._session.known()
-    return await memory._session.store.trails(memory._session.ns, limit)
+async def trails(session: Session, limit: int = 20) -> Sequence[Trail]:
+    """See `Memory.trails`."""
+    await session.known()
+    return await session.store.trails(session.ns, limit)
 
 
-async def neo4j_queries(memory: "Memory", name: str = "") -> "Sequence[SavedQuery]":
-    """Return ready queries to look at this namespace in Neo4j Browser.
-
-    Args:
-        name: of an entity to look at; "": the one that occurs most.
-
-    Raises:
-        UsageError: this memory is not in Neo4j.
-    """
+async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuery]":
+    """See `Memory.neo4j_queries`."""
     from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
 
-    session = memory._session
     if not isinstance(session.store, Neo4jStore):
         raise UsageError(f"{session.store.location} is no memory in Neo4j")
     await session.info()

@@ -11,7 +11,7 @@ from qrmem.errors import EmbedderMismatch, UsageError
 from qrmem.graphstore.aside import Aside
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
-from qrmem.llm.budget import Budget, CapOptions, Caps, prices_of
+from qrmem.llm.budget import Budget, Caps, prices_of
 from qrmem.llm.embedders import (
     close_embedder,
     counted_embedder,
@@ -29,6 +29,7 @@ from qrmem.types import (
     Tokenizer,
     Usage,
 )
+from qrmem.types.options import CapOptions
 
 if TYPE_CHECKING:
     from qrmem.llm.cache import ReplyCache

@@ -5,8 +5,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from qrmem.config import Secret
-from qrmem.llm.budget import CapOptions
 from qrmem.types import BuildMode, Orientation, Scalar, Strategy
+from qrmem.types.options import CapOptions
 from qrmem.types.trees import TreeKind
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
+from qrmem.types.options import AddOptions
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
 
@@ -51,49 +52,44 @@ Cut = Callable[[str], list[Segment]]
 async def plan_add(
     session: Session,
     source: Source,
-    glob: str | None = None,
+    options: AddOptions,
     *,
-    follow_links: bool = False,
     tree: bool = False,
-    **options: Any,
 ) -> Plan:
     """Return what reading a source will use.
 
     Args:
         tree: whether each document gets a tree of summaries, those too that are read already.
-        options: of `Adder`.
 
     Raises:
         BadDocument: the one source given cannot be read.
         UsageError: a document is there with another text, and `update` is not set.
     """
     async with scratch_store() as shadow:
-        return await _plan_add(
-            session, shadow, source, glob, follow_links=follow_links, tree=tree, **options
-        )
+        return await _plan_add(session, shadow, source, options, tree=tree)
 
 
 async def _plan_add(
     session: Session,
     shadow: GraphStore,
     source: Source,
-    glob: str | None,
+    options: AddOptions,
     *,
-    follow_links: bool,
     tree: bool,
-    **options: Any,
 ) -> Plan:
     settings, stored = session.settings, session.store
     info = await session.known() or new_namespace(settings)
     is_remote = info.embedder.startswith("openai:")
     models = DryModels(shadow, replace(info, dimension=DIMENSION) if is_remote else info, settings)
-    found = [one async for one in documents(source, glob, follow_links=follow_links)]
+    found = [
+        one async for one in documents(source, options.glob, follow_links=options.follow_links)
+    ]
     given = [one for one in found if isinstance(one, Document)]
     problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
-    adder = Adder(shadow, info.name, models, listener=silent, **options)
+    adder = Adder(shadow, info.name, models, silent, options)
     of_id = {document.id or "": document for document in given}
     cut = cache(lambda name: adder.cut(name, of_id[name]))  # once, for the texts and for the trees
-    dry_run = await _chosen(stored, shadow, models.info, given, cut, **options)
+    dry_run = await _chosen(stored, shadow, models.info, given, cut, options)
     shown, weight = dry_run.shown, dry_run.weight
     # A refused document is an error where it is the only one, as in the run itself.
     is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
@@ -106,7 +102,7 @@ async def _plan_add(
 
     dry = models.used(stands_for)
     if tree:
-        is_rebuild = bool(options.get("rebuild"))  # which leaves no node
+        is_rebuild = options.rebuild  # which leaves no node
         grown = await _trees(None if is_rebuild else stored, info, settings, of_id, cut)
         grown.used(lambda stage: 1.0, dry)
     return await _plan(
@@ -247,20 +243,17 @@ async def _chosen(
     info: NamespaceInfo,
     given: Sequence[Document],
     cut: Cut,
-    *,
-    update: bool = False,
-    rebuild: bool = False,
-    **_: Any,
+    options: AddOptions,
 ) -> _Chosen:
     """Choose what is read dry, and copy to `shadow` what is known of it."""
-    waiting, known = await _waiting(stored, info, given, is_rebuild=rebuild)
+    waiting, known = await _waiting(stored, info, given, is_rebuild=options.rebuild)
     # What the run itself refuses is given to it whole, beside what it knows of it.
-    refused = {name for name, is_same in known.items() if not (is_same or update)}
+    refused = {name for name, is_same in known.items() if not (is_same or options.update)}
     unread, half = [], 0
     for document in waiting:
         if document.id not in refused:
             left, begun = await _unread(
-                stored, info.name, document.id or "", cut, is_rebuild=rebuild
+                stored, info.name, document.id or "", cut, is_rebuild=options.rebuild
             )
             unread += [(document, left)] if left else []
             half += begun

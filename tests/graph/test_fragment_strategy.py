@@ -21,8 +21,8 @@ from qrmem.retrieval.fragments import (
     Links,
     Relation,
 )
-from qrmem.retrieval.fragments.settings import Relate
 from qrmem.retrieval.searcher import Searcher
+from qrmem.types.fragments import Relate
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 

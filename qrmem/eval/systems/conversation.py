@@ -32,7 +32,7 @@ class Session:
         self._turns: list[Turn] = []
         self._moved = 0
         self._store = store
-        self._adder = Adder(store, NAMESPACE, tools, listener=listener)
+        self._adder = Adder(store, NAMESPACE, tools, listener)
         self._scorer = FragmentScorer(Searcher(store, NAMESPACE, tools.embedder))
         self._count = tools.counter.count
 

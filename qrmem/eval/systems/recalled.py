@@ -11,6 +11,7 @@ from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
 from qrmem.graph.dialog import turn_number
 from qrmem.memory.chat.conversation import Chat, recalled
+from qrmem.types.options import RecallMethod, RecallOptions
 
 _DEPTH = 300
 """Turns of a ranking that the budget is filled from."""
@@ -62,8 +63,10 @@ class FilledBudget:
                 memory.fragments,
                 memory.tools.counter.count,
             )
-            how: Literal["turns", "fragrel"] = "turns" if self.how == "turns" else "fragrel"
-            found = await recalled(chat, question, session="", tokens=self.tokens, how=how)
+            how: RecallMethod = "turns" if self.how == "turns" else "fragrel"
+            found = await recalled(
+                chat, RecallOptions(prompt=question, tokens=self.tokens, how=how)
+            )
             return [turn.id for turn in (*found.related, *found.recent)]
         if self.how == "search":
             hits = await memory.searcher.search(question, k=_DEPTH)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any
 
-from qrmem.errors import UsageError, require_count, require_ids, require_text
+from qrmem.errors import UsageError, require_ids
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.llm.parallel import in_batches
@@ -19,9 +19,8 @@ from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Turn
+from qrmem.types.options import RecallOptions, require_names
 from qrmem.types.turns import as_message, related_lines
-
-How = Literal["turns", "fragrel"]
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
@@ -83,11 +82,15 @@ async def add_messages(
     return [turn.id for turn in kept], report
 
 
-def _check_names(session: str | None, user: str | None, *, is_reading: bool = False) -> None:
-    """Refuse names that no turn can have; who reads may name none."""
-    for what, name in (("session", session), ("user", user)):
-        if not isinstance(name, str) and not (is_reading and name is None):
-            raise UsageError(f"{what} must be text, not {type(name).__name__}")
+def _check_names(session: str | None, user: str | None) -> None:
+    """Refuse names that no kept turn can have.
+
+    Raises:
+        UsageError: one of them is no text.
+    """
+    require_names(session, user)
+    if session is None or user is None:
+        raise UsageError(f"{'session' if session is None else 'user'} must be text, not NoneType")
 
 
 async def _keep(
@@ -113,7 +116,7 @@ async def _keep(
             if not turns and not begun:
                 return [], None
             new = {turn.id for turn in turns}
-            adder = Adder(memory.store, memory.ns, models, listener=listener, new=new)
+            adder = Adder(memory.store, memory.ns, models, listener, new=new)
             with memory.adding():
                 report = await adder.add([dialog.as_document(turn) for turn in [*begun, *turns]])
             kept += [turn for turn in turns if turn.id in report.added]
@@ -156,7 +159,7 @@ async def turns(
     Args:
         last: how many at most, from the end; 0: all.
     """
-    _check_names(session, user, is_reading=True)
+    require_names(session, user)
     await memory.known()
     given = {CHAT_KEY: session, dialog.USER_KEY: user}
     where = {name: value for name, value in given.items() if value is not None}
@@ -164,22 +167,8 @@ async def turns(
     return await _read(memory, await _infos(memory, map(dialog.turn_number, ids[-last:])))
 
 
-async def recall(
-    memory: Session,
-    prompt: str,
-    *,
-    session: str,
-    tokens: int,
-    how: How,
-    fragments: FragmentSettings | None,
-    user: str | None = None,
-) -> Recalled:
+async def recall(memory: Session, options: RecallOptions) -> Recalled:
     """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
-    require_text(prompt, "the prompt")
-    require_count(tokens, "tokens")
-    _check_names(session, user, is_reading=True)
-    if how not in ("turns", "fragrel"):
-        raise UsageError(f"how is {how!r}; choose turns or fragrel")
     if not await memory.known():
         return Recalled((), (), {}, 0)
     chat = Chat(
@@ -188,10 +177,10 @@ async def recall(
         await memory.searcher(),
         await memory.fragment_scorer(),
         (await memory.models()).counter.count,
-        user,
+        options.user,
         is_printed=True,
     )
-    return await recalled(chat, prompt, session=session, tokens=tokens, how=how, given=fragments)
+    return await recalled(chat, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,36 +202,31 @@ class Chat:
     is_printed: bool = False
 
 
-async def recalled(
-    chat: Chat,
-    prompt: str,
-    *,
-    session: str,
-    tokens: int,
-    how: How,
-    given: FragmentSettings | None = None,
-) -> Recalled:
+async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     """Return what a model is to know of a conversation; see `Memory.recall`."""
+    tokens, given = options.tokens, options.fragments
     last = await _last(chat)
     if not last:
         return Recalled((), (), {}, 0)
-    is_paper = how == "fragrel" or given is not None
+    is_paper = options.how == "fragrel" or given is not None
     share = tokens if is_paper else tokens // _RECENT_SHARE
     count = chat.count
 
     def said(turn: Turn) -> int:
         return count(as_message(turn)["content"] if chat.is_printed else turn.text)
 
-    shown, latest = await _recent(chat, last, session, min(share, dialog.RECENT_TOKENS), said)
+    shown, latest = await _recent(
+        chat, last, options.session, min(share, dialog.RECENT_TOKENS), said
+    )
     used = sum(map(said, shown))
     left = tokens - used
     known = {turn.id for turn in shown}
     if is_paper:
         # The query is the last turn of the dialog and the prompt.
-        query = f"{latest}\n{prompt}" if latest else prompt
+        query = f"{latest}\n{options.prompt}" if latest else options.prompt
         found = await _by_fragments(chat, query, last, known, given or CHAT)
     else:
-        found = await _best(chat, prompt, last, known, left)
+        found = await _best(chat, options.prompt, last, known, left)
     checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
     facts = await _facts(chat, found)
 

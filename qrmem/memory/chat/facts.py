@@ -17,6 +17,7 @@ from qrmem.memory.add import Adder
 from qrmem.memory.models import Run, caps_of
 from qrmem.memory.session import Session
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
+from qrmem.types.options import AddOptions
 
 TOGETHER = 8
 """Turns that share a call at most."""
@@ -130,7 +131,7 @@ class Facts:
         ]
         if documents:
             models = await session.models()
-            adder = Adder(store, ns, models, listener=self._listener, update=True)
+            adder = Adder(store, ns, models, self._listener, AddOptions(update=True))
             with session.adding():
                 report = await adder.add(documents)
             self._added += [*report.added, *report.updated, *report.unchanged]

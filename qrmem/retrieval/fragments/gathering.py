@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.retrieval.fragments import settings as presets
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.types import fragments as presets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import Entry
-    from qrmem.retrieval.fragments.settings import FragmentSettings
     from qrmem.retrieval.searcher import Searcher
     from qrmem.types import DocumentInfo, Scalar, Segment
+    from qrmem.types.fragments import FragmentSettings
 
 CHAT_KEY = "chat"
 """Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.retrieval.fragments.gathering import Fragments
-    from qrmem.retrieval.fragments.settings import FragmentSettings
     from qrmem.retrieval.searcher import Searcher
+    from qrmem.types.fragments import FragmentSettings
 
     Vector = NDArray[np.float64]
 

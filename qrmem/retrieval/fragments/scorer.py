@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from qrmem.retrieval.fragments.gathering import Fragments
     from qrmem.retrieval.fragments.relations import Relation
-    from qrmem.retrieval.fragments.settings import FragmentSettings
     from qrmem.retrieval.searcher import Searcher
+    from qrmem.types.fragments import FragmentSettings
 
     Vector = NDArray[np.float64]
 

@@ -3,18 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, get_args
 
 from qrmem.errors import UsageError
 
-if TYPE_CHECKING:
-    from qrmem.retrieval.fragments.gathering import Fragments
-    from qrmem.retrieval.fragments.relations import Relation
-
 Score = Literal["auto", "cosine", "bm25", "jaccard", "search"]
 Order = Literal["position", "score", "reverse"]
-Relate = Callable[["Fragments"], "Relation"]
-"""A relation of one's own: from all fragments to how they are related."""
+Relate = Callable[[Any], Any]
+"""A relation of one's own: from `qrmem.retrieval.fragments.Fragments` to their `Relation`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +34,7 @@ class FragmentSettings:
         cutoff: of the code relation: paths weaker than it count by the tree of folders alone.
     """
 
-    relation: "str | Relate | Sequence[str | Relate]" = "structure"
+    relation: str | Relate | Sequence[str | Relate] = "structure"
     w_rel: float = 0.3
     alpha: float = 0.5
     score: Score = "auto"
@@ -68,7 +64,7 @@ class FragmentSettings:
             raise UsageError("name at least one relation")
 
     @property
-    def relations(self) -> "tuple[str | Relate, ...]":
+    def relations(self) -> tuple[str | Relate, ...]:
         """The relations that count, as a tuple."""
         if isinstance(self.relation, str) or callable(self.relation):
             return (self.relation,)

@@ -1,0 +1,118 @@
+"""Methods of a memory that look at it, without changing it or asking it anything."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qrmem.graphstore.protocol import EntityCount
+from qrmem.llm.usage import By
+from qrmem.memory import inspect
+from qrmem.memory.handle import Handle
+from qrmem.types import (
+    Document,
+    DocumentInfo,
+    EntityView,
+    MemoryStatus,
+    Merge,
+    Scalar,
+    Segment,
+    Trail,
+    UsageRow,
+)
+from qrmem.types.trees import TreeNode, TreeTop
+
+if TYPE_CHECKING:
+    from qrmem.graphstore.neo4j import SavedQuery
+
+
+class LookMethods(Handle):
+    """What shows a memory: figures, documents, entities, trees, trails."""
+
+    async def status(self) -> MemoryStatus:
+        """Return the namespace in figures, with problems and what it cost."""
+        return await inspect.status(self._session)
+
+    async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
+        """Return what all runs used together, construction and online apart.
+
+        Args:
+            by: `stage`, `run` or `day` (UTC).
+        """
+        return await inspect.usage(self._session, by)
+
+    async def namespaces(self) -> Sequence[str]:
+        """Return the names of all namespaces in this store."""
+        return await self._session.store.namespaces()
+
+    async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
+        """Return all documents by id, without their texts."""
+        return await inspect.documents(self._session, where)
+
+    async def document(self, document_id: str) -> Document:
+        """Return a document with its text.
+
+        Raises:
+            NotFound: no such document.
+        """
+        return await inspect.document(self._session, document_id)
+
+    async def segments(self, *, document: str = "", ids: Iterable[str] = ()) -> Sequence[Segment]:
+        """Return the segments of a document in order, or segments by their ids.
+
+        Args:
+            ids: unknown ones are left out.
+
+        Raises:
+            NotFound: no such document.
+        """
+        return await inspect.segments(self._session, document, ids)
+
+    async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
+        """Return entities by falling number of segments."""
+        return await inspect.entities(self._session, limit)
+
+    async def entity(self, name: str, *, offset: int = 0, limit: int | None = None) -> EntityView:
+        """Return an entity by any of its names, with relations, questions and segments.
+
+        Args:
+            offset: how many relations, and how many segments, are passed over.
+            limit: at most so many of each, with the questions of these segments; `None`: all.
+
+        Raises:
+            NotFound: nothing is called so; the message names what comes near.
+        """
+        return await inspect.entity(self._session, name, offset, limit)
+
+    async def merges(self) -> Sequence[Merge]:
+        """Return which names count as one entity, and why; a name of two types once."""
+        return await inspect.merges(self._session)
+
+    async def tree_tops(self) -> Sequence[TreeTop]:
+        """Return all trees without their nodes; `tree_nodes` has these."""
+        return await inspect.tree_tops(self._session)
+
+    async def tree_nodes(self, keys: Iterable[str]) -> Sequence[TreeNode]:
+        """Return nodes of trees by their keys, in this order; those that are gone are left out."""
+        return await inspect.tree_nodes(self._session, keys)
+
+    async def trail(self, trail_id: str | None = None) -> Trail:
+        """Return a recorded run, or the last.
+
+        Raises:
+            NotFound: no such trail, or none at all.
+        """
+        return await inspect.trail(self._session, trail_id)
+
+    async def trails(self, limit: int = 20) -> Sequence[Trail]:
+        """Return recorded runs, newest first."""
+        return await inspect.trails(self._session, limit)
+
+    async def neo4j_queries(self, name: str = "") -> "Sequence[SavedQuery]":
+        """Return ready queries to look at this namespace in Neo4j Browser.
+
+        Args:
+            name: of an entity to look at; "": the one that occurs most.
+
+        Raises:
+            UsageError: this memory is not in Neo4j.
+        """
+        return await inspect.neo4j_queries(self._session, name)

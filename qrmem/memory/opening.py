@@ -1,0 +1,110 @@
+"""Opening a memory: `await` it or use it in `async with`."""
+
+from collections.abc import Generator
+from typing import Any, NoReturn, Unpack
+
+from qrmem.config import Settings, revealed
+from qrmem.errors import UsageError
+from qrmem.memory.facade import Memory
+from qrmem.memory.models import check_embedder
+from qrmem.memory.options import OpenOptions
+from qrmem.types import Listener
+
+
+def open(
+    memory: str | None = None,
+    *,
+    namespace: str | None = None,
+    settings: Settings | None = None,
+    create: bool = True,
+    listener: Listener | None = None,
+    **chosen: Unpack[OpenOptions],
+) -> "Opening":
+    """Open a memory; `await` it or use it in `async with` (that of `qrmem.sync` in `with`).
+
+    Args:
+        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
+        settings: instead of those of the environment and the settings file.
+        create: whether a database that is not there is made.
+        listener: takes the events of all runs (progress, steps, calls, warnings).
+        chosen: any field of `Settings`, such as `model=`, `base_url=`, `embedder=`.
+
+    Raises (when awaited):
+        UsageError: a setting or a prompt template is wrong, or the file is no database.
+        NotFound: no such database, with `create=False`.
+        EmbedderMismatch: the namespace was embedded by another model.
+        OutOfReach: the store does not answer.
+    """
+    base = settings or Settings.from_env()
+    given = base.with_(memory=memory, namespace=namespace, **chosen)
+    return Opening(given, create=create, listener=listener)
+
+
+_UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open` needs neither"
+
+
+class Opening:
+    """A memory that is about to be opened."""
+
+    def __init__(self, settings: Settings, *, create: bool, listener: Listener | None) -> None:
+        self._settings = settings
+        self._create = create
+        self._listener = listener
+        self._memory: Memory | None = None
+
+    def __repr__(self) -> str:
+        return f"<memory {str(self._settings.memory)!r}, not open yet: {_UNOPENED}>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing where a memory is used before it is open."""
+        advice = f": {_UNOPENED}" if hasattr(Memory, name) else ""
+        raise AttributeError(f"the memory is not open, so it has no {name!r}{advice}")
+
+    def __enter__(self) -> NoReturn:
+        raise UsageError(f"write {_UNOPENED}")
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # never entered
+
+    def __await__(self) -> Generator[Any, None, "Memory"]:
+        return self.open().__await__()
+
+    async def __aenter__(self) -> "Memory":
+        self._memory = await self.open()
+        return self._memory
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._memory is not None:
+            await self._memory.close()
+
+    async def open(self) -> "Memory":
+        """Open it; see `open`."""
+        from qrmem.graphstore import missing_file, open_store, withdraw
+
+        settings = self._settings
+        if settings.replay:
+            from qrmem.llm.routing import as_recorded
+
+            settings = as_recorded(settings)
+        if settings.prompts:
+            from qrmem.prompts import load_prompts
+
+            load_prompts(settings.prompts)
+        address = revealed(settings.memory)
+        made = missing_file(address)
+        try:
+            store = await open_store(address, settings, create=self._create)
+        except BaseException:
+            if made is not None and made.exists():  # on a full disk, for example
+                await withdraw(made)
+            raise
+        memory = Memory(store, settings, self._listener, made=made)
+        try:
+            check_embedder(settings, await store.namespace(settings.namespace))
+        except BaseException:
+            await memory.close()
+            raise
+        return memory
+
+
+__all__ = ["Opening", "open"]
