@@ -1,26 +1,37 @@
-"""Settings, and the one function that reads the environment and the settings file.
+"""Settings, and the one function that reads the environment and the settings files.
 
-An argument beats the environment, the environment the settings file, the file the default.
+An argument beats the environment, the environment the file in the working folder, that file the
+user's own one, and this one the default. What a file in the working folder may set that the user
+has not trusted stands with each field of `Settings`.
 """
 
 import os
 import re
-import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NoReturn, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args, get_type_hints
 
+from qrmem import settings_files
 from qrmem.errors import UsageError
+from qrmem.secret import Address, Secret, revealed, shown
+from qrmem.settings_files import (
+    BelowFolder,
+    Harmless,
+    LowerOnly,
+    OwnSets,
+    PlainEmbedder,
+    PlainTagger,
+    PlainTokenizer,
+    SameServer,
+    SettingsFile,
+)
 from qrmem.types import BuildMode, Orientation
-
-SETTINGS_FILE = "qrmem.toml"
-"""Read from the working directory, else from the user's configuration folder."""
 
 _COMMON = {
     "OPENAI_API_KEY": "api_key",
@@ -32,87 +43,6 @@ _COMMON = {
     "STANZA_RESOURCES_DIR": "stanza_models",
 }
 """Variables that other programs read too; `QRMEM_` with a setting's name beats them."""
-
-
-class Secret:
-    """A key or password: shown as `***` everywhere but where it is used."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the value itself; only adapters call this, when they connect."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return "Secret('***')"
-
-    def __str__(self) -> str:
-        return "***"
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self  # `dataclasses.asdict` copies
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not pickled")
-
-
-class Address(str):
-    """A path or URL whose text shows no name, password or query; `reveal` gives all of it."""
-
-    _secret: Secret
-
-    def __new__(cls, value: str) -> Self:
-        """Take an address as it was given."""
-        made = super().__new__(cls, shown(value))
-        made._secret = Secret(value)
-        return made
-
-    def reveal(self) -> str:
-        """Return the whole address; only adapters call this, when they connect."""
-        return self._secret.reveal()
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Address):
-            return self._secret == other._secret
-        return str(self) == other
-
-    def __hash__(self) -> int:
-        return str.__hash__(self)
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-
-def revealed(address: str) -> str:
-    """Return the whole of an address; only what connects to it calls this."""
-    return address.reveal() if isinstance(address, Address) else address
-
-
-def shown(address: str) -> str:
-    """Return an address without what may be secret: name and password, query and fragment.
-
-    A password may hold any sign, and the address may lack its scheme or a slash.
-    """
-    scheme, mark, rest = address.partition("://")
-    if not mark:
-        return re.sub(r"(?s)^[^@\\]*:.*@", "***@", address)
-    authority = rest.partition("/")[0]
-    if "@" in authority or ":" in authority:
-        rest = re.sub(r"(?s)^.*@", "***@", rest)
-    rest = re.sub(r"(?s)#.+", "#***", rest)
-    return scheme + mark + re.sub(r"([?&][^=&]*)=[^&#]+", r"\1=***", rest)
 
 
 _NONE = Secret("")
@@ -144,6 +74,9 @@ class _Marked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(_Marked):
     """Everything that can be chosen; validated once, at construction.
+
+    The type of a field says what a settings file in the working folder may set before the user
+    trusts it: `Harmless`, `LowerOnly` and so on; a plain type is for the user alone.
 
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
@@ -198,50 +131,50 @@ class Settings(_Marked):
         token: what clients of `qrmem serve` and `qrmem mcp --http` have to know; empty: nothing.
     """
 
-    memory: str = "qrmem.db"
-    namespace: str = "default"
-    model: str = ""
-    stage_models: str = ""
+    memory: BelowFolder[str] = "qrmem.db"
+    namespace: Harmless[str] = "default"
+    model: SameServer[str] = ""
+    stage_models: SameServer[str] = ""
     base_url: str = ""
     api_key: Secret = _NONE
-    embedder: str = ""
-    tokenizer: str = "builtin"
-    tagger: str = "rules"
-    tagger_timeout: float = 30.0
+    embedder: PlainEmbedder[str] = ""
+    tokenizer: PlainTokenizer[str] = "builtin"
+    tagger: PlainTagger[str] = "rules"
+    tagger_timeout: Harmless[float] = 30.0
     corenlp_home: str = ""
     stanza_models: str = ""
-    prompts: str = ""
-    paper_exact: bool = False
-    mode: BuildMode = "compact"
-    orientation: Orientation = "none"
-    segment_tokens: int = 600
-    text_fragments: str = "sentences"
-    code_fragments: Literal["lines", "definitions"] = "lines"
-    window: int = 0
-    reserve: int = 512
-    concurrency: int = 8
-    timeout: float = 60.0
-    retries: int = 4
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    max_seconds: float | None = None
+    prompts: OwnSets[str] = ""
+    paper_exact: Harmless[bool] = False
+    mode: Harmless[BuildMode] = "compact"
+    orientation: Harmless[Orientation] = "none"
+    segment_tokens: Harmless[int] = 600
+    text_fragments: Harmless[str] = "sentences"
+    code_fragments: Harmless[Literal["lines", "definitions"]] = "lines"
+    window: Harmless[int] = 0
+    reserve: Harmless[int] = 512
+    concurrency: Harmless[int] = 8
+    timeout: Harmless[float] = 60.0
+    retries: Harmless[int] = 4
+    requests_per_minute: Harmless[int] = 0
+    tokens_per_minute: Harmless[int] = 0
+    max_calls: LowerOnly[int | None] = None
+    max_tokens: LowerOnly[int | None] = None
+    max_cost: LowerOnly[float | None] = None
+    max_seconds: LowerOnly[float | None] = None
     prices: str = ""
     cache: bool = True
     record: str = ""
     replay: str = ""
     embed_base_url: str = ""
     embed_api_key: Secret = _NONE
-    questions: int = 5
-    shared_tokens: int = 600
-    similar_names: float = 0.0
+    questions: Harmless[int] = 5
+    shared_tokens: Harmless[int] = 600
+    similar_names: Harmless[float] = 0.0
     keep_trails: bool = True
     neo4j_user: str = "neo4j"
     neo4j_password: Secret = _NONE
     neo4j_database: str = ""
-    neo4j_patience: float = 30.0
+    neo4j_patience: Harmless[float] = 30.0
     token: Secret = _NONE
 
     def __post_init__(self) -> None:
@@ -286,23 +219,24 @@ class Settings(_Marked):
         environ: Mapping[str, str] | None = None,
         *,
         file: Path | None = None,
+        tell: Callable[[str], None] = warnings.warn,
         **chosen: Any,
     ) -> Self:
-        """Return settings from defaults, settings file, environment and arguments, in rising order.
+        """Return settings from defaults, settings files, environment and arguments, as they rise.
 
         Args:
             environ: instead of the process's environment.
-            file: instead of `qrmem.toml` here or in the user's configuration folder.
+            file: instead of `qrmem.toml` here and the user's own settings file.
+            tell: takes the line that says what an untrusted `qrmem.toml` does not set.
             chosen: arguments; `None` means "not given".
 
         Raises:
-            UsageError: a value is not allowed, or the file has a name that no setting has.
+            UsageError: a value is not allowed, or a file has a name that no setting has.
         """
-        environ = os.environ if environ is None else environ
-        values = _from_file(file or _default_file(environ))
-        values |= {ENVIRONMENT[name]: environ[name] for name in ENVIRONMENT if environ.get(name)}
-        values |= {name: value for name, value in chosen.items() if value is not None}
-        return cls(**_typed(values))
+        found = find(environ, file=file, **chosen)
+        if found.told:
+            tell(found.told)
+        return cls(**found.values)
 
     def with_(self, **chosen: Any) -> Self:
         """Return a copy with the arguments that are not `None`."""
@@ -379,26 +313,96 @@ def stages(text: str) -> dict[str, str]:
     return found
 
 
-def _default_file(environ: Mapping[str, str]) -> Path | None:
-    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")) / ".config")
-    for path in (Path(SETTINGS_FILE), Path(home) / "qrmem" / SETTINGS_FILE):
-        with suppress(PermissionError):  # a service may run with another user's home
-            if path.is_file():
-                return path
-    return None
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Settings as they were given, before `Settings` checks them together.
+
+    Attributes:
+        values: those that were given anywhere.
+        origins: where each was given: a file, a variable, or `OPTION`.
+        own: the user's own settings file.
+        here: the one in the working folder.
+        is_trusted: whether the user trusts that one.
+        told: one line about what that one sets and may not; "" where there is nothing to tell.
+    """
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    own: SettingsFile | None
+    here: SettingsFile | None
+    is_trusted: bool
+    told: str
 
 
-def _from_file(path: Path | None) -> dict[str, Any]:
-    if path is None:
+OPTION = "an option"
+
+
+def find(
+    environ: Mapping[str, str] | None = None, *, file: Path | None = None, **chosen: Any
+) -> Found:
+    """Find what is set and where; see `Settings.from_env`."""
+    environ = os.environ if environ is None else environ
+    own = settings_files.read(file) if file else settings_files.own_file(environ)
+    here = None if file else settings_files.file_of()
+    names = {ENVIRONMENT[name]: name for name in ENVIRONMENT if environ.get(name)}
+    options = _typed({name: value for name, value in chosen.items() if value is not None})
+    variables = _typed({field: environ[name] for field, name in names.items()})
+    by_own, by_here = file_values(own), file_values(here)
+    ignored: tuple[str, ...] = ()
+    told = ""
+    is_trusted = here is not None and settings_files.is_trusted(here, environ)
+    if here is not None and not is_trusted:
+        defaults = {field.name: field.default for field in fields(Settings)}
+        ignored = _forbidden(by_here, defaults | by_own | variables | options)
+        told = _told(here, ignored, environ) if ignored else ""
+    by_here = {name: value for name, value in by_here.items() if name not in ignored}
+    layers = (
+        (by_own, dict.fromkeys(by_own, str(own and own.path))),
+        (by_here, dict.fromkeys(by_here, str(here and here.path))),
+        (variables, names),
+        (options, dict.fromkeys(options, OPTION)),
+    )
+    values = {name: value for layer, _ in layers for name, value in layer.items()}
+    origins = {name: origin for _, layer in layers for name, origin in layer.items()}
+    return Found(values, origins, own, here, is_trusted, told)
+
+
+def file_values(file: SettingsFile | None) -> dict[str, Any]:
+    """Return what a settings file sets, in the types of the settings.
+
+    Raises:
+        UsageError: it is no TOML, sets what is no setting, or a value of a wrong type.
+    """
+    if file is None:
         return {}
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise UsageError(f"settings file {path}: {exc}") from exc
+    values = file.values()
     if unknown := sorted(values.keys() - set(_FIELDS)):
         near = f"; did you mean {found!r}?" if (found := _nearest(unknown[0])) else ""
-        raise UsageError(f"settings file {path}: no setting is called {unknown[0]!r}{near}")
-    return values
+        raise UsageError(f"settings file {file.path}: no setting is called {unknown[0]!r}{near}")
+    try:
+        return _typed(values)
+    except UsageError as exc:
+        raise UsageError(f"settings file {file.path}: {exc}") from exc
+
+
+def _forbidden(values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a file may not set unless the user trusts it."""
+    hints = get_type_hints(Settings, include_extras=True)
+    rules = {name: getattr(hints[name], "__metadata__", ()) for name in values}
+    return tuple(
+        name
+        for name, value in values.items()
+        if not any(may(name, value, own) for may in rules[name])
+    )
+
+
+def _told(file: SettingsFile, ignored: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    was_trusted = file.path in settings_files.trusted(environ)
+    why = "changed since you trusted it" if was_trusted else "is not trusted"
+    return (
+        f"{file.path} {why}, so it does not set {', '.join(ignored)}; if you wrote that, "
+        "allow it: qrmem trust"
+    )
 
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -455,10 +459,13 @@ def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float
 
 __all__ = [
     "ENVIRONMENT",
-    "SETTINGS_FILE",
+    "OPTION",
     "Address",
+    "Found",
     "Secret",
     "Settings",
+    "file_values",
+    "find",
     "misspelt",
     "provider_keys",
     "revealed",

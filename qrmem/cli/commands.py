@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from qrmem.cli import costing, lines, output, serving
+from qrmem.cli import costing, lines, output, serving, settings_file
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.options import (
     agreed,
     ask_options,
+    given_settings,
     narrowed,
     opened,
     question_of,
@@ -20,7 +21,7 @@ from qrmem.cli.options import (
 )
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
-from qrmem.config import Settings
+from qrmem.config import Settings, find
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
 from qrmem.text.numbers import counted
@@ -335,12 +336,17 @@ async def completion(arguments: Namespace) -> int:
 
 async def doctor(arguments: Namespace) -> int:
     """Say what is installed, what answers and what is missing."""
-    from qrmem.cli.doctor import examine, finding_lines
+    from qrmem.cli.doctor import examine, finding_lines, found_settings
 
     if arguments.repair:
         return await _repair(arguments)
+    arguments.has_told = True  # a finding says it
     settings = settings_of(arguments).with_(model=arguments.probe or None)
-    findings = await examine(settings, with_probe=arguments.probe is not None)
+    given = given_settings(arguments) | {"model": arguments.probe or None}
+    findings = [
+        *found_settings(settings, find(**given)),
+        *await examine(settings, with_probe=arguments.probe is not None),
+    ]
     output.print_result(arguments, findings, finding_lines(findings))
     return max(finding.exit_code for finding in findings)
 
@@ -379,5 +385,6 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "plan": costing.plan,
     "usage": costing.usage,
     "prune": costing.prune,
-    "init": costing.init,
+    "init": settings_file.init,
+    "trust": settings_file.trust,
 }

@@ -104,6 +104,3 @@ def add_cost_commands(
     usage = commands.add_parser("usage", parents=common("memory"), help="show what all runs cost")
     usage.add_argument("--by", choices=("stage", "run", "day"), default="stage")
     commands.add_parser("prune", parents=common("memory"), help="delete cached model replies")
-    init = commands.add_parser("init", parents=common(), help="write a settings file to edit")
-    init.add_argument("path", nargs="?", default="qrmem.toml", metavar="PATH", help="file to write")
-    init.add_argument("--force", action="store_true", help="replace an existing file")

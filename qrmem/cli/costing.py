@@ -1,12 +1,11 @@
-"""The commands that plan, sum up, prune, and write a settings file."""
+"""The commands that plan, sum up and prune."""
 
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from qrmem.cli import cost_lines, output
 from qrmem.cli.options import ask_options, opened, question_of, settings_of, sources_of
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound
 
 
 async def plan(arguments: Namespace) -> int:
@@ -59,24 +58,3 @@ async def prune(arguments: Namespace) -> int:
         count = await memory.prune()
     lines = [f"{count:,} cached replies deleted; what was extracted from them is kept"]
     return output.print_done(arguments, {"forgotten": count}, lines)
-
-
-async def init(arguments: Namespace) -> int:
-    """Write a settings file in which every setting stands, commented out."""
-    path = Path(arguments.path)
-    _write(path, replace=arguments.force)
-    lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
-    return output.print_done(arguments, {"written": str(path)}, lines)
-
-
-def _write(path: Path, *, replace: bool) -> None:
-    from qrmem.cli.settings_file import written
-
-    try:
-        with path.open("w" if replace else "x", encoding="utf-8") as file:
-            file.write(written())
-        path.chmod(0o600)  # a key may be filled in
-    except FileExistsError as exc:
-        raise UsageError(f"{path} exists; --force replaces it") from exc
-    except OSError as exc:
-        raise UsageError(f"{path} cannot be written: {exc.strerror}") from exc

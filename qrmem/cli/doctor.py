@@ -4,11 +4,11 @@ import shlex
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from qrmem.config import Settings, revealed
+from qrmem.config import Found, Settings, revealed, stages
 from qrmem.errors import QrmemError, install
 from qrmem.text.numbers import counted
 from qrmem.types import Repair
@@ -67,6 +67,51 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
         await _tagger(settings),
     ]
     return findings
+
+
+def found_settings(settings: Settings, found: Found) -> list[Finding]:
+    """Name the settings files, what each setting came from, and the servers that get texts."""
+    own = str(found.own.path) if found.own else "none of your own"
+    findings = [Finding("settings file", True, own)]
+    if found.here:
+        harmless = "" if found.is_trusted else " (not trusted: sets only what is harmless)"
+        here = found.told or f"{found.here.path}{harmless}"
+        findings.append(Finding("settings file", not found.told, here))
+    findings += [
+        Finding("setting", True, f"{name} = {_shown(settings, name)}, from {origin}")
+        for name, origin in found.origins.items()
+    ]
+    if not found.origins:
+        findings.append(Finding("setting", True, "all have their defaults"))
+    return [*findings, Finding("servers", True, _servers(settings, found.origins))]
+
+
+def _shown(settings: Settings, name: str) -> str:
+    value = str(getattr(settings, name))
+    return value if value else '""'
+
+
+def _servers(settings: Settings, origins: Mapping[str, str]) -> str:
+    from qrmem.llm.embedders import default_embedder
+    from qrmem.llm.servers import DEFAULT_URL
+
+    def named(*names: str) -> str:
+        """Return the first address that is set, and where."""
+        name = next((one for one in names if getattr(settings, one)), "base_url")
+        return f"{getattr(settings, name) or DEFAULT_URL} (from {origins.get(name, 'default')})"
+
+    models = {settings.model, *stages(settings.stage_models).values()} - {""}
+    providers = {model for model in models if "/" in model and not settings.base_url}
+    found = [f"chat {model} by LiteLLM" for model in sorted(providers)]
+    if models - providers:
+        found.append(f"chat {named('base_url')}")
+    if (settings.embedder or default_embedder()).startswith("openai:"):
+        found.append(f"embeddings {named('embed_base_url', 'base_url')}")
+    if settings.tagger.startswith("corenlp:"):
+        found.append(f"tagger {named('tagger')}")
+    if "://" in settings.memory and not settings.memory.startswith(("sqlite:", "memory:")):
+        found.append(f"memory {named('memory')}")
+    return ", ".join(found) or "none: no text leaves this machine"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:

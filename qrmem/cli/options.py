@@ -24,10 +24,21 @@ def settings_of(arguments: Namespace) -> Settings:
 
     An option with the name of a setting is that setting.
     """
+
+    def tell(line: str) -> None:
+        if not getattr(arguments, "has_told", False):  # settings are made several times
+            arguments.has_told = True
+            note(line, quiet=arguments.quiet)
+
+    return Settings.from_env(tell=tell, **given_settings(arguments))
+
+
+def given_settings(arguments: Namespace) -> dict[str, Any]:
+    """Return the settings that are given as options; `None` stands for those that are not."""
     chosen = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
     if chosen["stage_models"]:
         chosen["stage_models"] = ",".join(chosen["stage_models"])
-    return Settings.from_env(**chosen)
+    return chosen
 
 
 def tell_misspelt(arguments: Namespace) -> None:

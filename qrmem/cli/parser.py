@@ -12,6 +12,7 @@ from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.eval_options import add_eval
 from qrmem.cli.serving import add_serving
+from qrmem.cli.settings_file import add_settings
 from qrmem.cli.trees import add_build_options, add_tree
 from qrmem.config import Settings
 from qrmem.errors import UsageError
@@ -148,6 +149,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_cost_commands(
         commands, common, {"add": _add_options, "ask": _ask_options, "tree": add_build_options}
     )
+    add_settings(commands, common)
     complete = commands.add_parser(
         "completion", help="print what makes a shell complete commands and options"
     )

@@ -1,15 +1,29 @@
-"""The settings file that `qrmem init` writes: every setting with its default, commented out."""
+"""`qrmem init` and `qrmem trust`: write a settings file, and say which ones count.
 
+The file has every setting with its default, commented out.
+"""
+
+import os
+from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
-from qrmem.config import Secret, Settings
+from qrmem import settings_files
+from qrmem.cli import output
+from qrmem.cli.cost_options import Common
+from qrmem.config import Secret, Settings, file_values
+from qrmem.errors import NotFound, UsageError
+from qrmem.settings_files import SETTINGS_FILE, require_file
 
 _HEAD = """\
-# Settings of qrmem, read from qrmem.toml in the working directory, else from
-# ~/.config/qrmem/qrmem.toml. Options of a command and environment variables (QRMEM_ and the name
-# in capitals) override it. Uncomment a line to change it: it shows the default, or an example
-# where a setting has none.
+# Settings of qrmem. qrmem.toml in the working folder overrides ~/.config/qrmem/settings.toml;
+# environment variables (QRMEM_ and the name in capitals) override both, and options of a command
+# override all. Uncomment a line to change it: it shows the default, or an example where a setting
+# has none. In qrmem.toml, addresses, keys and paths count only after `qrmem trust`, which is
+# needed after each change: the file could come from somebody else.
 # Keys are better kept in the environment: OPENAI_API_KEY, QRMEM_EMBED_API_KEY, NEO4J_PASSWORD.
 """
 
@@ -66,6 +80,67 @@ _STAGES = """\
 # reading = "gpt-5-nano"
 # answering = "gpt-5"
 """
+
+
+def add_settings(commands: Any, common: Common) -> None:
+    """Add the commands about settings files."""
+    init = commands.add_parser("init", parents=common(), help="write a settings file to edit")
+    init.add_argument(
+        "path", nargs="?", default=SETTINGS_FILE, metavar="PATH", help="file to write"
+    )
+    init.add_argument("--force", action="store_true", help="replace an existing file")
+    trust = commands.add_parser(
+        "trust",
+        parents=common(),
+        help=f"let {SETTINGS_FILE} of a folder set addresses, keys and paths, until it changes",
+    )
+    trust.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="default: this one")
+    which = trust.add_mutually_exclusive_group()
+    which.add_argument("--remove", action="store_true", help="trust the folder's file no more")
+    which.add_argument("--list", action="store_true", help="list the files that are trusted")
+
+
+async def init(arguments: Namespace) -> int:
+    """Write a settings file in which every setting stands, commented out."""
+    path = Path(arguments.path)
+    _write(path, replace=arguments.force)
+    lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
+    if path.name == SETTINGS_FILE:
+        with suppress(UsageError, OSError):  # the file is of use without being trusted
+            settings_files.trust(require_file(path.parent), os.environ)
+        lines.append("addresses, keys and paths in it count after: qrmem trust")
+    return output.print_done(arguments, {"written": str(path)}, lines)
+
+
+def _write(path: Path, *, replace: bool) -> None:
+    try:
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(written())
+        path.chmod(0o600)  # a key may be filled in
+    except FileExistsError as exc:
+        raise UsageError(f"{path} exists; --force replaces it") from exc
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+async def trust(arguments: Namespace) -> int:
+    """Trust the settings file of a folder as it is now, trust it no more, or list what is."""
+    if arguments.list:
+        paths = [str(path) for path in settings_files.trusted(os.environ)]
+        return output.print_result(arguments, paths, [*map(output.safe, paths)] or ["none"])
+    folder = Path(arguments.folder)
+    path = settings_files.place_in(folder)
+    if arguments.remove:
+        if not settings_files.distrust(path, os.environ):
+            raise NotFound(f"{path} is not trusted")
+        return output.print_done(arguments, {"removed": str(path)}, [f"{path} is trusted no more"])
+    file = require_file(folder)
+    values = file_values(file)
+    settings_files.trust(file, os.environ)
+    shown = {name: str(value) for name, value in values.items()}
+    told = ", ".join(f"{name} = {value}" for name, value in shown.items()) or "nothing yet"
+    lines = [output.safe(f"{path} is trusted until it changes; it sets: {told}")]
+    return output.print_done(arguments, {"trusted": str(path), "sets": shown}, lines)
 
 
 def written() -> str:

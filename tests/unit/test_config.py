@@ -3,13 +3,15 @@
 import re
 from dataclasses import fields
 from errno import EACCES
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from qrmem.config import ENVIRONMENT, Secret, Settings, misspelt, stages
 from qrmem.errors import UsageError
+from qrmem.settings_files import PROMPT_SETS
 
 
 def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
@@ -84,6 +86,26 @@ def test_the_documents_list_every_setting_with_its_default() -> None:
     assert shown == {field.name: _shown(field.default) for field in fields(Settings)}
     for variable in set(re.findall(r"`([A-Z0-9_]{8,})[=`]", text)) - {"QRMEM_"}:
         assert variable in ENVIRONMENT, variable
+
+
+def test_the_documents_say_of_every_setting_what_an_untrusted_file_may_do() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    text = text.partition("## A file in the working folder")[2]
+    rows = re.findall(r"^\| (.+) \| ((?:`\w+`(?:, )?)+) \| .+ \|$", text, re.MULTILINE)
+    told = {name: what for what, names in rows for name in re.findall(r"\w+", names)}
+    hints = get_type_hints(Settings, include_extras=True)
+    assert told.keys() == hints.keys()
+    by_rule: dict[object, set[str]] = {}
+    for name, hint in hints.items():
+        by_rule.setdefault(getattr(hint, "__metadata__", None), set()).add(told[name])
+    assert [len(rules) for rules in by_rule.values()] == [1] * len(by_rule), by_rule
+    assert by_rule[None] == {"nothing"}
+    assert len({rule for rules in by_rule.values() for rule in rules}) == len(by_rule)
+
+
+def test_an_untrusted_file_may_name_the_sets_of_prompts_that_there_are() -> None:
+    folders = {one.name for one in (files("qrmem.prompts") / "templates").iterdir() if one.is_dir()}
+    assert folders == set(PROMPT_SETS)
 
 
 def _shown(default: object) -> str:

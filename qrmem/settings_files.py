@@ -1,0 +1,207 @@
+"""Settings files: where they lie, how they are read, and which of them the user trusts.
+
+A file that is found in the working folder may come from anybody: a cloned repository has one. Until
+the user trusts it, it sets only what is harmless: see the rules below, which `Settings` names.
+"""
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from qrmem.errors import NotFound, UsageError
+
+SETTINGS_FILE = "qrmem.toml"
+"""Read from the working folder."""
+OWN_FILE = "settings.toml"
+"""Read from the user's configuration folder."""
+LONGEST = 65_536
+"""Bytes of a settings file at most; `qrmem init` writes 4,000."""
+_TRUSTED = "trusted"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A settings file as it was read: what is trusted is what is parsed."""
+
+    path: Path
+    content: bytes
+
+    def values(self) -> dict[str, Any]:
+        """Return what it sets.
+
+        Raises:
+            UsageError: it is no TOML.
+        """
+        try:
+            return tomllib.loads(self.content.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as exc:
+            raise UsageError(f"settings file {self.path}: not TOML: {exc}") from exc
+
+
+def read(path: Path) -> SettingsFile:
+    """Read a settings file.
+
+    Raises:
+        UsageError: it cannot be read, is no regular file, or is too long.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"settings file {path}: a folder, a pipe or a device, not a file")
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+    except OSError as exc:
+        raise UsageError(f"settings file {path}: {exc.strerror}") from exc
+    if len(content) > LONGEST:
+        raise UsageError(f"settings file {path}: more than {LONGEST:,} bytes")
+    return SettingsFile(path, content)
+
+
+def own_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's configuration folder; a relative one would be found in any folder."""
+    if os.path.isabs(place := environ.get("XDG_CONFIG_HOME", "")):
+        return Path(place) / "qrmem"
+    home = environ.get("HOME") or environ.get("USERPROFILE", "")
+    return Path(home) / ".config" / "qrmem" if os.path.isabs(home) else None
+
+
+def own_file(environ: Mapping[str, str]) -> SettingsFile | None:
+    """Return the user's own settings file, if there is one."""
+    folder = own_folder(environ)
+    with suppress(PermissionError):  # a service may run with another user's home
+        if folder is not None and (path := folder / OWN_FILE).exists():
+            return read(path)
+    return None
+
+
+def file_of(folder: Path = Path()) -> SettingsFile | None:
+    """Return the settings file of a folder, if there is one; a link to one counts as one."""
+    return read(place_in(folder)) if (folder / SETTINGS_FILE).exists() else None
+
+
+def place_in(folder: Path) -> Path:
+    """Return where the settings file of a folder is, or would be."""
+    return folder.resolve() / SETTINGS_FILE
+
+
+# --- trust ----------------------------------------------------------------------------------------
+
+
+def trust(file: SettingsFile, environ: Mapping[str, str]) -> None:
+    """Let a file set everything, as long as it stays as it is.
+
+    Raises:
+        UsageError: the user has no configuration folder.
+    """
+    folder = own_folder(environ)
+    if folder is None:
+        raise UsageError("trust is kept in your configuration folder; set HOME or XDG_CONFIG_HOME")
+    distrust(file.path, environ)
+    place = folder / _TRUSTED
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    opened = os.open(place / _mark(file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(opened, "wb") as entry:
+        entry.write(os.fsencode(file.path))
+
+
+def distrust(path: Path, environ: Mapping[str, str]) -> bool:
+    """Trust the file at a path no more; returns whether it was trusted, as it is or as it was."""
+    entries = [entry for entry, trusted in _entries(environ) if trusted == path]
+    for entry in entries:
+        entry.unlink(missing_ok=True)
+    return bool(entries)
+
+
+def is_trusted(file: SettingsFile, environ: Mapping[str, str]) -> bool:
+    """Whether the user trusted this file with this content."""
+    folder = own_folder(environ)
+    return folder is not None and (folder / _TRUSTED / _mark(file)).is_file()
+
+
+def trusted(environ: Mapping[str, str]) -> list[Path]:
+    """Return the files that were trusted, changed ones too."""
+    return sorted(path for _, path in _entries(environ))
+
+
+def require_file(folder: Path) -> SettingsFile:
+    """Return the settings file of a folder.
+
+    Raises:
+        NotFound: there is none.
+    """
+    file = file_of(folder)
+    if file is None:
+        raise NotFound(f"there is no {SETTINGS_FILE} in {folder}")
+    return file
+
+
+def _mark(file: SettingsFile) -> str:
+    return hashlib.sha256(os.fsencode(file.path) + b"\0" + file.content).hexdigest()
+
+
+def _entries(environ: Mapping[str, str]) -> list[tuple[Path, Path]]:
+    folder = own_folder(environ)
+    if folder is None or not (place := folder / _TRUSTED).is_dir():
+        return []
+    return [(entry, Path(os.fsdecode(entry.read_bytes()))) for entry in place.iterdir()]
+
+
+# --- what an untrusted file may set ---------------------------------------------------------------
+# A rule takes a setting's name, the value that the file gives, and the settings without the file.
+
+
+def _always(name: str, value: Any, own: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _lowers(name: str, value: Any, own: Mapping[str, Any]) -> bool:
+    return value is not None and (own[name] is None or value <= own[name])
+
+
+def _lies_below(name: str, value: str, own: Mapping[str, Any]) -> bool:
+    scheme, mark, rest = value.partition("://")
+    if mark and scheme != "sqlite":
+        return False
+    place = Path(rest.partition("?")[0] if mark else value).expanduser()
+    try:
+        return place.resolve().is_relative_to(Path.cwd().resolve())
+    except (OSError, ValueError, RuntimeError):  # a NUL, a circle of links
+        return False
+
+
+def _stays_with_the_server(name: str, value: str, own: Mapping[str, Any]) -> bool:
+    """A name with a provider may go to another server, and any name to one where none was used."""
+    return bool(own["base_url"]) or (bool(own["model"]) and "/" not in value)
+
+
+def _of(*allowed: str) -> Any:
+    return lambda name, value, own: value in allowed
+
+
+def _names_sets(name: str, value: str, own: Mapping[str, Any]) -> bool:
+    return all(part.strip() in ("", *PROMPT_SETS) for part in value.split(","))
+
+
+PROMPT_SETS = ("paper", "story")
+"""Sets of prompts that the package has; any other name is a folder."""
+Harmless = Annotated[T, _always]
+"""A setting that a stranger's file may set."""
+LowerOnly = Annotated[T, _lowers]
+"""A cap: a stranger's file may lower it."""
+BelowFolder = Annotated[T, _lies_below]
+"""A path: a stranger's file may name a file in or below its folder."""
+SameServer = Annotated[T, _stays_with_the_server]
+"""A model: a stranger's file may choose another one of the server that the user has chosen."""
+OwnSets = Annotated[T, _names_sets]
+"""Prompts: a stranger's file may name the sets that the package has."""
+PLAIN_EMBEDDERS = ("none", "local", "dot:local")
+"""Embedders that load nothing from a path or a hub, and send nothing to a server."""
+PlainEmbedder = Annotated[T, _of("", *PLAIN_EMBEDDERS)]
+PlainTokenizer = Annotated[T, _of("builtin")]
+PlainTagger = Annotated[T, _of("rules")]
