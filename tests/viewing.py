@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+PROGRAM = (sys.executable, "-m", "qrmem")
+
 
 @contextmanager
-def viewed(memory: Path) -> Iterator[str]:
+def viewed(memory: Path, program: Sequence[str] = PROGRAM) -> Iterator[str]:
     """Serve a memory's page; the value is its address."""
-    command = [sys.executable, "-m", "qrmem", "view", "--no-browser", "--memory", str(memory)]
+    command = [*program, "view", "--no-browser", "--memory", str(memory)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

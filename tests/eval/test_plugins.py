@@ -68,14 +68,18 @@ def qrmem(folder: Path, *lines: str) -> list[tuple[int, str, str]]:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
+    return install_plug_in(tmp_path)
+
+
+def install_plug_in(folder: Path) -> Path:
     """Install the plug-in as an installer does: the module, and its entry points beside it."""
-    (tmp_path / "riddling.py").write_text(PLUGIN)
-    info = tmp_path / "riddling-1.0.dist-info"
+    (folder / "riddling.py").write_text(PLUGIN)
+    info = folder / "riddling-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: riddling\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[qrmem.eval]\nriddling = riddling\n")
-    (tmp_path / "lines.txt").write_text("Red is a colour.\nBlue is one too.\nGreen also.\n")
-    return tmp_path
+    (folder / "lines.txt").write_text("Red is a colour.\nBlue is one too.\nGreen also.\n")
+    return folder
 
 
 def test_a_plug_in_brings_a_data_set_a_system_a_metric_and_a_builder(installed: Path) -> None:

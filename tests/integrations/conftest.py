@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -25,18 +25,25 @@ def served(tmp_path: Path) -> Served:
         if text:
             with sync.open(at, embedder="none") as memory:
                 memory.add({"id": "note", "text": text})
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        command = [sys.executable, "-m", "qrmem", *words, "--memory", at, "--port", str(port)]
-        process = subprocess.Popen(command, env={**os.environ, **environment}, text=True)
-        try:
-            _wait(process, port)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(WAIT)
+        command = [sys.executable, "-m", "qrmem", *words, "--memory", at]
+        with listening(command, {**os.environ, **environment}) as url:
+            yield url
 
     return serve
+
+
+@contextmanager
+def listening(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Start a command that takes `--port`; the value is its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen([*command, "--port", str(port)], env=environment, text=True)
+    try:
+        _wait(process, port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(WAIT)
 
 
 def _wait(process: subprocess.Popen[str], port: int) -> None:

@@ -102,6 +102,16 @@ def test_an_extra_is_installed_by_its_packages_into_the_python_that_runs() -> No
         assert names <= {re.split(r"[\[<>=;]", wanted)[0] for wanted in extras[extra]}
 
 
+def test_every_extra_is_installed_by_a_step_of_ci() -> None:
+    steps = " ".join(path.read_text() for path in (ROOT / ".ci").iterdir())
+    installed = {
+        name for listed in re.findall(r"\[([a-z,]+)\]", steps) for name in listed.split(",")
+    }
+    assert installed >= PROJECT["project"]["optional-dependencies"].keys() - {"docs"}, (
+        "dev has docs"
+    )
+
+
 def test_the_links_are_links() -> None:
     for name in LINKS:
         assert (ROOT / "qrmem" / name).is_symlink(), f"qrmem/{name} must be a link to ../{name}"
