@@ -14,11 +14,8 @@ async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Pas
     What does not fit with its correction makes room: the passages of the lowest score, of those
     that neither correct nor are corrected. Without turns among the passages nothing is looked up.
     """
-    ids = list(dict.fromkeys(p.segment.document_id for p in passages))
-    ids = [id for id in ids if dialog.turn_number(id)]
-    if not ids:
-        return list(passages)
-    infos = [info for info in await run.store.documents(run.ns, ids) if dialog.is_turn(info)]
+    ids = {p.segment.document_id for p in passages}
+    infos = await dialog.turn_infos(run.store, run.ns, ids)
     turns = await dialog.read_turns(run.store, run.ns, infos)
     found, _ = await dialog.corrected(run.searcher, turns) if turns else ({}, {})
     allowed = {old: _allowed(run, later) for old, later in found.items()}

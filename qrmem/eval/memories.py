@@ -152,6 +152,7 @@ class Memories:
                 open_entity=build.open_entity,
                 graph_update=build.graph_update,
             ),
+            is_chat=True,
         )
         began = time.monotonic()
         report = await adder.add(list(context.documents))

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.reply_items import split
-from qrmem.graph import dialog
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FactsReply
 from qrmem.types import Turn
+from qrmem.types.turns import MOST_FACTS
 
 _LONGEST = 300
 """Characters; what is longer is no short sentence."""
@@ -46,7 +46,7 @@ async def facts(
     for item in split(called.value.facts, numbers):
         fact = ", ".join(part for part in item.parts if part)
         own = found[int(item.question) - 1]
-        if fact and len(fact) <= _LONGEST and fact not in own and len(own) < dialog.MOST_FACTS:
+        if fact and len(fact) <= _LONGEST and fact not in own and len(own) < MOST_FACTS:
             own.append(fact)
     return found
 

@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.fragments.gathering import CHAT_KEY, TURN_KEY
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.normalise import normalise
 from qrmem.text.words import terms
-from qrmem.types import Document, DocumentInfo, Turn
+from qrmem.types import Document, DocumentInfo, Scalar, Turn
+from qrmem.types.turns import (
+    CHAT_KEY,
+    FACT,
+    MOST_FACTS,
+    MOST_TURNS,
+    ROLE_KEY,
+    TURN,
+    TURN_KEY,
+    fact_id,
+    numbered,
+    turn_id,
+    turn_number,
+)
 
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
@@ -98,6 +110,8 @@ MARKED, _NAMED, _HALF, _ALIKE, _WHOLE = 0.3, 0.2, 0.4, 0.6, 0.75
 """Share of the shorter turn's words that both must have: if the later one says so, if they share a
 name, if it ends a state, and if it says nothing of the kind; of the earlier one's, if it denies."""
 _LIST = 2
+_FURTHER = 64
+"""How many times as many ids are looked through where the last ones are of no turns."""
 
 
 def as_document(turn: Turn) -> Document:
@@ -106,7 +120,7 @@ def as_document(turn: Turn) -> Document:
     metadata: dict[str, str | int] = {
         CHAT_KEY: turn.session,
         TURN_KEY: turn.number,
-        "role": turn.role,
+        ROLE_KEY: turn.role,
         "at": turn.at,
     }
     if turn.speaker:
@@ -122,43 +136,14 @@ def as_turn(info: DocumentInfo, text: str) -> Turn:
     given: Mapping[str, Any] = info.metadata
     return Turn(
         id=info.id,
-        number=int(given[TURN_KEY]),
-        role=str(given.get("role", "")),
+        number=number_of(info),
+        role=str(given[ROLE_KEY]),
         text=text,
         at=str(given.get("at", "")),
         session=str(given[CHAT_KEY]),
         speaker=str(given.get("speaker", "")),
         user=str(given.get(USER_KEY, "")),
     )
-
-
-_ID = re.compile(r"(?:turn-|fact-(?=\d+-))(\d+)(?:-\d+)?")
-TURN = "turn-"
-"""What the ids of turns begin with."""
-
-
-def turn_id(number: int) -> str:
-    """Return the id of a turn; ids sort as turns do."""
-    return f"{TURN}{number:08d}"
-
-
-FACT = "fact-"
-"""What the ids of facts begin with."""
-FACT_KEY = "noted_of"
-"""Metadata of a fact: the id of its turn."""
-MOST_FACTS = 8
-"""Facts of one turn that are kept."""
-
-
-def fact_id(number: int, n: int) -> str:
-    """Return the id of the n-th fact of a turn, n from 1."""
-    return f"{FACT}{number:08d}-{n}"
-
-
-def turn_number(id: str) -> int:
-    """Return the number of the turn of a turn's or a fact's id; 0 for what is neither."""
-    found = _ID.fullmatch(id)
-    return int(found[1]) if found else 0
 
 
 def moment(at: datetime | str | None) -> str:
@@ -311,10 +296,11 @@ async def corrected(
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
     shared = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
-    near = {id for id in shared if turn_number(id) > first}
+    near = {id for id in shared if not 0 < numbered(id) <= first}
     near |= {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
-    infos = await store.documents(ns, sorted(near))
-    later = await read_turns(store, ns, [info for info in infos if is_turn(info)])
+    later = await read_turns(
+        store, ns, [info for info in await turn_infos(store, ns, near) if number_of(info) > first]
+    )
     by_id = {turn.id: turn for turn in (*turns, *later)}
     # A fact that corrects something stands for its turn.
     found = {
@@ -322,7 +308,7 @@ async def corrected(
         for id, ids in corrections(turns, later).items()
     }
     missing = {id for ids in found.values() for id in ids} - by_id.keys()
-    for turn in await read_turns(store, ns, await store.documents(ns, sorted(missing))):
+    for turn in await read_turns(store, ns, await turn_infos(store, ns, missing)):
         by_id[turn.id] = turn
     return {id: tuple(one for one in ids if one in by_id) for id, ids in found.items()}, by_id
 
@@ -332,12 +318,59 @@ async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[D
     if not numbers or not await store.document_ids(ns, prefix=FACT, last=1):
         return []
     ids = [fact_id(number, n) for number in numbers for n in range(1, MOST_FACTS + 1)]
-    return [info for info in await store.documents(ns, ids) if FACT_KEY in info.metadata]
+    return await turn_infos(store, ns, ids)
 
 
-def is_turn(info: DocumentInfo) -> bool:
-    """Whether a document keeps a turn, or a fact of one."""
-    return CHAT_KEY in info.metadata and isinstance(info.metadata.get(TURN_KEY), int)
+async def turn_infos(store: GraphStore, ns: str, ids: Iterable[str]) -> list[DocumentInfo]:
+    """Return the turns among some documents, and the facts of turns, by id."""
+    likely = sorted({id for id in ids if id.startswith((TURN, FACT))})
+    infos = await store.documents(ns, likely) if likely else ()
+    return [info for info in infos if number_of(info)]
+
+
+async def last_turns(
+    store: GraphStore, ns: str, last: int, where: Mapping[str, Scalar] | None = None
+) -> list[DocumentInfo]:
+    """Return the last turns, in order; 0: all.
+
+    Documents whose ids begin as those of turns do may stand among them.
+
+    Args:
+        where: what their metadata has.
+    """
+    wanted = last
+    while True:
+        ids = await store.document_ids(ns, where=where, prefix=TURN, last=wanted or None)
+        infos = await turn_infos(store, ns, ids)
+        if not last or len(infos) >= last or len(ids) < wanted:
+            return infos[-last:]
+        wanted *= _FURTHER
+
+
+async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> list[int]:
+    """Return numbers for turns after the last one, without those whose ids documents have.
+
+    Raises:
+        UsageError: there are not so many.
+    """
+    found: list[int] = []
+    start, size = last + 1, count
+    while len(found) < count:
+        numbers = range(start, min(start + size, MOST_TURNS + 1))
+        if not numbers:
+            raise UsageError(
+                f"namespace {ns!r} has a turn of the highest number, {MOST_TURNS:,}: keep what is"
+                " said from now on in another namespace"
+            )
+        taken = {info.id for info in await store.documents(ns, [*map(turn_id, numbers)])}
+        found += [n for n in numbers if turn_id(n) not in taken]
+        start, size = start + size, size * 2
+    return found[:count]
+
+
+def number_of(info: DocumentInfo) -> int:
+    """Return the number of the turn that a document keeps, or is a fact of; 0 for any other."""
+    return turn_number(info.id, info.metadata)
 
 
 def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,6 @@ from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.models import Models, Run, caps_of, measured
-from qrmem.retrieval.fragments.gathering import is_turn
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import (
@@ -40,6 +39,7 @@ from qrmem.types import (
     Segment,
 )
 from qrmem.types.options import AddOptions
+from qrmem.types.turns import turn_number
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many."""
@@ -92,6 +92,7 @@ class Adder:
         options: AddOptions | None = None,
         *,
         new: Collection[str] = (),
+        is_chat: bool = False,
     ) -> None:
         """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
 
@@ -99,9 +100,11 @@ class Adder:
             new: ids of turns that must not be there: where another process took one, nothing is
                 added from there on, and the caller chooses others. Once one is added, an embedder
                 that fails ends the run as a cap does.
+            is_chat: whether turns, and facts of them, may be among the documents.
         """
         self._options = options or AddOptions()
         self._new = new
+        self._is_chat = is_chat
         self._store = store
         self._ns = ns
         self._models = models
@@ -206,6 +209,9 @@ class Adder:
 
     async def _write(self, document: Document) -> None:
         name = document.id or ""
+        is_turn = turn_number(name, document.metadata) > 0
+        if is_turn:
+            self._state.check_turn(name, may_begin=self._is_chat)
         digest = document.digest
         before = self._tally.seen.get(name) or self._state.digest(name)
         if name in self._tally.seen and before == digest:
@@ -221,7 +227,7 @@ class Adder:
                 "--update (update=True) replaces it, another id keeps both"
             )
         self._tally.seen[name] = digest
-        if before != digest and not (CODE_KEY in document.metadata or is_turn(document.metadata)):
+        if before != digest and not (CODE_KEY in document.metadata or is_turn):
             if before is not None:
                 self._tally.changed.add(name)
             await self._hold(name, document)
@@ -245,7 +251,7 @@ class Adder:
             await self._put(document, self._tally.updated, anew=self._options.rebuild)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
-        elif is_turn(document.metadata):
+        elif is_turn:
             await self._read_turn(document)
         self._enlist(name, await self._states(name))
 

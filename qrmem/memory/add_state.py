@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import DocumentInfo
+from qrmem.types.turns import turn_number
 
 
 class IngestState:
@@ -53,3 +55,24 @@ class IngestState:
     def is_done(self, document_id: str) -> bool:
         """Whether nothing of a document is left to do."""
         return document_id in self._done
+
+    def check_turn(self, document_id: str, *, may_begin: bool) -> None:
+        """Refuse a turn that nobody said, and one in the place of a document that is none.
+
+        Args:
+            may_begin: whether it may be a new one.
+
+        Raises:
+            UsageError: it is one of these.
+        """
+        stored = self.info(document_id)
+        if stored is not None and not turn_number(document_id, stored.metadata):
+            raise UsageError(
+                f"document {document_id!r} is there already, and is no turn or fact of one:"
+                " add it under another id, then delete it under this one"
+            )
+        if stored is None and not may_begin:
+            raise UsageError(
+                f"document {document_id!r} has the id and the metadata of a turn: give it another"
+                " id; add_messages and `qrmem chat add` keep turns"
+            )

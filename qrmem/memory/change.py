@@ -17,6 +17,7 @@ from qrmem.memory.session import Session
 from qrmem.types import AddReport, Event, Listener, MergeDecision, Repair
 from qrmem.types.options import AddOptions, CapOptions
 from qrmem.types.trees import Tree, TreeKind, TreeReport
+from qrmem.types.turns import FACT_KEY
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -198,8 +199,9 @@ async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[st
     """Return ids of documents, with those of the facts that were noted of the turns among them."""
     from qrmem.graph import dialog
 
-    numbers = [dialog.turn_number(id) for id in document_ids if id.startswith(dialog.TURN)]
-    found = await dialog.facts_of(session.store, session.ns, [n for n in numbers if n])
+    infos = await dialog.turn_infos(session.store, session.ns, document_ids)
+    numbers = [dialog.number_of(info) for info in infos if FACT_KEY not in info.metadata]
+    found = await dialog.facts_of(session.store, session.ns, numbers)
     return tuple(dict.fromkeys([*document_ids, *(info.id for info in found)]))
 
 

@@ -3,8 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from qrmem.types.kinds import Scalar
 from qrmem.types.shown import Short
 
+CHAT_KEY = "chat"
+"""Metadata of a turn: the session that it is of."""
+TURN_KEY = "turn"
+"""Metadata of a turn: its number."""
+ROLE_KEY = "role"
+"""Metadata of a turn: who spoke."""
+FACT_KEY = "noted_of"
+"""Metadata of a fact: the id of its turn."""
+MOST_TURNS = 99_999_999
+"""The highest number of a turn: up to it ids sort as numbers do."""
+MOST_FACTS = 8
+"""Facts of one turn that are kept."""
+TURN, FACT = "turn-", "fact-"
+"""What the ids of turns and of facts begin with; those of other documents may, too."""
 _ROLES = ("user", "assistant", "system", "developer")
 
 
@@ -71,6 +86,40 @@ class Recalled(Short):
         not at all, is told in the text of a user's message.
         """
         return [as_message(turn) for turn in self.recent]
+
+
+def turn_id(number: int) -> str:
+    """Return the id of a turn; ids sort as turns do."""
+    return f"{TURN}{number:08d}"
+
+
+def numbered(id: str) -> int:
+    """Return the number of the turn that may have this id; 0 where none can have it."""
+    digits = id[len(TURN) :]
+    is_number = len(digits) == len(str(MOST_TURNS)) and digits.isascii() and digits.isdigit()
+    return int(digits) if id.startswith(TURN) and is_number else 0
+
+
+def fact_id(number: int, n: int) -> str:
+    """Return the id of the n-th fact of a turn, n from 1."""
+    return f"{FACT}{number:08d}-{n}"
+
+
+def turn_number(id: str, metadata: Mapping[str, Scalar]) -> int:
+    """Return the number of the turn that a document keeps, or is a fact of; 0 for any other.
+
+    A document is a turn by its metadata together with the id that belongs to them: either alone
+    may be anybody's.
+    """
+    number = metadata.get(TURN_KEY)
+    if not {CHAT_KEY, ROLE_KEY} <= metadata.keys() or not isinstance(number, int):
+        return 0
+    if isinstance(number, bool) or not 1 <= number <= MOST_TURNS:
+        return 0
+    ids = [turn_id(number)]
+    if FACT_KEY in metadata:
+        ids = [fact_id(number, n) for n in range(1, MOST_FACTS + 1)]
+    return number if id in ids else 0
 
 
 def related_lines(

@@ -140,7 +140,7 @@ def test_repoeval_brings_the_repository_along(tmp_path: Path) -> None:
 
 def test_mtbenchplus_gold_turns_are_those_of_the_topics_asked_for() -> None:
     (item,) = loaded("mtbenchplus", "mtbenchplus.json").items
-    assert item.gold == ("turn-00", "turn-01")
+    assert item.gold == ("turn-00000001", "turn-00000002")
     assert item.question == "How long does the casting we spoke of take?"
 
 

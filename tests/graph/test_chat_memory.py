@@ -299,7 +299,7 @@ async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked
         await memory.search("the boat", where={"user": "ann"})
         assert sum(looked_at) == 0
         assert await memory.add_messages(messages[-3:], user="ann", only_new=True) == []
-        assert sum(looked_at) == 4  # and whether the last one is whole
+        assert sum(looked_at) == 5  # and whether the last one is a turn, and whole
 
 
 async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:

@@ -14,6 +14,7 @@ from qrmem.eval.registry import dataset
 from qrmem.graph import dialog
 from qrmem.text.normalise import normalise
 from qrmem.types import Turn
+from qrmem.types.turns import turn_id
 
 CATEGORIES = ("multi-hop", "temporal", "open", "single", "unanswerable")
 _PLACE = re.compile(r"D\d+:\d+")
@@ -62,7 +63,7 @@ def _turns(chat: Any) -> Iterator[tuple[str, Turn]]:
             yield (
                 str(turn["dia_id"]),
                 Turn(
-                    dialog.turn_id(number),
+                    turn_id(number),
                     number,
                     "user" if speaker == chat["speaker_a"] else "assistant",
                     normalise(" ".join(filter(None, parts))),

@@ -9,6 +9,7 @@ from qrmem.eval.records import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
+from qrmem.types.turns import turn_id
 
 _TOPIC = re.compile(r"([a-z]+-\d+)")
 
@@ -36,9 +37,9 @@ def _session(record: Any) -> tuple[Context, list[Item]]:
     *earlier, last = turns
     topics = set(_TOPIC.findall(text_of(last, "turn-info")))
     documents, gold = [], []
-    for n, turn in enumerate(earlier):
-        id = f"turn-{n:02}"
-        documents.append(Document(normalise(text_of(turn, "value")), title=f"Turn {n + 1}", id=id))
+    for n, turn in enumerate(earlier, 1):
+        id = turn_id(n)
+        documents.append(Document(normalise(text_of(turn, "value")), title=f"Turn {n}", id=id))
         if set(_TOPIC.findall(text_of(turn, "turn-info"))) & topics:
             gold.append(id)
     item = Item(

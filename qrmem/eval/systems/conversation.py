@@ -20,6 +20,7 @@ from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import Listener, ScoredSegment, Step, Turn
+from qrmem.types.turns import numbered, turn_id
 
 NAMESPACE = "session"
 
@@ -32,14 +33,15 @@ class Session:
         self._turns: list[Turn] = []
         self._moved = 0
         self._store = store
-        self._adder = Adder(store, NAMESPACE, tools, listener)
+        self._adder = Adder(store, NAMESPACE, tools, listener, is_chat=True)
         self._scorer = FragmentScorer(Searcher(store, NAMESPACE, tools.embedder))
         self._count = tools.counter.count
 
     async def add(self, made: Round) -> None:
         """Take what was said and replied: one fragment, as in the paper."""
         self.rounds.append(made)
-        turn = Turn(made.id, len(self.rounds), "user", made.text, session=NAMESPACE)
+        number = len(self.rounds)
+        turn = Turn(turn_id(number), number, "user", made.text, session=NAMESPACE)
         self._turns.append(turn)
         await self._adder.add([dialog.as_document(turn)])
 
@@ -62,7 +64,7 @@ class Session:
         found = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
         best = found.best(found.fragments.size) if found else {}
         of = {s.id: s.document_id for s in await self._store.segments(NAMESPACE, list(best))}
-        by_id = {made.id: made for made in self.rounds}
+        by_id = {turn_id(n): made for n, made in enumerate(self.rounds, 1)}
         ranked: dict[Round, float] = {}
         for segment, score in best.items():
             ranked.setdefault(by_id[of[segment]], score)
@@ -267,4 +269,4 @@ def _in_place(pieces: Sequence[Piece]) -> str:
 
 
 def _block(made: Round) -> str:
-    return fenced(made.text, made.id.replace("-", " "))
+    return fenced(made.text, f"turn {numbered(made.id) - 1:02}")

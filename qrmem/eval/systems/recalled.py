@@ -9,9 +9,9 @@ from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
-from qrmem.graph.dialog import turn_number
 from qrmem.memory.chat.conversation import Chat, recalled
 from qrmem.types.options import RecallMethod, RecallOptions
+from qrmem.types.turns import turn_number
 
 _DEPTH = 300
 """Turns of a ranking that the budget is filled from."""
@@ -42,7 +42,7 @@ class FilledBudget:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        if not all(turn_number(document.id or "") for document in context.documents):
+        if not all(turn_number(d.id or "", d.metadata) for d in context.documents):
             raise UsageError("it recalls turns of a conversation: it runs on LoCoMo alone")
         async with harness.memory(context) as memory:
             ids = await self._turns(memory, item.question)

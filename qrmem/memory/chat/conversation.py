@@ -15,12 +15,11 @@ from qrmem.memory.add_state import IngestState
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
-from qrmem.retrieval.fragments.gathering import CHAT_KEY
 from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
-from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Turn
+from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Scalar, Turn
 from qrmem.types.options import RecallOptions, require_names
-from qrmem.types.turns import as_message, related_lines
+from qrmem.types.turns import CHAT_KEY, TURN, as_message, numbered, related_lines, turn_id
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
@@ -108,15 +107,16 @@ async def _keep(
         models = await memory.models(create=True)
         while True:
             last = await _last(memory)
+            numbers = await dialog.free_numbers(memory.store, memory.ns, last, len(said))
             turns = [
-                Turn(dialog.turn_id(n), n, role, text, at or when, session, speaker, user)
-                for n, (role, text, speaker, at) in enumerate(said, last + 1)
+                Turn(turn_id(n), n, role, text, at or when, session, speaker, user)
+                for n, (role, text, speaker, at) in zip(numbers, said, strict=True)
             ]
             begun = await _begun(memory, last, is_embedded=models.embedder is not None)
             if not turns and not begun:
                 return [], None
             new = {turn.id for turn in turns}
-            adder = Adder(memory.store, memory.ns, models, listener, new=new)
+            adder = Adder(memory.store, memory.ns, models, listener, new=new, is_chat=True)
             with memory.adding():
                 report = await adder.add([dialog.as_document(turn) for turn in [*begun, *turns]])
             kept += [turn for turn in turns if turn.id in report.added]
@@ -140,12 +140,12 @@ async def _begun(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]
     found: list[DocumentInfo] = []
     end, size = last, 1
     while end > 0:
-        ids = [dialog.turn_id(number) for number in range(end, max(0, end - size), -1)]
+        ids = [turn_id(number) for number in range(end, max(0, end - size), -1)]
         await state.look(ids)
-        infos = [info for id in ids if (info := state.info(id)) and dialog.is_turn(info)]
+        infos = [info for id in ids if (info := state.info(id)) and dialog.number_of(info)]
         left = list(takewhile(lambda info: not state.is_done(info.id), infos))
         found += left
-        if len(left) < len(infos):
+        if len(left) < len(infos) or not infos:
             break
         end, size = end - size, _BATCH
     return await _read(memory, found[::-1])
@@ -163,8 +163,7 @@ async def turns(
     await memory.known()
     given = {CHAT_KEY: session, dialog.USER_KEY: user}
     where = {name: value for name, value in given.items() if value is not None}
-    ids = await memory.store.document_ids(memory.ns, where=where, prefix=dialog.TURN)
-    return await _read(memory, await _infos(memory, map(dialog.turn_number, ids[-last:])))
+    return await _read(memory, await dialog.last_turns(memory.store, memory.ns, last, where))
 
 
 async def recall(memory: Session, options: RecallOptions) -> Recalled:
@@ -266,8 +265,7 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
     """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
     store = memory.store
     require_ids(ids)
-    infos = await store.documents(memory.ns, list(ids))
-    asked = await _read(memory, [info for info in infos if _number(info)])
+    asked = await _read(memory, await dialog.turn_infos(store, memory.ns, ids))
     found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})
     return {id: [by_id[later] for later in ids] for id, ids in found.items()}
 
@@ -292,20 +290,22 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     reach = range(-len(_NEIGHBOURS), len(_NEIGHBOURS) + 1)
     first = sorted(numbers, key=lambda n: (-numbers[n], n))[:_WIDENED]
     around = numbers.keys() | {n + step for n in first for step in reach if n + step > 0}
-    infos = {_number(info): info for info in await _infos(chat, around | {last}, chat.user)}
+    infos = {
+        dialog.number_of(info): info for info in await _infos(chat, around | {last}, chat.user)
+    }
     scores = _in_context(infos, numbers, prompt, times)
     ranked = [n for n in sorted(infos, key=lambda n: (-scores[n], n)) if scores[n] > 0]
     # What little matches leaves room for the newest.
     newest = range(last, max(0, last - _FAR), -1)
-    wanted = dict.fromkeys([*ranked, *map(dialog.turn_number, sorted(then)), *newest])
-    return await _up_to(chat, [n for n in wanted if dialog.turn_id(n) not in known], tokens)
+    wanted = dict.fromkeys([*ranked, *map(numbered, sorted(then)), *newest])
+    return await _up_to(chat, [n for n in wanted if turn_id(n) not in known], tokens)
 
 
 async def _up_to(chat: Chat, numbers: Sequence[int], tokens: int) -> list[Turn]:
     """Return turns in the order of their numbers' list, until they say somewhat more than fits."""
     found: list[Turn] = []
     for some in in_batches(numbers, _BATCH):
-        infos = {_number(info): info for info in await _infos(chat, some, chat.user)}
+        infos = {dialog.number_of(info): info for info in await _infos(chat, some, chat.user)}
         batch = await _read(chat, [infos[n] for n in some if n in infos])
         found += batch
         tokens -= sum(chat.count(turn.text) for turn in batch)
@@ -316,13 +316,11 @@ async def _up_to(chat: Chat, numbers: Sequence[int], tokens: int) -> list[Turn]:
 
 async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
     """Return the ids of all turns of some days."""
-    where = {} if chat.user is None else {dialog.USER_KEY: chat.user}
+    where = _of_user(chat)
     found: set[str] = set()
     for first, last in times:
         days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
-        found |= {
-            *await chat.store.document_ids(chat.ns, where=where, between=days, prefix=dialog.TURN)
-        }
+        found |= {*await chat.store.document_ids(chat.ns, where=where, between=days, prefix=TURN)}
     return frozenset(found)
 
 
@@ -333,7 +331,11 @@ async def _scored(chat: Chat, prompt: str, only: Collection[str] | None) -> dict
         only: ids of the only documents to look at; `None`: all.
     """
     near = await chat.searcher.near(prompt, _CANDIDATES, only)
-    turns = [dialog.turn_number(entry.document_id) for entry in near.entries]
+    # What may be a turn is looked at with its neighbours; a fact counts for its turn.
+    ids = [entry.document_id for entry in near.entries]
+    facts = await dialog.turn_infos(chat.store, chat.ns, [id for id in ids if not numbered(id)])
+    number = {info.id: dialog.number_of(info) for info in facts}
+    turns = [number.get(id) or numbered(id) for id in ids]
     total: dict[int, float] = {}
     for scores in (near.lexical, near.dense):
         best: dict[int, float] = {}
@@ -383,7 +385,7 @@ async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
     infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
     found: dict[str, list[str]] = {}
     for fact in await _read(chat, infos):
-        found.setdefault(dialog.turn_id(fact.number), []).append(fact.text)
+        found.setdefault(turn_id(fact.number), []).append(fact.text)
     return found
 
 
@@ -411,9 +413,8 @@ async def _by_fragments(
     chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
-    infos = {
-        i.id: i for i in await _infos(chat, range(1, last + 1), chat.user) if i.id not in known
-    }
+    turns = await dialog.last_turns(chat.store, chat.ns, 0, _of_user(chat))
+    infos = {info.id: info for info in turns if info.id not in known}
     found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:
         return []
@@ -446,8 +447,8 @@ async def _corrected(
 
 async def _last(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 where there is none."""
-    found = await memory.store.document_ids(memory.ns, prefix=dialog.TURN, last=1)
-    return int(found[0].removeprefix(dialog.TURN)) if found else 0
+    found = await dialog.last_turns(memory.store, memory.ns, 1)
+    return dialog.number_of(found[0]) if found else 0
 
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
@@ -463,9 +464,8 @@ async def _infos(
     Args:
         user: whose; `None`: all users'.
     """
-    ids = [dialog.turn_id(number) for number in numbers]
-    found = await memory.store.documents(memory.ns, ids) if ids else ()
-    turns = [i for i in found if CHAT_KEY in i.metadata and _number(i)]
+    ids = [turn_id(number) for number in numbers]
+    turns = await dialog.turn_infos(memory.store, memory.ns, ids)
     if user is not None:
         turns = [info for info in turns if info.metadata.get(dialog.USER_KEY) == user]
     return turns
@@ -475,10 +475,9 @@ async def _read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list
     return await dialog.read_turns(memory.store, memory.ns, infos)
 
 
-def _number(info: DocumentInfo) -> int:
-    number = info.metadata.get("turn")
-    return number if isinstance(number, int) else 0
-
-
 def _is_of(info: DocumentInfo, session: str | None) -> bool:
-    return session is None or info.metadata.get("chat") == session
+    return session is None or info.metadata.get(CHAT_KEY) == session
+
+
+def _of_user(chat: Chat) -> dict[str, Scalar]:
+    return {} if chat.user is None else {dialog.USER_KEY: chat.user}

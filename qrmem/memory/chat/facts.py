@@ -18,6 +18,7 @@ from qrmem.memory.models import Run, caps_of
 from qrmem.memory.session import Session
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
 from qrmem.types.options import AddOptions
+from qrmem.types.turns import FACT_KEY, fact_id, turn_id
 
 TOGETHER = 8
 """Turns that share a call at most."""
@@ -131,7 +132,8 @@ class Facts:
         ]
         if documents:
             models = await session.models()
-            adder = Adder(store, ns, models, self._listener, AddOptions(update=True))
+            options = AddOptions(update=True)
+            adder = Adder(store, ns, models, self._listener, options, is_chat=True)
             with session.adding():
                 report = await adder.add(documents)
             self._added += [*report.added, *report.updated, *report.unchanged]
@@ -145,9 +147,9 @@ class Facts:
         """Return the turns of the session and user that stand before one."""
         session = self._session
         numbers = range(max(1, first.number - EARLIER), first.number)
-        ids = [dialog.turn_id(number) for number in numbers]
-        infos = await session.store.documents(session.ns, ids) if ids else ()
-        turns = await dialog.read_turns(session.store, session.ns, [*filter(dialog.is_turn, infos)])
+        ids = [turn_id(number) for number in numbers]
+        infos = await dialog.turn_infos(session.store, session.ns, ids)
+        turns = await dialog.read_turns(session.store, session.ns, infos)
         return [t for t in turns if (t.session, t.user) == (first.session, first.user)]
 
 
@@ -158,8 +160,8 @@ def key(turn_id: str) -> str:
 
 def fact_document(turn: Turn, n: int, text: str) -> Document:
     """Return the document that keeps the n-th fact of a turn, n from 1."""
-    made = dialog.as_document(replace(turn, text=text, id=dialog.fact_id(turn.number, n)))
-    metadata = {**made.metadata, dialog.FACT_KEY: turn.id}
+    made = dialog.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
+    metadata = {**made.metadata, FACT_KEY: turn.id}
     return replace(made, title=f"noted of {made.title}", metadata=metadata)
 
 

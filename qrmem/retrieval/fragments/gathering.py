@@ -1,6 +1,6 @@
 """The fragments of a memory as FragRel sees them: segments in order, each with its place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,18 +8,15 @@ import numpy as np
 
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import fragments as presets
+from qrmem.types.turns import CHAT_KEY, turn_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import Entry
     from qrmem.retrieval.searcher import Searcher
-    from qrmem.types import DocumentInfo, Scalar, Segment
+    from qrmem.types import DocumentInfo, Segment
     from qrmem.types.fragments import FragmentSettings
-
-CHAT_KEY = "chat"
-"""Metadata of a turn: the session that it is of. Its number there is in `TURN_KEY`."""
-TURN_KEY = "turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +78,15 @@ async def gather(searcher: "Searcher", documents: frozenset[str] | None) -> Frag
     )
 
 
-def is_turn(metadata: Mapping[str, "Scalar"]) -> bool:
-    """Whether a document is a turn of a conversation; one of the names alone is a user's own."""
-    return CHAT_KEY in metadata and isinstance(metadata.get(TURN_KEY), int)
-
-
 def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
     """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
     numbers: dict[tuple[str, str], int] = {}
     sequence_of, turn_of = [], []
     for info in documents:
-        is_one = is_turn(info.metadata)
-        name = (CHAT_KEY, str(info.metadata[CHAT_KEY])) if is_one else ("", info.id)
+        number = turn_number(info.id, info.metadata)
+        name = (CHAT_KEY, str(info.metadata[CHAT_KEY])) if number else ("", info.id)
         sequence_of.append(numbers.setdefault(name, len(numbers)))
-        turn_of.append(info.metadata[TURN_KEY] if is_one else -1)
+        turn_of.append(number or -1)
     return np.array(sequence_of, dtype=np.int64), np.array(turn_of, dtype=np.int64)
 
 
@@ -113,7 +105,7 @@ def preset(fragments: Fragments) -> "FragmentSettings":
     """Return the paper's settings for what most fragments are."""
     kinds = np.array(
         [
-            1 if CODE_KEY in info.metadata else 2 if is_turn(info.metadata) else 0
+            1 if CODE_KEY in info.metadata else 2 if turn_number(info.id, info.metadata) else 0
             for info in fragments.documents
         ],
         dtype=np.int64,

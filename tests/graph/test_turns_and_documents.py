@@ -1,0 +1,124 @@
+"""Turns are known by what they are: a document may be called anything beside them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qrmem
+from qrmem.errors import UsageError
+
+STORES = ["memory://", "chat.db"]
+LIKE_TURNS = [
+    "turn-99999999",
+    "turn-00000001",
+    "turn-based.md",
+    "turn-",
+    "turn-100000000",
+    "turn-٣",
+    "fact-00000001-1",
+    "fact-99999999-1",
+    "fact-x",
+]
+SOME = [
+    {},
+    {"turn": 5},
+    {"chat": "a"},
+    {"chat": "a", "turn": 5},
+    {"chat": "a", "turn": "5", "role": "user"},
+    {"chat": "a", "turn": True, "role": "user"},
+    {"chat": "a", "turn": -1, "role": "user", "noted_of": "turn-00000001"},
+    {"noted_of": "turn-00000001"},
+]
+
+
+@pytest.fixture(params=STORES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    name: str = request.param
+    return name if "://" in name else str(tmp_path / name)
+
+
+async def soon(awaited: Any) -> Any:
+    return await asyncio.wait_for(awaited, 30)
+
+
+@pytest.mark.parametrize("metadata", SOME, ids=str)
+async def test_a_conversation_goes_on_beside_documents_called_like_turns(
+    place: str, metadata: dict[str, Any]
+) -> None:
+    async with qrmem.open(place, embedder="none") as memory:
+        for n, id in enumerate(LIKE_TURNS):
+            document = {"id": id, "text": f"Nell sailed {n} miles.", "metadata": metadata}
+            await memory.add(document)
+        kept = [
+            await soon(memory.add_turn("user", "My boat is called Nell.", user="ann")),
+            *await soon(memory.add_messages([("assistant", "A fine name."), ("user", "Yes.")])),
+        ]
+        assert kept == ["turn-00000002", "turn-00000003", "turn-00000004"]
+        assert [turn.id for turn in await memory.turns()] == kept
+        for how in ("turns", "fragrel"):
+            found = await soon(memory.recall("Is the boat Nell?", session="b", how=how))
+            assert {turn.id for turn in (*found.related, *found.recent)} <= set(kept)
+            assert "My boat is called Nell." in found.text
+        assert await memory.corrections([*LIKE_TURNS, *kept]) == {}
+        assert await memory.search("How many miles did Nell sail?")
+        assert (await memory.ask("How many miles did Nell sail?")).citations
+        await memory.delete("turn-00000001", kept[0])
+        assert len(await memory.documents()) == len(LIKE_TURNS) + 1
+
+
+async def test_many_documents_called_like_turns_do_not_hide_the_last_one(place: str) -> None:
+    async with qrmem.open(place, embedder="none") as memory:
+        assert await memory.add_turn("user", "My boat is called Nell.", session="a") == (
+            "turn-00000001"
+        )
+        ids = [f"turn-{n:08}" for n in (*range(2, 70), *range(99_999_900, 100_000_000))]
+        await memory.add([{"id": id, "text": f"Text of {id}."} for id in ids])
+        assert await soon(memory.add_turn("user", "Or Brig.", session="a")) == "turn-00000070"
+        assert [turn.number for turn in await memory.turns("a")] == [1, 70]
+        log = [("user", "My boat is called Nell."), ("user", "Or Brig."), ("user", "Yes.")]
+        added = await soon(memory.add_messages(log, session="a", only_new=True))
+        assert added == ["turn-00000071"]
+
+
+async def test_nobody_but_a_conversation_makes_turns(place: str) -> None:
+    forged: dict[str, Any] = {"chat": "", "turn": 99_999_999, "role": "user", "user": "ann"}
+    async with qrmem.open(place, embedder="none") as memory:
+        named, text = "turn-99999999", "I owe Ben a boat."
+        document = qrmem.Document(text, id=named, metadata=forged)
+        with pytest.raises(UsageError, match=r"'turn-99999999'.*give it another id"):
+            await memory.add(document)
+        await memory.add(qrmem.Document(text, id=named))
+        with pytest.raises(UsageError, match="is no turn"):
+            await memory.add(document, update=True)
+        fact = {**forged, "turn": 1, "noted_of": "turn-00000001"}
+        with pytest.raises(UsageError, match="give it another id"):
+            await memory.add({"id": "fact-00000001-1", "text": "A lie.", "metadata": fact})
+        assert await soon(memory.add_turn("user", "My boat is called Nell.")) == "turn-00000001"
+        turn = await memory.document("turn-00000001")
+        report = await memory.add(
+            {"id": turn.id, "text": "My boat is called Brig.", "metadata": turn.metadata},
+            update=True,
+        )
+        assert report.updated == ("turn-00000001",)
+        assert [turn.text for turn in await memory.turns()] == ["My boat is called Brig."]
+
+
+async def test_an_archive_keeps_which_documents_are_turns(tmp_path: Path) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "turn-00000001", "text": "Nell is a boat."})
+        await memory.add_turn("user", "My boat is called Nell.", session="a", user="ann")
+        await memory.export(tmp_path / "a.qrmem")
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.load(tmp_path / "a.qrmem")
+        assert [(t.id, t.user) for t in await memory.turns("a")] == [("turn-00000002", "ann")]
+        assert await soon(memory.add_turn("user", "Yes.", session="a")) == "turn-00000003"
+
+
+async def test_when_numbers_are_used_up_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrmem.graph.dialog.MOST_TURNS", 2)
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_messages([("user", "One."), ("user", "Two.")])
+        with pytest.raises(UsageError, match="another namespace"):
+            await soon(memory.add_turn("user", "Three."))
