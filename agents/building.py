@@ -28,7 +28,7 @@ from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
 from qrmem.graph.merging import merge_documents
-from qrmem.graph.view import Decide, decided
+from qrmem.graph.view import decided
 from qrmem.llm.parallel import each
 from qrmem.types import (
     Contribution,
@@ -294,10 +294,9 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     found = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
     extractions = [c for c in found if c.kind == "extraction"]
     asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
-    decide = deciding(run.deps)
     for _, own in groupby(extractions, key=lambda c: run.segments[c.segment_id].document_id):
         firsts = list(own)
-        for first, questions in zip(firsts, decide(firsts), strict=True):
+        for first, questions in zip(firsts, decided(firsts), strict=True):
             if questions:
                 run.questioned.add(first.segment_id)
             before = asked.get((first.segment_id, questions))
@@ -355,11 +354,5 @@ async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
         deps.store,
         deps.ns,
         document_ids,
-        decide=deciding(deps),
         similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
     )
-
-
-def deciding(deps: BuildDeps) -> Decide:
-    """Return how generated questions are decided on: not at all without the graph update."""
-    return decided if deps.graph_update else lambda extractions: [()] * len(extractions)

@@ -124,14 +124,15 @@ async def _fold_chain(
     names: Mapping[str, str],
     question: str,
 ) -> None:
-    merged = chain.told[0]
+    merged, read = chain.told[0], list[str]()
     for n, stated in enumerate(chain.told[1:], 2):
+        read.append(segments[chain.told[n - 2][0].segment_id].text)
         key = fold_key(chain.told[:n])
         kept = await kept_value(deps.store, deps.ns, key)
         if kept is None:
             made = await deps.reasoner.fold(
                 (_lines(merged, names), _lines(stated, names)),
-                (segments[merged[0].segment_id].text, segments[stated[0].segment_id].text),
+                ("\n\n".join(read), segments[stated[0].segment_id].text),
                 summary=chain.summary,
                 question=question,
             )

@@ -40,7 +40,6 @@ class BuildDeps:
         take_calls: returns the calls about a segment that were made since it was asked last; they
             are committed together with what the calls brought.
         open_entity: `False` takes entities from the tagger alone (ablation of section 3.5).
-        graph_update: `False` leaves generated questions out (ablation of section 3.5).
         executor: reads the segments; `None`: in this process.
     """
 
@@ -55,7 +54,6 @@ class BuildDeps:
     fold_by_reasoner: bool = False
     take_calls: Callable[[str], Sequence[CallRecord]] = no_calls
     open_entity: bool = True
-    graph_update: bool = True
     executor: Executor | None = None
 
 

@@ -120,11 +120,14 @@ class FoldReply(Reply):
 
 
 _VERDICT = re.compile(
-    r"Reasoning\s*:(?P<reason>.*?)Action\s*:[\s*]*(?P<action>-?[12])\b"
+    r"(?:Reasoning\s*:(?P<reason>.*?)|^[\s#*`]*)Action\s*:[\s*]*(?P<action>-?[12])\b(?!\s+or\b)"
     r"(?:[,.;*\s]*(?:(?:Final\s+)?Answer\s*:)?(?P<answer>(?:(?!Reasoning\s*:).)*))?",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_ANSWER = re.compile(
+    r"(?:[\s#*`]*Reasoning\s*:(?P<reason>.*)\bAnswer\s*:|(?:.*\bAnswer\s*:)?)(?P<answer>.*)",
     re.DOTALL | re.IGNORECASE,
 )
-_ANSWER = re.compile(r"(?:.*\bAnswer\s*:)?(.*)", re.DOTALL | re.IGNORECASE)
 _RATING = re.compile(r"\[\[\s*(\d{1,3})\s*\]\]")
 _AROUND = " \t\r\n#`*"
 
@@ -139,14 +142,17 @@ class JudgeReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Read `Reasoning: … Action: -1 or -2, …` (QRMeM, Appendix E); the last one counts."""
+        """Read `Reasoning: … Action: -1 or -2, …` (QRMeM, Appendix E); the last one counts.
+
+        An action alone, on a line of its own, is enough.
+        """
         found = list(_VERDICT.finditer(text))
         if not found:
             return None
         last = found[-1]
         action: Literal[-2, -1] = -2 if last["action"].endswith("2") else -1
         answer = (last["answer"] or "").strip(_AROUND) if action == -2 else ""
-        reason = " ".join(last["reason"].split()).strip(_AROUND)
+        reason = " ".join((last["reason"] or "").split()).strip(_AROUND)
         return cls(reasoning=reason, action=action, answer=answer)
 
 
@@ -161,8 +167,10 @@ class AnswerReply(Reply):
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
         """Read a plain answer, what stands behind `Answer:` where that is there."""
         found = _ANSWER.fullmatch(text)
-        answer = found[1].strip(_AROUND) if found else ""
-        return cls(answer=answer) if is_asked and answer else None
+        if found is None or not is_asked or not (answer := found["answer"].strip(_AROUND)):
+            return None
+        reason = " ".join((found["reason"] or "").split()).strip(_AROUND)
+        return cls(reasoning=reason, answer=answer)
 
 
 class NamesReply(Reply):

@@ -238,10 +238,15 @@ class Settings(_Marked):
             tell(found.told)
         return cls(**found.values)
 
+    @property
+    def has_usual_window(self) -> bool:
+        """Whether nobody chose a window."""
+        return getattr(self, "_has_usual_window", False)
+
     def with_(self, **chosen: Any) -> Self:
         """Return a copy with the arguments that are not `None`."""
         given = {name: value for name, value in chosen.items() if value is not None}
-        if getattr(self, "_has_usual_window", False):
+        if self.has_usual_window:
             given.setdefault("window", 0)  # another model may have another one
         return replace(self, **_typed(given))
 

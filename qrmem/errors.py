@@ -123,7 +123,15 @@ class WindowTooSmall(UsageError):
 
 
 class ContextExceeded(UsageError):
-    """The server takes less than the window that was set; choose a smaller one."""
+    """The server takes less than the window that was set; choose a smaller one.
+
+    Attributes:
+        limit: the tokens that it takes, where it says so, else 0.
+    """
+
+    def __init__(self, message: str, *, limit: int = 0) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class NotFound(UsageError):

@@ -1,6 +1,7 @@
 """Other methods, to compare with."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -8,7 +9,7 @@ from pydantic import BaseModel
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
-from qrmem.types import ScoredSegment, Segment, Step
+from qrmem.types import Passage, ScoredSegment, Segment, Step
 
 Out = TypeVar("Out", bound=BaseModel)
 
@@ -47,3 +48,15 @@ def step_of(n: int, action: str, reason: str, read: Sequence[Segment] = ()) -> S
     """Return a step as a trail has it."""
     shown = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
     return Step(n, action, read=shown, reason=reason)
+
+
+def joined(pieces: Sequence[Passage]) -> Passage:
+    """Return neighbouring pieces of one document as one."""
+    first, last = pieces[0].segment, pieces[-1].segment
+    segment = replace(
+        first,
+        end=last.end,
+        text="".join(piece.segment.text for piece in pieces),
+        tokens=sum(piece.segment.tokens for piece in pieces),
+    )
+    return replace(pieces[0], segment=segment)

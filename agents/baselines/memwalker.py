@@ -89,11 +89,12 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     """Walk the tree; return the last verdict, and what was done.
 
     Args:
-        is_forced: whether an answer is forced, from what was read last, where the walk has none.
+        is_forced: whether an answer is forced, from what was read last, where the walk has none;
+            from the summaries on the way where it reached no leaf.
     """
     path, rejected = [len(run.tree) - 1], set[int]()
     steps: list[Step] = []
-    leaf: list[Passage] = []
+    last: list[Passage] = []
     for _ in range(MOVES):
         parts = run.tree[path[-1]].children
         if parts:
@@ -103,18 +104,19 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
                 path.append(part)
                 continue
         else:
-            leaf = _with_memory(run, path)
-            verdict = await run.reasoner.judge(run.context, leaf)
-            steps.append(step_of(len(steps) + 1, "read", verdict.reason, [leaf[0].segment]))
+            last = _with_memory(run, path)
+            verdict = await run.reasoner.judge(run.context, last)
+            steps.append(step_of(len(steps) + 1, "read", verdict.reason, [last[0].segment]))
             if verdict.is_answerable:
                 return verdict, steps
+        last = last or _with_memory(run, path)
         rejected.add(path.pop())
         if not path:
             break
         steps.append(step_of(len(steps) + 1, "back", ""))
     if not is_forced:
         return Verdict(is_answerable=False), steps
-    verdict = await run.reasoner.judge(run.context, leaf, force=True)
+    verdict = await run.reasoner.judge(run.context, last, force=True)
     steps.append(step_of(len(steps) + 1, "force", verdict.reason))
     return replace(verdict, status="forced"), steps
 
@@ -144,16 +146,24 @@ async def _chosen(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tupl
 
 
 def _with_memory(run: Walk, path: Sequence[int]) -> list[Passage]:
-    """Return a leaf and, as far as it fits, the summaries that led to it."""
-    leaf = run.tree[path[-1]].passage
-    assert leaf is not None
-    passages = [replace(leaf, label="S1")]
+    """Return what a node reads as and, as far as it fits, the summaries that led to it.
+
+    A leaf reads as its text, any other node as its summary.
+    """
+    node = run.tree[path[-1]]
+    at = next(one.passage for one in run.tree if one.passage is not None)
+    passages = [replace(node.passage or _note(at, node.summary), label="S1")]
     room = run.reasoner.room(run.context) - run.reasoner.size(passages[0])
     for n, summary in enumerate(run.known(path[:-1]), 1):
-        segment = replace(leaf.segment, id=f"{leaf.segment.document_id}*", text=summary)
-        note = Passage(f"M{n}", segment, "What is known from further up")
+        note = replace(_note(at, summary), label=f"M{n}")
         room -= run.reasoner.size(note)
         if room < 0:
             break
         passages.append(note)
     return passages
+
+
+def _note(at: Passage, summary: str) -> Passage:
+    """Return a summary as something to read."""
+    segment = replace(at.segment, id=f"{at.segment.document_id}*", text=summary)
+    return Passage("M", segment, "What is known from further up")

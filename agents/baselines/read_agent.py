@@ -7,7 +7,7 @@ memory. A page that is looked up stands in full in the place of its gist.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.agents.baselines import step_of, told
+from qrmem.agents.baselines import joined, step_of, told
 from qrmem.answering.options import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
@@ -46,7 +46,7 @@ async def _paginated(caller: Caller, passages: Sequence[Passage], window: int) -
     left = list(passages)
     while left:
         count = await _page_end(caller, left, window)
-        pages.append(_joined(left[:count]))
+        pages.append(joined(left[:count]))
         left = left[count:]
     return pages
 
@@ -79,17 +79,6 @@ def _marked(pieces: Sequence[Passage], offered: Sequence[int]) -> list[str]:
         if n in offered:
             lines.append(f"⟨{offered.index(n)}⟩")
     return lines
-
-
-def _joined(pieces: Sequence[Passage]) -> Passage:
-    first, last = pieces[0].segment, pieces[-1].segment
-    segment = replace(
-        first,
-        end=last.end,
-        text="".join(piece.segment.text for piece in pieces),
-        tokens=sum(piece.segment.tokens for piece in pieces),
-    )
-    return replace(pieces[0], segment=segment)
 
 
 async def _gist(caller: Caller, page: Passage, window: int) -> str:

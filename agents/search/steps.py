@@ -78,8 +78,12 @@ class Strategy:
 async def read(run: Search, state: SearchState) -> SearchState:
     """Read S_mix and judge whether it answers the question: one call per trial."""
     packed, passages = await _packed(run, state)
-    verdict = await run.reasoner.judge(run.context, passages)
-    verdict, update = await _settled(run, verdict, passages)
+    earlier = _read_before(state, packed)
+    if earlier is None:
+        verdict = await run.reasoner.judge(run.context, passages)
+        verdict, update = await _settled(run, verdict, passages)
+    else:
+        verdict, update = Verdict(is_answerable=False, reason=earlier), SearchState()
     hits = dict(state["hits"])
     scores = {**state["important"], **state["added"]}
     run.tell(
@@ -100,6 +104,19 @@ async def read(run: Search, state: SearchState) -> SearchState:
     if verdict.is_answerable:
         update["status"] = verdict.status
     return update
+
+
+def _read_before(state: SearchState, packed: Packed) -> str | None:
+    """Return why the same passages answered nothing, where they were read before; else `None`.
+
+    They would get the same verdict, so nobody is asked. Only with `paper_exact` does a search come
+    to read them again.
+    """
+    now = {weighed.segment.id for weighed in packed.read}
+    for step in reversed(steps_of(state)):
+        if step.action == "read" and {one.segment_id for one in step.read} == now:
+            return step.reason
+    return None
 
 
 async def conclude(run: Search, state: SearchState) -> SearchState:

@@ -51,7 +51,7 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
     """
     around = await run.graph.relations(state["entities"])
     taken = set(state["taken"])
-    scores = await run.edge_scores(run.context.question, list(around.values()))
+    scores = await run.edge_scores(asked(run), list(around.values()))
     ranked = expansion.ranked(around.values(), scores)
     ranked.sort(key=lambda edge: edge.key not in taken)
     names = run.graph.known_names(ranked)
@@ -60,7 +60,7 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
         await run.graph.names(state["entities"]),
         [expansion.edge_text(edge, names) for edge in ranked[:SHOWN]],
     )
-    whole = " ".join((run.context.question, query)).strip()
+    whole = " ".join((asked(run), query)).strip()
     run.tell("elaborate", entities=await run.graph.names(state["entities"]), reason=query)
     stating = await _stating(run, whole, await _candidates(run, around))
     if run.asking.start == "entities" and stating:

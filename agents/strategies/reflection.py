@@ -26,10 +26,11 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 
     A node whose segments were all read, or do not fit, is kept but costs no call: the same passages
     would get the same verdict. With `paper_exact` one node comes in between two readings, with R
-    and E as they are after each; a reading that repeats one is answered from the cache.
+    and E as they are after each; a reading that repeats one is no call.
     """
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     added, moves, has_moved = dict(state["added"]), state["moves"], False
+    before = set(state["read"])
     query = await _query(run, state)
     is_exact = run.asking.paper_exact
     while moves < run.asking.expansions and not has_moved:
@@ -42,10 +43,9 @@ async def expand(run: Search, state: SearchState) -> SearchState:
         node = expansion.outer_end(edge, walk)
         walk = walk.along(edge)
         new = await _reached(run, query, edge, node, scores[edge.key])
-        for segment_id, score in new.items():
-            added = expansion.led_to(added, [segment_id], score, set(state["read"]))
+        expansion.lead_to(added, new, before)
         packed = await run.packed({**state, "added": added})
-        has_moved = is_exact or {w.segment.id for w in packed.read} != set(state["read"])
+        has_moved = is_exact or {w.segment.id for w in packed.read} != before
         await run.tell_expansion(walk, edges, scores, {edge.key}, query=query, brought=new)
     return {
         "entities": list(walk.entities),

@@ -150,7 +150,8 @@ DEVIATIONS = (
         papers=_QRMEM,
     ),
     Deviation(
-        "a reading of what was read before is answered from the cache, and counted",
+        "passages that were read before are not read again, and are no call; the report says how "
+        "many questions read nothing else, as what was found first filled the window",
         "the paper does not say what happens where a node brings nothing that fits the window",
         papers=_QRMEM,
     ),

@@ -113,6 +113,7 @@ class Harness:
         calls: counts what is asked for the item, of whatever hears it.
         run: the item's own.
         force: whether an answer is forced where none was found; choices always are.
+        full_window: of what reads the whole text; 0: the model's own.
         retrieve: whether nothing is answered, only ranked.
         is_rehearsal: whether a plan is made: `model` is a stand-in, and nothing may be sent.
     """
@@ -128,6 +129,7 @@ class Harness:
     force: bool
     retrieve: bool
     is_rehearsal: bool
+    full_window: int
     _prepared: dict[str, "asyncio.Task[Any]"] = field(default_factory=dict)
     _texts: OrderedDict[tuple[str, int], tuple[Sequence[Document], Sequence[Passage]]] = field(
         default_factory=OrderedDict
@@ -221,6 +223,7 @@ async def open_harness(
     *,
     record: Callable[[Built], None],
     force: bool = True,
+    full_window: int = 0,
     retrieve: bool = False,
 ) -> AsyncIterator[Harness]:
     """Open what a run works with.
@@ -229,7 +232,7 @@ async def open_harness(
         settings: with the embedder's name resolved (see `resolved`).
         folder: of the run.
         record: takes what building a memory cost.
-        force: see `Harness`, as `retrieve`.
+        force: see `Harness`, as `full_window` and `retrieve`.
     """
     chat, embedder, listener = options.chat, options.embedder, options.listener
     async with AsyncExitStack() as stack:
@@ -278,6 +281,7 @@ async def open_harness(
             force=force,
             retrieve=retrieve,
             is_rehearsal=options.is_rehearsal,
+            full_window=full_window,
         )
 
 

@@ -75,7 +75,9 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
     run = RunFolder(folder)
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
-    settings = resolved(settings).with_(embedder="none")
+    # By the run's own set of prompts, where the user names none.
+    named = settings.prompts or run.config()["prompts"].get("named", "")
+    settings = resolved(settings.with_(prompts=named)).with_(embedder="none")
     made: list[Rating] = []
     with run.hold():
         items, rows = run.answered()

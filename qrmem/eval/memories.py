@@ -122,6 +122,7 @@ class Memories:
             paper_exact=False,  # how it is built is said by `build`
             model="" if is_local else self.settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
+            questions=self.settings.questions if build.graph_update else 0,
         )
         async with _alone(self.folder / f"{key}.lock"):
             store = await open_store(str(self.folder / f"{key}.db"), settings)
@@ -147,11 +148,7 @@ class Memories:
             NAMESPACE,
             tools,
             self.listener,
-            AddOptions(
-                question=build.question,
-                open_entity=build.open_entity,
-                graph_update=build.graph_update,
-            ),
+            AddOptions(question=build.question, open_entity=build.open_entity),
             is_chat=True,
         )
         began = time.monotonic()

@@ -254,4 +254,5 @@ def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, 
         arrange=part.arrange,
         first=preset.first if chosen.first is None else chosen.first,
         force=preset.force,
+        full_window=chosen.window or 0,
     )

@@ -5,7 +5,7 @@ import multiprocessing
 import platform
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import reduce
@@ -39,6 +39,8 @@ class RunSpec:
         first: take so many items of the file's beginning only; 0: all.
         skip: leave so many items of the file's beginning out, such as those that something was
             fitted on; their passages stay in a union.
+        full_window: of what reads the whole text; 0: the model's own. `None`: that of the settings
+            where one was chosen, else the model's own.
         retrieve: rank only, answer nothing.
         force: force an answer where none was found.
     """
@@ -53,6 +55,7 @@ class RunSpec:
     arrange: Arrangement | None = None
     first: int = 0
     skip: int = 0
+    full_window: int | None = None
     retrieve: bool = False
     force: bool = True
 
@@ -66,6 +69,7 @@ class PreparedRun:
     systems: Mapping[str, System]
     dataset: Dataset
     items: Sequence[Item]
+    full_window: int
 
 
 async def run_task(spec: RunSpec, out: Path, settings: Settings, options: RunOptions) -> RunStats:
@@ -92,10 +96,11 @@ _RANKING = ("search", "bm25", "fragment")
 
 def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     """Check a specification, and load and sample its data."""
-    settings = resolved(settings)
-    systems: dict[str, System] = {}
+    chosen = 0 if settings.has_usual_window else settings.window
+    full_window = chosen if spec.full_window is None else spec.full_window
+    systems: dict[str, System] = {word: parse(word) for word in spec.systems}
+    settings = resolved(_as_in_the_paper(settings, systems.values()))
     for word in spec.systems:
-        systems[word] = parse(word)
         require(needs(systems[word]), settings, word)
         if spec.retrieve and not ranks(systems[word]):
             raise UsageError(
@@ -116,7 +121,19 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
         told = f": {taken}--skip {spec.skip} leaves none" if spec.skip else ""
         raise UsageError(f"{spec.data} has no items to run{told}")
     items = sample(dataset.items, spec.size, spec.seed, spec.strata)
-    return PreparedRun(spec, settings, systems, dataset, items)
+    return PreparedRun(spec, settings, systems, dataset, items, full_window)
+
+
+def _as_in_the_paper(settings: Settings, systems: Iterable[System]) -> Settings:
+    """Return the settings of a run of which a system is as in its paper: they are those of all.
+
+    That is the prompts `paper`, CoreNLP where its jars are, and a window of 4,096 where none is
+    chosen.
+    """
+    if not any(getattr(system, "paper_exact", False) for system in systems):
+        return settings
+    exact = settings.with_(paper_exact=True)
+    return exact.with_(paper_exact=settings.paper_exact, window=exact.window)
 
 
 async def run_prepared(
@@ -137,6 +154,7 @@ async def run_prepared(
         options,
         record=folder.add_memory,
         force=made.spec.force,
+        full_window=made.full_window,
         retrieve=made.spec.retrieve,
     ) as harness:
         options.listener(Event("items", {"total": len(todo)}))
@@ -164,6 +182,7 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
     prompts = load_prompts(settings.prompts)
     versions = {
         "set": prompts.label,
+        "named": settings.prompts,
         "versions": sorted(prompt.label for prompt in prompts.values()),
     }
     return {
@@ -177,6 +196,7 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
         "seed": spec.seed,
         **({"first": spec.first} if spec.first else {}),
         **({"skip": spec.skip} if spec.skip else {}),
+        **({"full_window": made.full_window} if made.full_window else {}),
         "arrange": asdict(spec.arrange) if spec.arrange else None,
         "strata": {label: dict(counts) for label, counts in spec.strata.items()},
         "answers": "none" if spec.retrieve else "forced" if spec.force else "may abstain",

@@ -100,6 +100,8 @@ async def _questions(
     losses: list[Loss],
 ) -> tuple[str, ...]:
     wanted = context.wanted(segment)
+    if not wanted:
+        return ()
 
     def more(kept: Kept) -> dict[str, object]:
         relations, entities = (fenced_if("\n".join(lines)) for lines in kept)

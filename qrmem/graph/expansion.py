@@ -114,21 +114,17 @@ def usual_threshold(scores: Sequence[float]) -> float:
     return min(mean + deviation, max(scores))
 
 
-def led_to(
-    add: Mapping[str, float], segment_ids: Iterable[str], score: float, read: Set[str]
-) -> dict[str, float]:
-    """Return S_add after an edge: the new entity's segments that are not read yet, with its score.
+def lead_to(add: dict[str, float], found: Mapping[str, float], read: Set[str]) -> None:
+    """Put the segments of a new entity that are not read yet into S_add.
 
     Args:
-        add: S_add before, segment id to score; a segment keeps the best score that led to it.
-        segment_ids: where the new entity occurs.
+        add: S_add, segment id to score; a segment keeps the best score that led to it.
+        found: where the new entity occurs, segment id to score.
         read: ids in S_mix.
     """
-    grown = dict(add)
-    for segment_id in segment_ids:
-        if segment_id not in read:
-            grown[segment_id] = max(score, grown.get(segment_id, score))
-    return grown
+    for id, score in found.items():
+        if id not in read:
+            add[id] = max(score, add.get(id, score))
 
 
 def edge_text(edge: Relation, names: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from qrmem.errors import StoreConflict
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.resolution import Resolution, resolution_of, resolve
-from qrmem.graph.view import Decide, Rows, change_of, decided, forms_of, readings, rows_of, uses_of
+from qrmem.graph.view import Rows, change_of, forms_of, readings, rows_of, uses_of
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
@@ -51,7 +51,6 @@ async def merge_documents(
     ns: str,
     document_ids: Sequence[str],
     *,
-    decide: Decide = decided,
     similar: Similar | None = None,
 ) -> int:
     """Make the view say what the contributions of some documents say.
@@ -59,7 +58,6 @@ async def merge_documents(
     Segments whose rows are those of what is stored are left alone.
 
     Args:
-        decide: which generated questions count; the same as when the documents were read.
         similar: finds names that are alike for an embedder; all names are then resolved anew, which
             takes time in proportion to all that was kept before.
 
@@ -79,7 +77,7 @@ async def merge_documents(
         portion = _portion(left, sizes, limit)
         try:
             count, is_resolved, is_whole = await _merged(
-                store, ns, portion, decide, limit, resolves=similar is None
+                store, ns, portion, limit, resolves=similar is None
             )
         except StoreConflict:
             limit = max(1, limit // 2)  # the less there is to do, the sooner it is done
@@ -143,7 +141,6 @@ async def _merged(
     store: GraphStore,
     ns: str,
     document_ids: Sequence[str],
-    decide: Decide,
     limit: int,
     *,
     resolves: bool,
@@ -159,7 +156,7 @@ async def _merged(
         row is left to write.
     """
     found = await store.unmerged(ns, *document_ids)
-    rows, clear, is_whole = await _unmerged(found, decide, limit)
+    rows, clear, is_whole = await _unmerged(found, limit)
     if not rows.merged:
         return 0, not found.stale, is_whole
     if clear or not resolves:
@@ -170,11 +167,11 @@ async def _merged(
     return len(rows.merged), bool(change.resolved), is_whole
 
 
-async def _unmerged(found: Unmerged, decide: Decide, limit: int) -> tuple[Rows, list[str], bool]:
+async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]:
     """Return rows that the view lacks, the segments whose rows they replace, and if that is all."""
     rows = Rows()
     replaced: list[str] = []
-    for n, read in enumerate(readings(found.segments, found.contributions, decide)):
+    for n, read in enumerate(readings(found.segments, found.contributions)):
         before = found.merged.get(read.segment.id)
         if before is None or before != read.digest:
             if len(rows.merged) == limit:

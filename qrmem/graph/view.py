@@ -7,7 +7,7 @@ in (`qrmem.graph.resolution`).
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import attrgetter
@@ -33,10 +33,6 @@ from qrmem.types import (
 
 VERSION = 4
 """Of the way in which rows are made; a change of it makes all rows anew."""
-
-Decide = Callable[[Sequence[Contribution]], Sequence[tuple[str, ...]]]
-"""From a document's extractions in segment order to the accepted questions of each."""
-
 
 _MENTION = attrgetter(*(one.name for one in fields(Mention)))
 _STATEMENT = attrgetter(*(one.name for one in fields(Statement)))
@@ -97,7 +93,6 @@ def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
 def readings(
     segments: Sequence[Segment],
     contributions: Iterable[Contribution],
-    decide: Decide = decided,
 ) -> list[Read]:
     """Return what counts of some documents' contributions, segment by segment.
 
@@ -117,7 +112,7 @@ def readings(
     accepted: dict[str, tuple[str, ...]] = {}
     for _, own in groupby(segments, key=attrgetter("document_id")):
         firsts = [extractions[s.id] for s in own if s.id in extractions]
-        accepted |= zip((f.segment_id for f in firsts), decide(firsts), strict=True)
+        accepted |= zip((f.segment_id for f in firsts), decided(firsts), strict=True)
     found = []
     for segment in segments:
         asked = accepted.get(segment.id, ())

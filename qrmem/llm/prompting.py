@@ -64,9 +64,9 @@ class TokenBudget:
         self._scale *= 1.02 * counted / ours
         return True
 
-    def stretch(self) -> None:
-        """Count a quarter more from now on: a server found a prompt too long for its context."""
-        self._scale *= 1.25
+    def stretch(self, factor: float) -> None:
+        """Count so much more from now on: a server found a prompt too long for its context."""
+        self._scale *= factor
 
 
 def _shortened(groups: Kept, fits: Callable[[Kept], bool]) -> Kept:
@@ -95,6 +95,8 @@ PARSE_RETRIES = 4
 """Tries at a higher temperature (QRMeM, section 3.2)."""
 PACKED_AGAIN = 3
 """How often a prompt that a server finds too long is shortened."""
+SHORTER = 1.25
+"""By how much at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Caller:
     Attributes:
         budget: what counts.
         prompts: the default set where none is given.
+        packed_again: how often a prompt that a server finds too long is shortened.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Caller:
         self._chat = chat
         self._listener = listener
         self._exceeded: ContextExceeded | None = None
+        self.packed_again = PACKED_AGAIN
 
     async def call(
         self,
@@ -166,7 +170,7 @@ class Caller:
         chosen = self.prompts[prompt]
         if chosen.output is not model:
             raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
-        for left in reversed(range(PACKED_AGAIN + 1)):
+        for left in reversed(range(self.packed_again + 1)):
             request, kept = self._packed(prompt, render, groups, window, reply, segments)
             request = replace(request, attempt=attempt, is_watched=is_watched)
             try:
@@ -179,7 +183,7 @@ class Caller:
                     fits=lambda request: self.budget.fits(request, window),
                 )
             except ContextExceeded as exc:
-                self._stretch(exc, left)
+                self._stretch(exc, left, request, window)
                 continue
             self._learn(request, answered.replies[0].tokens_in)
             losses = _losses(attempt + retries, answered)
@@ -206,7 +210,7 @@ class Caller:
             WindowTooSmall: it cannot be made to fit.
             ContextExceeded: nor for a server that takes less than the window.
         """
-        for left in reversed(range(PACKED_AGAIN + 1)):
+        for left in reversed(range(self.packed_again + 1)):
             request, kept = self._packed(prompt, render, groups, window, reply, segments)
             request = replace(
                 request,
@@ -218,7 +222,7 @@ class Caller:
             try:
                 replied = await self._chat.complete(request)
             except ContextExceeded as exc:
-                self._stretch(exc, left)
+                self._stretch(exc, left, request, window)
                 continue
             self._learn(request, replied.tokens_in)
             is_refused = replied.finish_reason == "refusal"
@@ -294,14 +298,18 @@ class Caller:
         segment_id = next(iter(segments), "")
         return replace(request, segment_id=segment_id, shared_with=tuple(segments[1:])), kept
 
-    def _stretch(self, exc: ContextExceeded, left: int) -> None:
-        """Count higher, as a server found a prompt too long, while it may be packed again."""
+    def _stretch(self, exc: ContextExceeded, left: int, request: ChatRequest, window: int) -> None:
+        """Count higher, as a server found a prompt too long, while it may be packed again.
+
+        So high that what was sent does not fit the window any more: the next prompt is shorter.
+        """
         said = f"the prompt is too long (QRMEM_WINDOW or --window makes it shorter): {exc}"
-        self._exceeded = ContextExceeded(said)
+        self._exceeded = ContextExceeded(said, limit=exc.limit)
         if not left:
             raise self._exceeded from exc
-        self.budget.stretch()
-        self._warn(f"{said}; tokens are counted a quarter higher from here on")
+        needed = request.prompt_tokens + request.max_tokens
+        self.budget.stretch(SHORTER * max(1.0, window / needed))
+        self._warn(f"{said}; the next one is shorter by a fifth")
 
     def _learn(self, request: ChatRequest, counted: int) -> None:
         # By now others may have corrected the scale: it rises only.

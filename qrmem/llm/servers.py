@@ -138,6 +138,8 @@ _CONTEXT = re.compile(
     r"context.{0,10}(length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|reduce the length|exceeds? the available context|too large to process|must have less than"
 )
+_LIMIT = re.compile(r"(?:context|n_ctx)\D{0,40}?(\d[\d,]{2,11})")
+"""How much a server takes, in the usual words: "maximum context length is 8192 tokens"."""
 _TOO_LARGE = re.compile(r"(request|entity|payload) too large|message size|tokens must be reduced")
 """Said of one request; "too many tokens", with status 429, may be said of those of a minute."""
 _FILTERED = re.compile(
@@ -267,7 +269,11 @@ def from_status(
         )
     is_long = status in {400, 413, 422, 500} and _CONTEXT.search(low)
     if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
-        return ContextExceeded(f"{endpoint.host} takes no text of that length: {said}")
+        limit = _LIMIT.search(low)
+        return ContextExceeded(
+            f"{endpoint.host} takes no text of that length: {said}",
+            limit=int(limit[1].replace(",", "")) if limit else 0,
+        )
     if status == 500 and _VALIDATION.search(low):
         return Rejected(text, complaint=low)  # llama.cpp's servers put it so
     if status in _PASSING:

@@ -427,7 +427,6 @@ class Adder:
             fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
             take_calls=self._run.take,
             open_entity=self._options.open_entity,
-            graph_update=self._options.graph_update,
         )
         outcome = await build_documents(
             deps, tally.batch, source=tally.source, question=self._options.question

@@ -28,7 +28,7 @@ class AddOptions:
 
     Attributes:
         user: of messages, as `session` and `extract`.
-        open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off, as `graph_update`.
+        open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off.
     """
 
     update: bool = False
@@ -41,7 +41,6 @@ class AddOptions:
     extract: bool = False
     caps: CapOptions = field(default_factory=CapOptions)
     open_entity: bool = True
-    graph_update: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

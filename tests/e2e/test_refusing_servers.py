@@ -153,7 +153,7 @@ def test_a_prompt_too_large_for_a_minute_is_shortened_or_the_window_is_named(
     with serving(too_large=1800, large_status=status) as server:
         ran = add(qrmem, server)
         assert ran.code == 0, ran.out + ran.err
-        assert "counted a quarter higher" in ran.err
+        assert "the next one is shorter by a fifth" in ran.err
     with serving(too_large=100, large_status=status) as server:
         ran = add(qrmem, server, "--memory", "other.db")
         assert ran.code == 2, ran.out + ran.err

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from played import EXACT, NAMES, asked, met, never, reply, rows, run, said_in, schema_of, write
 from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.agents.folding import current_keys
-from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.eval import preset_named
 from qrmem.graphstore import open_store
@@ -28,33 +28,6 @@ Json = Any
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def run(server: OpenAIServer, name: str, data: Path, *words: str) -> int:
-    base = ["eval", "run", name, "--data", str(data), "--embedder", "none", "--quiet", "--out", "r"]
-    return main([*base, "--model", "gpt-4o-mini", "--base-url", server.url, *words])
-
-
-def asked(server: OpenAIServer, schema: str) -> list[str]:
-    """Return the user's messages of the requests with a schema of this name."""
-    bodies = [body for body in server.stats.bodies if _schema(body) == schema]
-    return [_said(body) for body in bodies]
-
-
-def _said(body: Mapping[str, Json]) -> str:
-    return "\n".join(str(message["content"]) for message in body["messages"])
-
-
-def _schema(body: Mapping[str, Json]) -> str:
-    return str((body.get("response_format") or {}).get("json_schema", {}).get("name", ""))
-
-
-def rows(folder: str = "r") -> list[dict[str, Json]]:
-    return [json.loads(line) for line in (Path(folder) / "rows.jsonl").read_text().splitlines()]
-
-
-def reply(**fields: Json) -> str:
-    return json.dumps(fields)
 
 
 def test_the_supporting_passages_stay_at_both_ends_and_the_length_between_grows(
@@ -71,7 +44,7 @@ def test_the_supporting_passages_stay_at_both_ends_and_the_length_between_grows(
     (data / "hotpotqa.json").write_text(json.dumps(items), encoding="utf-8")
     with in_thread(OpenAIServer()) as server:
         assert run(server, "figure-5", data, "--sample", "1") == 1, "MuSiQue is not there"
-        prompts = [p for p in map(_said, server.stats.bodies) if "Passage 1:" in p]
+        prompts = [p for p in map(said_in, server.stats.bodies) if "Passage 1:" in p]
     gold = {title for item in items for title, _ in item["supporting_facts"]}
     lengths = []
     for prompt in prompts:
@@ -130,7 +103,7 @@ def test_what_a_paper_counts_and_everything_stand_apart(tmp_path: Path) -> None:
     """A call that shortens an answer is no call of the method."""
 
     def wordy(request: Mapping[str, Json]) -> str:
-        if _schema(request) in {"judge", "answer"}:
+        if schema_of(request) in {"judge", "answer"}:
             said = "It was Ada Holm who founded it all in the end"
             return reply(reasoning="so", action=-2, answer=said, quotes=[])
         return answering.answer(request)
@@ -190,11 +163,6 @@ def test_a_presets_report_says_what_ran(tmp_path: Path, capsys: pytest.CaptureFi
         assert word in told
 
 
-def write(folder: Path, corpus: list[dict[str, str]], questions: list[dict[str, Json]]) -> None:
-    for name, records in (("corpus", corpus), ("questions", questions)):
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
-
-
 ASKED = "Who founded the bell works of Corrin?"
 
 
@@ -209,7 +177,7 @@ def test_the_set_paper_asks_as_the_appendix_does(tmp_path: Path) -> None:
     may_abstain = ("--abstain", "--prompts", "paper")
     with in_thread(OpenAIServer()) as server:
         assert run(server, "plain", tmp_path, "--system", "bm25", *may_abstain) == 0
-        (body,) = [b for b in server.stats.bodies if "Action: -1 or -2" in _said(b)]
+        (body,) = [b for b in server.stats.bodies if "Action: -1 or -2" in said_in(b)]
     (message,) = body["messages"]
     said = message["content"]
     assert "response_format" not in body
@@ -226,32 +194,14 @@ def test_a_reply_is_asked_for_five_times_and_the_papers_form_read_at_once(tmp_pa
     write(tmp_path, [{"_id": "d", "text": text}], [{"question": ASKED, "answers": ["Ada Holm"]}])
     words = ("--system", "bm25", "--abstain", "--prompts", "paper")
     replies = {"r1": "Hm.", "r2": "Reasoning: it is said.\nAction: -2\nAnswer: Ada Holm"}
-    for out, reply in replies.items():
-        with in_thread(OpenAIServer(answer=partial(_always, reply))) as server:
+    for out, said in replies.items():
+        with in_thread(OpenAIServer(answer=partial(_always, said))) as server:
             run(server, "plain", tmp_path, *words, "--out", out)
-            judged = [b for b in server.stats.bodies if "Action: -1 or -2" in _said(b)]
+            judged = [b for b in server.stats.bodies if "Action: -1 or -2" in said_in(b)]
         heat = [body["temperature"] for body in judged]
         assert heat == ([0, 0.7, 0.7, 0.7, 0.7] if out == "r1" else [0])
     (row,) = rows("r2")
     assert row["prediction"]["text"] == "Ada Holm"
-
-
-NAMES = ("Ada Holm", "Bo Lind", "Cay Moor", "Dag Rune", "Eve Sand", "Finn Toft", "Gro Ulv")
-EXACT = ":paper_exact=true"
-
-
-def met() -> list[dict[str, str]]:
-    """One document for each pair of neighbours, who met."""
-    told = [f"{one} met {other} in the year of the flood. " for one, other in pairwise(NAMES)]
-    return [{"_id": f"d{n}", "text": text * 12} for n, text in enumerate(told)]
-
-
-def never(request: Mapping[str, Json]) -> str:
-    """Answer nothing, whatever is read."""
-    said = _said(request)
-    if "Action: -1 or -2" in said:
-        return f"Reasoning: {said.count('<text S')} passages do not say so.\nAction: -1"
-    return answering.answer(request)
 
 
 def facts_of(folder: Path) -> tuple[set[str], list[tuple[str, str, str]]]:
@@ -272,10 +222,10 @@ def test_without_open_entity_the_model_still_relates_the_taggers_entities(tmp_pa
     """Table 2: entities come from the schema-based tool alone; their relations do not."""
 
     def eager(request: Mapping[str, Json]) -> str:
-        if _schema(request) in {"relations", "relations-asked"}:
+        if schema_of(request) in {"relations", "relations-asked"}:
             lines = ["Ada Holm|met|Bo Lind", "Ada Holm|saw|the grey flood", "flood|came|year"]
-            asked = [f"1|{line}" for line in lines] if "1|" in _said(request) else lines
-            return reply(relations=asked if _schema(request) == "relations-asked" else lines)
+            asked = [f"1|{line}" for line in lines] if "1|" in said_in(request) else lines
+            return reply(relations=asked if schema_of(request) == "relations-asked" else lines)
         return answering.answer(request)
 
     text = "Ada Holm met Bo Lind in the year of the grey flood. " * 3
@@ -305,8 +255,8 @@ def test_a_trial_shows_reason_entities_and_passages_whatever_the_names(tmp_path:
     question = f"Whom did {people[0]} marry?"
 
     def other(request: Mapping[str, Json]) -> str:
-        if _schema(request) == "trial":
-            listed = re.findall(r"^(.+) \(\d+\)$", _said(request), re.MULTILINE)
+        if schema_of(request) == "trial":
+            listed = re.findall(r"^(.+) \(\d+\)$", said_in(request), re.MULTILINE)
             return reply(entities=[listed[-1 - len(trials)]])
         return never(request)
 
@@ -328,13 +278,13 @@ def test_relations_of_different_segments_are_merged_with_the_question(tmp_path: 
     """Section 2.1: r = LLM(r_n, S_n, r_k, S_k, Q_s, Q, T); who does what to whom counts."""
 
     def told(request: Mapping[str, Json]) -> str:
-        said = _said(request)
-        if _schema(request) == "relations":
+        said = said_in(request)
+        if schema_of(request) == "relations":
             lines = ["Ada Holm|accused|Bo Lind"]
             lines += ["Ada Holm|paid|Bo Lind"] if "ledger" in said else []
             lines += ["Bo Lind|accused|Ada Holm"] if "at last" in said else []
             return reply(relations=lines)
-        if _schema(request) == "fold":
+        if schema_of(request) == "fold":
             return reply(questions=["Who began?"], description="accused each other")
         return answering.answer(request)
 
@@ -373,7 +323,7 @@ def test_graph_expansion_asks_for_one_answer(tmp_path: Path) -> None:
     with in_thread(OpenAIServer(answer=never)) as server:
         words = ("--system", f"graph-expansion{EXACT}", "--prompts", "paper", "--window", "1600")
         assert run(server, "plain", tmp_path, *words) == 0
-        said = list(map(_said, server.stats.bodies))
+        said = list(map(said_in, server.stats.bodies))
     assert not any("Action: -1 or -2" in prompt for prompt in said)
     assert sum("Answer: the final answer" in prompt for prompt in said) == 1
 
@@ -384,7 +334,7 @@ def test_navigation_takes_one_node_between_two_readings(tmp_path: Path) -> None:
     question = {"question": "Whom did Ada Holme meet?", "answers": ["Bo Lind"], "options": options}
 
     def misspelt(request: Mapping[str, Json]) -> str:
-        if _schema(request) == "query-entities":
+        if schema_of(request) == "query-entities":
             return reply(entities=["Gro Ulv", "Ada Holme"])
         return never(request)
 
@@ -419,6 +369,10 @@ def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path:
     with in_thread(OpenAIServer(answer=never)) as server:
         words = ("--system", f"reflection{EXACT}", "--prompts", "paper", "--window", "1600")
         assert run(server, "plain", tmp_path, *words) == 0
+        judged = [p for p in map(said_in, server.stats.bodies) if "Action: -1 or -2" in p]
+    assert len(judged) == 1, "a reading that repeats one is no call"
+    told = Path("r/report/report.md").read_text()
+    assert ": 1 of 1 question that the first reading did not answer never navigated" in told
     steps = rows()[0]["prediction"]["steps"]
     reads = [s for s in steps if s["action"] == "read"]
     assert len(reads) > 1
@@ -458,7 +412,7 @@ def test_fragments_are_read_best_first_where_the_paper_has_it_so(tmp_path: Path)
     words = ("--prompts", "paper,story", "--system")
     with in_thread(OpenAIServer()) as server:
         assert run(server, "plain", tmp_path, *words, "fragment:order=score:size=100") == 0
-        (prompt,) = [p for p in map(_said, server.stats.bodies) if "Story:" in p]
+        (prompt,) = [p for p in map(said_in, server.stats.bodies) if "Story:" in p]
     (step,) = rows()[0]["prediction"]["steps"]
     scores = [one["score"] for one in step["read"]]
     assert scores == sorted(scores, reverse=True)

@@ -356,13 +356,20 @@ async def test_what_a_tagger_fails_in_is_tagged_by_the_rules_marked_and_done_aga
     assert await dump(store) == await dump(undisturbed)
 
 
+class Unasking(ScriptedReasoner):
+    """Proposes no questions, as where the settings want none."""
+
+    async def extract(self, segment: Segment, reading: Reading) -> Contribution:
+        return replace(await super().extract(segment, reading), questions=())
+
+
 async def test_the_rules_find_the_entities_of_a_segment_that_the_tagger_fails_in() -> None:
     store = await store_with(1)
     failing = Tagger(error=RuntimeError("gone"))
-    chosen: dict[str, Any] = {"open_entity": False, "graph_update": False}
-    await build_documents(deps(store, ScriptedReasoner(), tagger=failing, **chosen), ["d0"])
+    chosen: dict[str, Any] = {"open_entity": False}
+    await build_documents(deps(store, Unasking(), tagger=failing, **chosen), ["d0"])
     ruled = await store_with(1)
-    await build_documents(deps(ruled, ScriptedReasoner(), tagger=RulesTagger(), **chosen), ["d0"])
+    await build_documents(deps(ruled, Unasking(), tagger=RulesTagger(), **chosen), ["d0"])
     found = (await dump(store))["entities"]
     assert found
     assert found == (await dump(ruled))["entities"]
@@ -372,18 +379,10 @@ async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
     store = await store_with(3)
     tagger = Tagger(Mention("Bob", "PERSON", ("Bob",)))
     await build_documents(
-        deps(store, ScriptedReasoner(), tagger=tagger, open_entity=False, graph_update=False),
+        deps(store, Unasking(), tagger=tagger, open_entity=False),
         ["d0"],
     )
     assert {entity.name for entity in (await dump(store))["entities"]} == {"Bob"}
-
-
-async def test_without_the_graph_update_no_question_is_accepted() -> None:
-    store = await store_with(3)
-    reasoner = ScriptedReasoner()
-    outcome = await build_documents(deps(store, reasoner, graph_update=False), ["d0"])
-    assert outcome.states == {"ok": 3}
-    assert "supplement" not in {stage for stage, _ in reasoner.calls}
 
 
 async def test_the_user_s_question_is_in_every_reading_and_in_the_pool() -> None:
@@ -473,9 +472,7 @@ async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
         found = [Segment(f"s{n}", "d0", n, 26 * n, 26 * n + 26, t, 9) for n, t in enumerate(parts)]
         await store.put_documents("ns", [(Document("".join(parts), id="d0"), found)])
         names = [Mention(f"{c} Harbour", "PLACE", (f"{c} Harbour",)) for c in ("Gray", "Grey")]
-        tagger, reasoner = Tagger(*names), ScriptedReasoner()
+        tagger, reasoner = Tagger(*names), Unasking()
         chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}
-        await build_documents(
-            deps(store, reasoner, tagger=tagger, graph_update=False, **chosen), ["d0"]
-        )
+        await build_documents(deps(store, reasoner, tagger=tagger, **chosen), ["d0"])
         assert len(await store.list_entities("ns")) == expected

@@ -8,7 +8,7 @@ from qrmem.graph.expansion import (
     best_edge,
     edge_text,
     frontier,
-    led_to,
+    lead_to,
     outer_end,
     query_text,
     usual_threshold,
@@ -115,7 +115,8 @@ def test_the_best_score_always_passes_the_usual_threshold(scores: list[float]) -
 
 
 def test_new_segments_carry_the_best_score_that_led_to_them() -> None:
-    add = led_to({"s1": 0.4, "s2": 0.9}, ["s1", "s2", "s3", "s4"], 0.6, {"s4"})
+    add = {"s1": 0.4, "s2": 0.9}
+    lead_to(add, dict.fromkeys(["s1", "s2", "s3", "s4"], 0.6), {"s4"})
     assert add == {"s1": 0.6, "s2": 0.9, "s3": 0.6}
 
 

@@ -73,11 +73,27 @@ class Result:
     errors: Mapping[str, str]
     judged: Judged | None = None
 
+    @property
+    def unmoved(self) -> tuple[int, int]:
+        """Questions that walked the graph and read nothing new, as the window was full; of so many.
+
+        Of those that the first reading did not answer.
+        """
+        walks = [r for r in self.rows.values() if any(s.brought for s in r.prediction.steps)]
+        return sum(_is_unmoved(row) for row in walks), len(walks)
+
     def mean(self, metric: str, only: Iterable[str] | None = None) -> Mean | None:
         """Return a metric's mean over the items that have it."""
         found = self.scores.get(metric, {})
         wanted = found.keys() if only is None else found.keys() & set(only)
         return mean([found[item] for item in sorted(wanted)])
+
+
+def _is_unmoved(row: Row) -> bool:
+    """Whether what was found first was too much for the window, and nothing else was ever read."""
+    readings = [step for step in row.prediction.steps if step.action == "read"]
+    read = {frozenset(one.segment_id for one in step.read) for step in readings}
+    return len(read) == 1 and bool(readings[0].dropped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,7 @@ def heading(results: Results) -> str:
         f"{items['sample']}), corpus: {config['corpus']}",
         f"- data: {checked}",
         *_absent(results),
+        *_unmoved(results),
         *(results.made_by or made_by(results)),
         "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
         "",
@@ -179,6 +180,17 @@ def _absent(results: Results) -> list[str]:
         return []
     how_much = f"{counted(sum(lacking), 'pieces')}, of {counted(len(lacking), 'items')}"
     return [f"- evidence that the data name and no text holds: {how_much}; scores count the rest"]
+
+
+def _unmoved(results: Results) -> list[str]:
+    """Say for how many questions a walk over the graph could bring nothing into the window."""
+    return [
+        f"- {name}: {unmoved} of {counted(walks, 'questions')} that the first reading did not "
+        "answer never navigated: what was found first filled the window"
+        for name, result in results.systems.items()
+        for unmoved, walks in [result.unmoved]
+        if walks
+    ]
 
 
 def made_by(results: Results) -> list[str]:

@@ -105,13 +105,13 @@ class Decomposed:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        parts = await _parts(item, harness)
+        parts: list[str] = []
         answers: list[str] = []
         steps: tuple[Step, ...] = ()
         async with harness.memory(context) as memory:
             read: dict[str, None] = {}
             scores: dict[str, float] = {}
-            for part in parts:
+            for part in await _parts(item, harness):
                 asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
                 scored = await memory.searcher.ranking(asked, "bm25", self.k)
                 scores |= scored
@@ -123,6 +123,7 @@ class Decomposed:
                     found=Prediction(steps=steps),
                     scores=scored,
                 )
+                parts.append(asked)
                 answers.append(said.text)
                 steps = (*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}"))
             own = await memory.searcher.ranking(item.question, "bm25", self.k)

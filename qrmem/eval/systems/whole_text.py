@@ -5,22 +5,26 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any, Literal
 
-from qrmem.agents.baselines import told
-from qrmem.errors import MissingError
+from qrmem.agents.baselines import joined, told
+from qrmem.errors import ContextExceeded, MissingError
 from qrmem.eval.harness import Harness
 from qrmem.eval.metrics import normalised
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, read_step
-from qrmem.llm.prompting import Caller
+from qrmem.llm.prompting import SHORTER, Caller
 from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences
 from qrmem.types import Passage, Reasoner, Segment, Step, Usage, Verdict
 
 Keep = Literal["left", "right", "middle"]
+MODEL_WINDOW = 128_000
+"""Of a model, unless a server says that it takes less."""
+LEAST_WINDOW = 512
 
 
 @system("closed-book", "the model alone, no text", "QRMeM's baseline")
@@ -41,7 +45,7 @@ class ClosedBook:
     "the whole text in the model's own window, middle cut beyond it",
     "QRMeM's baseline",
     keep="middle",
-    window=128_000,
+    is_full=True,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
@@ -50,17 +54,40 @@ class Truncated:
     Attributes:
         keep: `left`, `right`, or `middle`: LongBench's rule, which keeps both ends and cuts out the
             middle.
-        window: instead of the run's own; that of the model, for the full text.
+        is_full: whether it has a window of its own, the model's, unless one is chosen for the run.
+        window: of its own at most.
     """
 
     keep: Keep
+    is_full: bool = False
     window: int = 0
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
-        """Answer one item."""
-        room = harness.reasoner.room(harness.asked(item, self.window))
-        kept = truncated(harness.reasoner, harness.texts(context), room, self.keep)
-        return await answer_from(harness, item, kept, window=self.window)
+        """Answer one item; where a server takes less than the window, it is cut to what it takes.
+
+        The text is cut again where its middle is, and not by leaving its end out.
+        """
+        window = self._window(harness)
+        if harness.run.caller is not None:
+            harness.caller.packed_again = 0
+        while True:
+            asked = harness.asked(item, window)
+            room = harness.reasoner.room(asked)
+            kept = truncated(harness.reasoner, harness.texts(context), room, self.keep)
+            try:
+                return await answer_from(harness, item, kept, window=asked.window)
+            except ContextExceeded as exc:
+                used = asked.window - room + sum(map(harness.reasoner.size, kept))
+                window = exc.limit if 0 < exc.limit < used else int(used / SHORTER)
+                if window < LEAST_WINDOW:
+                    raise
+
+    def _window(self, harness: Harness) -> int:
+        """Return its window; 0 for that of the run."""
+        if not self.is_full:
+            return self.window
+        known = harness.full_window or MODEL_WINDOW
+        return min(self.window or known, known)
 
 
 def truncated(
@@ -123,7 +150,8 @@ class SlidingWindow:
         """Answer one item."""
         reasoner = harness.reasoner
         asked = harness.asked(item)
-        windows = spread(reasoner, harness.texts(context), reasoner.room(asked), self.requests)
+        pieces = harness.texts(context, _PIECE_TOKENS)
+        windows = spread(reasoner, pieces, reasoner.room(asked), self.requests)
         steps: list[Step] = []
         verdicts: list[Verdict] = []
         for window in windows:
@@ -144,23 +172,34 @@ class SlidingWindow:
         )
 
 
+_PIECE_TOKENS = 60
+"""Of the pieces between which a window may end: a sentence or two."""
+
+
 def spread(
-    reasoner: Reasoner, passages: Sequence[Passage], room: int, requests: int
+    reasoner: Reasoner, pieces: Sequence[Passage], room: int, requests: int
 ) -> list[list[Passage]]:
-    """Return windows that cover a text evenly, each within the room."""
-    total = sum(map(reasoner.size, passages))
-    share = min(room, -(-total // max(requests, 1)))
-    windows: list[list[Passage]] = []
-    used = room + 1
-    for passage in passages:
-        size = reasoner.size(passage)
-        is_full = used >= share if len(windows) < requests else False
-        if is_full or used + size > room:
-            windows.append([])
-            used = 0
-        windows[-1].append(replace(passage, label=f"S{len(windows[-1]) + 1}"))
-        used += size
-    return windows
+    """Return windows that cover a text evenly: so many, or more where it does not fit into them.
+
+    Args:
+        pieces: of the text, small ones, in order.
+        requests: windows that are wanted.
+    """
+    sizes = [reasoner.size(piece) for piece in pieces]
+    middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    for count in range(max(1, requests), max(requests, len(pieces)) + 1):
+        number = [int(count * middle / sum(sizes)) for middle in middles]
+        groups = groupby(zip(number, pieces, strict=True), key=itemgetter(0))
+        windows = [_window([piece for _, piece in own]) for _, own in groups]
+        if all(sum(map(reasoner.size, window)) <= room for window in windows):
+            return windows
+    return [_window([piece]) for piece in pieces]
+
+
+def _window(pieces: Sequence[Passage]) -> list[Passage]:
+    """Return pieces as a reader sees them: those of a document as one passage."""
+    own = groupby(pieces, key=lambda piece: piece.segment.document_id)
+    return [replace(joined(list(some)), label=f"S{n}") for n, (_, some) in enumerate(own, 1)]
 
 
 def elected(answered: Sequence[Verdict]) -> Verdict:

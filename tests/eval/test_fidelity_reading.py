@@ -1,0 +1,150 @@
+"""What carries QRMeM's name: merging, ablations, reply forms, and a window that is full."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from played import EXACT, asked, met, never, reply, rows, run, said_in, schema_of, write
+from servers import answering
+from servers.openai_server import OpenAIServer, in_thread
+
+from qrmem.cli import main
+
+Json = Any
+ASKED = "Who founded the bell works of Corrin?"
+PAPER = ("--prompts", "paper")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def always(reply: str, request: Mapping[str, Json]) -> str:
+    return reply
+
+
+def test_a_third_segment_is_merged_with_all_that_went_before(tmp_path: Path) -> None:
+    """Section 2.1: S_n of a merged relation is every segment that was merged so far."""
+
+    def told(request: Mapping[str, Json]) -> str:
+        if schema_of(request) == "relations":
+            years = set(re.findall(r"18\d\d", said_in(request)))
+            return reply(relations=[f"Ada Holm|paid in {year}|Bo Lind" for year in years])
+        if schema_of(request) == "fold":
+            return reply(questions=["How often?"], description="paid again")
+        return answering.answer(request)
+
+    filler = "Nothing else was said of it in that long and quiet time. " * 60
+    years = (1831, 1832, 1833)
+    text = " ".join(f"Ada Holm paid Bo Lind in {year}. {filler}" for year in years)
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": "Whom did Ada Holm pay?"}])
+    with in_thread(OpenAIServer(answer=told)) as server:
+        assert run(server, "plain", tmp_path, "--system", f"reflection{EXACT}", *PAPER) == 0
+        first, second = asked(server, "fold")
+    for prompt, before in ((first, {"1831"}), (second, {"1831", "1832"})):
+        head, _, tail = prompt.partition("Relation #2")
+        shown = head[head.index("Relation #1") :].partition("Relation:")[0]
+        assert set(re.findall(r"18\d\d", shown)) == before
+        assert set(re.findall(r"18\d\d", tail.partition("Relation:")[0])).isdisjoint(before)
+    assert "paid again" in second
+
+
+@pytest.mark.parametrize("word", [f"reflection{EXACT}", "reflection:memory=compact"])
+def test_without_graph_update_no_question_is_asked_for(tmp_path: Path, word: str) -> None:
+    """Table 2: what is left out is not paid for."""
+    write(tmp_path, met()[:2], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    with in_thread(OpenAIServer()) as server:
+        words = ("--system", f"{word}:graph_update=false")
+        assert run(server, "plain", tmp_path, *words) == 0
+        wanted = [p for p in map(said_in, server.stats.bodies) if "Questions wanted" in p]
+        assert all("Questions wanted: 0" in prompt for prompt in wanted)
+        for prompt in ("questions", "entities-asked", "relations-asked", "supplement"):
+            assert not asked(server, prompt), prompt
+
+
+def test_a_forced_answer_keeps_its_reasoning_and_a_bare_action_is_read_at_once(
+    tmp_path: Path,
+) -> None:
+    """Section 3.2, and Appendix E: Reasoning and Action."""
+    text = "Ada Holm founded the bell works of Corrin in the spring of 1832."
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": ASKED, "answers": ["Ada Holm"]}])
+    words = ("--system", "bm25", "--prompts", "paper", "--out")
+    forced = "Reasoning: only she is named.\nAnswer: Ada Holm"
+    with in_thread(OpenAIServer(answer=partial(always, forced))) as server:
+        assert run(server, "plain", tmp_path, *words, "r1") == 0
+    (row,) = rows("r1")
+    assert row["prediction"]["text"] == "Ada Holm"
+    assert row["prediction"]["reason"] == "only she is named."
+    for out, said in (("r2", "Action: -1"), ("r3", "**Action:** -1, the text is silent")):
+        with in_thread(OpenAIServer(answer=partial(always, said))) as server:
+            assert run(server, "plain", tmp_path, *words, out, "--abstain") == 0
+            judged = [p for p in map(said_in, server.stats.bodies) if "Action: -1 or -2" in p]
+        assert len(judged) == 1, "a reply that can be read is asked for once"
+        assert "text" not in rows(out)[0]["prediction"]
+    echo = "Use this form:\nAction: -1 or -2"
+    with in_thread(OpenAIServer(answer=partial(always, echo))) as server:
+        run(server, "plain", tmp_path, *words, "r4", "--abstain")
+        judged = [p for p in map(said_in, server.stats.bodies) if "Action: -1 or -2" in p]
+    assert len(judged) == 5, "the form alone is no verdict"
+
+
+def test_graph_expansion_searches_with_the_options_too(tmp_path: Path) -> None:
+    """Section 2.2: segments are chosen by [Q; Q'], and Q has its options."""
+    texts = ("Ada Holm met Bo Lind. ", "Ada Holm sold Dag Rune the zither. ")
+    corpus = [{"_id": f"d{n}", "text": text * 12} for n, text in enumerate(texts)]
+    question: dict[str, Json] = {"question": "What did Ada Holm do?", "answers": ["the zither"]}
+    question["options"] = ["the zither", "the cello"]
+
+    def silent(request: Mapping[str, Json]) -> str:
+        if schema_of(request) == "elaborate":
+            return reply(query="")
+        if schema_of(request) == "relations":
+            is_first = "met [[Bo" in said_in(request)
+            line = "Ada Holm|met|Bo Lind" if is_first else "Ada Holm|sold the zither to|Dag Rune"
+            return reply(relations=[line])
+        return never(request)
+
+    write(tmp_path, corpus, [question])
+    with in_thread(OpenAIServer(answer=silent)) as server:
+        words = ("--system", f"graph-expansion{EXACT}", "--prompts", "paper")
+        assert run(server, "plain", tmp_path, *words) == 0
+    (row,) = rows()
+    assert row["prediction"]["ranked"][0] == "d1"
+
+
+def test_paper_exact_of_one_system_takes_the_papers_prompts_and_window(tmp_path: Path) -> None:
+    """What docs/fidelity.md says of `reflection:paper_exact=true`."""
+    write(tmp_path, met()[:2], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    for out, words, window in (("r1", (), 4096), ("r2", ("--window", "2000"), 2000)):
+        with in_thread(OpenAIServer()) as server:
+            words = ("--system", f"bm25,reflection{EXACT}", "--out", out, *words)
+            assert run(server, "plain", tmp_path, *words) == 0
+            said = list(map(said_in, server.stats.bodies))
+        assert any("Use this form:\nReasoning:" in prompt for prompt in said)
+        config = json.loads((Path(out) / "run.json").read_text())
+        assert config["settings"]["window"] == window
+        assert config["prompts"]["set"].startswith("paper ")
+    write(tmp_path, met()[:2], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, "plain", tmp_path, "--system", "bm25", "--out", "r3") == 0
+    assert json.loads(Path("r3/run.json").read_text())["settings"]["window"] == 16384
+
+
+def test_a_run_is_judged_by_its_own_set_of_prompts(tmp_path: Path) -> None:
+    """FragRel, Prompt 4: the ratings of a run made with the papers' prompts are theirs, too."""
+    own = tmp_path / "own"
+    own.mkdir()
+    text = "Rate it, as MINE.\n$question\n$reference\n$given\nRating: [[5]]\n"
+    (own / "rate.md").write_text(f"---\nname: rate\nform: text\n---\n{text}")
+    write(tmp_path, met()[:1], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    with in_thread(OpenAIServer()) as server:
+        words = ("--system", "bm25", "--prompts", f"paper,{own}")
+        assert run(server, "plain", tmp_path, *words) == 0
+        using = ["--model", "gpt-4o-mini", "--base-url", server.url]
+        main(["eval", "judge", "r", *using])
+        assert any("as MINE" in prompt for prompt in map(said_in, server.stats.bodies))
