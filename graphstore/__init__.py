@@ -1,24 +1,13 @@
 """Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
 
-from qrmem.graphstore.opening import (
-    check,
-    clean,
-    missing_file,
-    open_store,
-    scratch_store,
-    unchanging,
-    withdraw,
-)
+from qrmem.graphstore.opening import missing_file, open_store, scratch_store, withdraw
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 
 __all__ = [
     "GraphStore",
     "NamespaceInfo",
-    "check",
-    "clean",
     "missing_file",
     "open_store",
     "scratch_store",
-    "unchanging",
     "withdraw",
 ]

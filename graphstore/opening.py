@@ -67,46 +67,6 @@ async def scratch_store() -> AsyncIterator[GraphStore]:
         await store.close()
 
 
-async def check(store: GraphStore) -> None:
-    """Go through a file whose database does not look after itself, page by page.
-
-    Raises:
-        StoreUnavailable: it is damaged.
-    """
-    from qrmem.graphstore.sqlite import SqliteStore
-
-    if isinstance(store, SqliteStore):
-        await store.check()
-
-
-async def clean(store: GraphStore, *, wholly: bool = False) -> None:
-    """Leave no copy of what was deleted beside the memory, and with `wholly` none in its file."""
-    from qrmem.graphstore.sqlite import SqliteStore
-
-    if isinstance(store, SqliteStore):
-        await store.clean(wholly=wholly)
-
-
-@asynccontextmanager
-async def unchanging(store: GraphStore) -> AsyncIterator[GraphStore]:
-    """Open a store a second time, so that what others write meanwhile is not seen.
-
-    Only SQLite can; any other is given as it is. What is deleted meanwhile stays in the file's log
-    until the next deletion, or until the memory is closed.
-    """
-    from qrmem.graphstore.sqlite import Opening, SqliteStore
-
-    if not isinstance(store, SqliteStore) or store.worker.path is None:
-        yield store
-        return
-    opening = Opening(create=False, read_only=True, is_fixed=True)
-    fixed = await SqliteStore.open(store.worker.path, opening)
-    try:
-        yield fixed
-    finally:
-        await fixed.close()
-
-
 def missing_file(uri: str) -> Path | None:
     """Return the file that opening a memory would make, if it would make one."""
     scheme, separator, rest = uri.partition("://")

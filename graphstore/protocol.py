@@ -12,6 +12,7 @@ are left out of the result. Reads of a namespace that is not there find nothing;
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.graphstore.records import (
@@ -474,6 +475,7 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
 
     Attributes:
         is_read_only: whether writes are refused (a read-only file).
+        has_snapshots: whether what others write is hidden within `snapshot`.
         location: where it is, without secrets, for messages.
 
     Raises (every method):
@@ -482,7 +484,33 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
     """
 
     is_read_only: bool
+    has_snapshots: bool
     location: str
+
+    def snapshot(self) -> AbstractAsyncContextManager["GraphStore"]:
+        """Yield the memory as it is at the first read, to be read only.
+
+        Where `has_snapshots` is not set, the store itself is yielded, and each read may see what
+        was written since the one before. What is deleted meanwhile may stay beside the memory until
+        the next `clean`.
+        """
+        ...
+
+    async def check(self) -> None:
+        """Go through the database page by page, unless a server looks after it.
+
+        Raises:
+            StoreUnavailable: it is damaged.
+        """
+        ...
+
+    async def clean(self, *, wholly: bool = False) -> None:
+        """Leave no copy of what was deleted beside the database (a log); harmless at any time.
+
+        Args:
+            wholly: leave none within it, either, and give the room back that it took.
+        """
+        ...
 
     async def close(self) -> None:
         """Release everything; twice is harmless."""

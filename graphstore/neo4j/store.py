@@ -1,6 +1,7 @@
 """The store's face: every method is one transaction, but for deleting a namespace."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from qrmem.graphstore.neo4j import changes, facts, runs, view, words
@@ -43,6 +44,7 @@ class Neo4jStore:
     """A database of memories; what each method does is said in `GraphStore`."""
 
     is_read_only = False
+    has_snapshots = False
 
     def __init__(self, connection: Connection) -> None:
         self.db = connection
@@ -51,6 +53,17 @@ class Neo4jStore:
     async def close(self) -> None:
         """Give all connections back."""
         await self.db.close()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["Neo4jStore"]:
+        """Yield the store: Neo4j shows every statement what is committed by then."""
+        yield self
+
+    async def check(self) -> None:
+        """Do nothing: the server looks after its files."""
+
+    async def clean(self, *, wholly: bool = False) -> None:
+        """Do nothing: files and logs are the server's."""
 
     async def namespaces(self) -> Sequence[str]:
         """Return all names, sorted."""

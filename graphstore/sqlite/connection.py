@@ -3,10 +3,10 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
@@ -39,6 +39,10 @@ _PRAGMAS: Mapping[str, int | str] = {
 }
 
 
+_IDLE = 4
+"""Connections that are kept for the next snapshots."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """How a file is opened.
@@ -46,7 +50,7 @@ class Opening:
     Attributes:
         create: make the file if it is missing.
         read_only: refuse writes even if the file may be written.
-        is_fixed: show the file as it is at the first read, whatever others write later.
+        is_fixed: show the file as it is at the first read, whatever others write, until `end`.
         timeout: seconds to wait for another program's lock.
         pragmas: for this connection, after the usual ones.
     """
@@ -56,6 +60,11 @@ class Opening:
     is_fixed: bool = False
     timeout: float = 30.0
     pragmas: Mapping[str, int | str] | None = None
+
+    def of_reader(self) -> "Opening":
+        """Return how a connection for snapshots is opened; there are several: small caches."""
+        pragmas = {**(self.pragmas or {}), "cache_size": -16384}
+        return replace(self, create=False, read_only=True, is_fixed=True, pragmas=pragmas)
 
 
 class Worker:
@@ -73,6 +82,54 @@ class Worker:
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
         self._db: sqlite3.Connection | None = None
+        self._readers: list[Worker] = []  # those that nobody uses now
+        self._holders, self._is_free = 0, asyncio.Event()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["Worker"]:
+        """Yield a worker that shows the database as it is at the first read.
+
+        Each snapshot of a file has a connection and a thread of its own, so that they are read side
+        by side. A database in memory has one connection: writes wait until the last snapshot ends.
+        """
+        if self._opening.is_fixed:
+            yield self
+            return
+        if self.path is None:
+            with self._held():
+                yield self
+            return
+        reader = self._readers.pop() if self._readers else await self._reader(self.path)
+        try:
+            yield reader
+        finally:
+            await reader.end()
+            if self._db is not None and len(self._readers) < _IDLE:
+                self._readers.append(reader)
+            else:
+                await reader.close()
+
+    async def _reader(self, path: Path) -> "Worker":
+        if self._db is None:
+            raise self._closed()
+        reader = Worker(path, self._opening.of_reader())
+        await reader.open()
+        return reader
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        self._holders += 1
+        self._is_free.clear()
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            if not self._holders:
+                self._is_free.set()
+
+    async def end(self) -> None:
+        """End the transaction of a worker that shows one snapshot; the next read begins another."""
+        await self._submit(self._end)
 
     async def open(self) -> None:
         """Open the file; tables are made if need be."""
@@ -84,6 +141,8 @@ class Worker:
 
     async def close(self) -> None:
         """Close after the work that is under way; twice is harmless."""
+        while self._readers:
+            await self._readers.pop().close()
         if self._db is not None:
             await self._submit(self._close)
             self._pool.shutdown()
@@ -104,6 +163,8 @@ class Worker:
         **kwargs: P.kwargs,
     ) -> R:
         """Run work in one transaction; nothing of it is kept if it raises."""
+        while self._holders:
+            await self._is_free.wait()
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
 
     async def clean(self, *, wholly: bool) -> None:
@@ -116,9 +177,7 @@ class Worker:
         await self._submit(self._clean, wholly)
 
     def _clean(self, wholly: bool) -> None:
-        db = self._db
-        if db is None:
-            raise StoreUnavailable(f"{self.location} is closed")
+        db = self._ready()
         if self.path is None:  # there is no log, and what is deleted is overwritten
             return
         if wholly:
@@ -137,8 +196,16 @@ class Worker:
         try:
             future = asyncio.get_running_loop().run_in_executor(self._pool, run)
         except RuntimeError as exc:  # the pool is shut down
-            raise StoreUnavailable(f"{self.location} is closed") from exc
+            raise self._closed() from exc
         return await future
+
+    def _ready(self) -> sqlite3.Connection:
+        if self._db is None:
+            raise self._closed()
+        return self._db
+
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"{self.location} is closed")
 
     def _open(self) -> None:
         if self.path is None:
@@ -151,13 +218,15 @@ class Worker:
             self._db.close()
         self._db = None
 
+    def _end(self) -> None:
+        if self._db is not None and self._db.in_transaction:
+            self._db.execute("COMMIT")
+
     def _transact(
         self, begin: str, work: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> R:
-        db = self._db
-        if db is None:
-            raise StoreUnavailable(f"{self.location} is closed")
-        if self._opening.is_fixed:  # one transaction, until the file is closed
+        db = self._ready()
+        if self._opening.is_fixed:  # one transaction, until `end`
             if not db.in_transaction:
                 db.execute(begin)
             return work(db, *args, **kwargs)

@@ -1,6 +1,7 @@
 """The store's face: every method hands its work to the thread that owns the connection."""
 
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -56,11 +57,13 @@ def _writes(
 class SqliteStore:
     """A file of memories; what each method does is said in `GraphStore`."""
 
-    def __init__(self, worker: Worker) -> None:
+    has_snapshots = True
+
+    def __init__(self, worker: Worker, copies: arrays.Copies | None = None) -> None:
         self.worker = worker
         self.is_read_only = worker.is_read_only
         self.location = worker.location
-        self.copies = arrays.Copies(worker.path, may_write=not worker.is_read_only)
+        self.copies = copies or arrays.Copies(worker.path, may_write=not worker.is_read_only)
 
     @classmethod
     async def open(cls, path: str | Path, opening: Opening | None = None) -> Self:
@@ -81,6 +84,12 @@ class SqliteStore:
         worker = Worker(None, Opening())
         await worker.open()
         return cls(worker)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["SqliteStore"]:
+        """Yield the memory as it is at the first read; see `Worker.snapshot`."""
+        async with self.worker.snapshot() as worker:
+            yield self if worker is self.worker else SqliteStore(worker, self.copies)
 
     async def clean(self, *, wholly: bool = False) -> None:
         """Have nothing that was deleted in the log; see `Worker.clean`."""

@@ -2,9 +2,11 @@
 
 The copy lies beside the database: records of a row's number, its segment's number and the vector,
 as they were added. Its name carries the namespace's mark, which changes whenever vectors go, so a
-copy is either of the present mark and at most behind, or of no use. What it lacks is appended.
+copy is either of the present mark and at most behind, or of no use. What it lacks is appended. Each
+record has one place, so processes that append at the same time write the same bytes there.
 """
 
+import os
 import secrets
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -187,9 +189,12 @@ class Copies:
             return np.zeros(0, kind)
         known, rows = self._open.get(ns, ("", np.zeros(0, kind)))
         if known != mark:
-            rows = self._mapped(ns, mark, kind)
-        last = int(rows["num"].max(initial=0))
-        new = _after(db, ns, last, kind)
+            rows = self._mapped(mark, kind)
+        new = _after(db, ns, rows, kind)
+        if new.size:
+            there = self._mapped(mark, kind)  # another process may have appended them
+            if there.size > rows.size:
+                rows, new = there, _after(db, ns, there, kind)
         if new.size:
             rows = self._grown(rows, new, mark, kind)
         self._open[ns] = mark, rows
@@ -198,19 +203,16 @@ class Copies:
     def _file(self, path: Path, mark: str) -> Path:
         return path.with_name(f"{path.name}-vectors-{mark}")
 
-    def _mapped(self, ns: int, mark: str, kind: "np.dtype[np.void]") -> "NDArray[np.void]":
-        """Return the records of the copy that is there, or none."""
+    def _mapped(self, mark: str, kind: "np.dtype[np.void]") -> "NDArray[np.void]":
+        """Return the whole records of the copy that is there, or none."""
         import numpy as np
 
         file = None if self._path is None else self._file(self._path, mark)
         size = file.stat().st_size if file is not None and file.is_file() else 0
-        if file is None or not size:
+        count = size // kind.itemsize  # a record that is cut off is written again
+        if file is None or not count:
             return np.zeros(0, kind)
-        if size % kind.itemsize:  # whoever wrote it was interrupted
-            with suppress(OSError):
-                file.unlink()
-            return np.zeros(0, kind)
-        return np.memmap(file, kind, "r")
+        return np.memmap(file, kind, "r", shape=(count,))
 
     def _grown(
         self,
@@ -224,15 +226,11 @@ class Copies:
 
         is_mapped = isinstance(rows, np.memmap)
         if self._path and self._may_write and (is_mapped or rows.size + new.size >= LEAST):
-            file = self._file(self._path, mark)
             try:
-                with file.open("ab") as out:
-                    if not is_mapped:
-                        out.write(rows.tobytes())
-                    out.write(new.tobytes())
+                _append(self._file(self._path, mark), rows, new)
             except OSError:  # no room beside the database: the array stays in memory
                 return np.concatenate([rows, new])
-            return np.memmap(file, kind, "r")
+            return self._mapped(mark, kind)
         return np.concatenate([rows, new])
 
     def forget(self, db: sqlite3.Connection) -> None:
@@ -248,20 +246,42 @@ class Copies:
                     file.unlink()
 
 
-def _after(
-    db: sqlite3.Connection, ns: int, last: int, kind: "np.dtype[np.void]"
-) -> "NDArray[np.void]":
-    """Return the records that were added after one."""
+def _append(file: Path, rows: "NDArray[np.void]", new: "NDArray[np.void]") -> None:
+    """Write records to their places in a copy: `new` come after `rows`.
+
+    Args:
+        rows: if they are not mapped, the file is not there yet and gets them, too.
+
+    Raises:
+        OSError: there is no room, or the file is gone.
+    """
     import numpy as np
 
+    if not isinstance(rows, np.memmap):
+        file.touch()
+        rows, new = rows[:0], np.concatenate([rows, new])
+    with file.open("r+b") as out:
+        if out.seek(0, os.SEEK_END) < rows.nbytes:
+            raise FileNotFoundError(file)
+        out.seek(rows.nbytes)
+        out.write(new.tobytes())
+
+
+def _after(
+    db: sqlite3.Connection, ns: int, rows: "NDArray[np.void]", kind: "np.dtype[np.void]"
+) -> "NDArray[np.void]":
+    """Return the records that were added after some."""
+    import numpy as np
+
+    last = int(rows["num"].max(initial=0))
     sql = "SELECT num, segment, data FROM segment_vector WHERE ns = ? AND num > ? ORDER BY num"
     cursor = db.execute(sql, (ns, last))
     parts = [np.zeros(0, kind)]
-    while rows := cursor.fetchmany(_BATCH):
-        part = np.zeros(len(rows), kind)
-        part["num"], part["segment"] = [row[0] for row in rows], [row[1] for row in rows]
-        data = np.frombuffer(b"".join(row[2] for row in rows), np.float32)
-        part["vector"] = data.reshape(len(rows), -1)
+    while found := cursor.fetchmany(_BATCH):
+        part = np.zeros(len(found), kind)
+        part["num"], part["segment"] = [row[0] for row in found], [row[1] for row in found]
+        data = np.frombuffer(b"".join(row[2] for row in found), np.float32)
+        part["vector"] = data.reshape(len(found), -1)
         parts.append(part)
     return np.concatenate(parts)
 

@@ -163,12 +163,12 @@ def _extra(name: str, packages: Sequence[str]) -> Finding:
 
 
 async def _store(settings: Settings) -> Finding:
-    from qrmem.graphstore import check, open_store
+    from qrmem.graphstore import open_store
 
     try:
         store = await open_store(revealed(settings.memory), settings, create=False)
         try:
-            await check(store)
+            await store.check()
             names = await store.namespaces()
             mode = " (read-only)" if store.is_read_only else ""
             return Finding(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.errors import StoreUnavailable, UsageError, require_text
-from qrmem.graphstore import check, clean
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
 from qrmem.memory import observability
@@ -51,7 +50,7 @@ async def add(
                     await session.forget_threads(adder.replaced)
                 except StoreUnavailable as exc:  # the documents are replaced
                     listener(Event("warning", {"message": str(exc)}))
-                await clean(session.store)
+                await session.store.clean()
 
 
 async def _add_messages(
@@ -86,7 +85,7 @@ async def delete(
     for some in in_batches(gone, _TOGETHER):
         await session.store.delete_documents(session.ns, *some)
     await _refresh_names(session)
-    await clean(session.store)
+    await session.store.clean()
 
 
 async def delete_all(
@@ -100,7 +99,7 @@ async def delete_all(
     await session.store.delete_namespace(session.ns)  # finishes what a killed run began, too
     if not is_there:
         await session.info()
-    await clean(session.store)
+    await session.store.clean()
 
 
 async def forget_user(session: Session, user: str) -> int:
@@ -133,10 +132,10 @@ async def repair(session: Session) -> Repair:
     from qrmem.graph.repair import repair as rebuild
 
     session.require_writable()
-    await check(session.store)
+    await session.store.check()
     await session.info()
     done = await rebuild(session.store, session.ns, similar=await session.similar())
-    await clean(session.store, wholly=True)
+    await session.store.clean(wholly=True)
     await session.renew()
     return done
 
@@ -149,7 +148,7 @@ async def prune(session: Session) -> int:
     await session.info()
     replies = [key for key in await session.store.kept_keys(session.ns) if is_reply_key(key)]
     await session.store.drop_kept(session.ns, replies)
-    await clean(session.store)
+    await session.store.clean()
     return len(replies)
 
 

@@ -131,13 +131,14 @@ class StubEmbedder:
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """
-apply clear_view close create_namespace decide delete_documents delete_namespace drop_kept
+apply clean clear_view close create_namespace decide delete_documents delete_namespace drop_kept
 finish_import put_cached put_documents put_trail put_vectors record set_embedder
 """
 _READS = """
-around calls contributions counts document document_ids documents entities entries is_read_only
-kept kept_keys ledger list_entities location matching mentions names namespace namespaces nearest
-owners questions segments shared_entities states titled trails unmerged vectors vocabulary
+around calls check contributions counts document document_ids documents entities entries
+has_snapshots is_read_only kept kept_keys ledger list_entities location matching mentions names
+namespace namespaces nearest owners questions segments shared_entities snapshot states titled
+trails unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""

@@ -4,7 +4,6 @@ from dataclasses import replace
 from os import PathLike
 
 from qrmem.config import Settings
-from qrmem.graphstore import unchanging
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory.models import check_embedder
@@ -89,7 +88,7 @@ async def export(session: Session, path: str | PathLike[str], *, runs: bool = Fa
     from qrmem.io.archive import export_archive
 
     await session.info()
-    async with unchanging(session.store) as store:
+    async with session.store.snapshot() as store:
         return await export_archive(store, session.ns, path, runs=runs)
 
 

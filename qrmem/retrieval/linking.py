@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,12 @@ class Texts:
         self._store = store
         self._ns = ns
         self._read: OrderedDict[str, tuple[Segment, Sequence[Sentence]]] = OrderedDict()
+
+    def of(self, store: "GraphStore") -> "Texts":
+        """Return the same segments, where those that lack are read from another store."""
+        other = copy(self)
+        other._store = store
+        return other
 
     async def read(self, ids: Iterable[str]) -> "Mapping[str, tuple[Segment, Sequence[Sentence]]]":
         """Return segments with their sentences; those deleted meanwhile are left out."""

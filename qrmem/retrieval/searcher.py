@@ -1,6 +1,7 @@
 """Ranked segments for a question, with no chat model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,6 +74,14 @@ class Searcher:
         other._looked_up = {}
         return other
 
+    @asynccontextmanager
+    async def _now(self) -> "AsyncIterator[Searcher]":
+        """Yield a searcher of the memory as it is now, whatever is written meanwhile."""
+        async with self.store.snapshot() as store:
+            other = copy(self)
+            other.store, other._texts = store, self._texts.of(store)
+            yield other
+
     async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
         """Return how many segments have each term.
 
@@ -109,8 +118,10 @@ class Searcher:
         """
         require_text(question, "the query")
         require_count(k, "k")
-        found = await self.findings(question, documents=documents, at_least=k)
-        return [] if found is None else await self._hits(k, found)
+        vector = await self._checked_vector(question)
+        async with self._now() as now:
+            found = await now._find(question, vector, documents, k)
+            return [] if found is None else await now._hits(k, found)
 
     async def findings(
         self,
@@ -126,11 +137,19 @@ class Searcher:
             documents: search these documents only.
             at_least: hits that are wanted; as many candidates are taken.
         """
-        info = await self.store.namespace(self.ns)
-        if info is None:
+        vector = await self._checked_vector(question)
+        async with self._now() as now:
+            return await now._find(question, vector, documents, at_least)
+
+    async def _find(
+        self,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        documents: Collection[str] | None,
+        at_least: int,
+    ) -> Findings | None:
+        if await self.store.namespace(self.ns) is None:
             return None
-        self._check(info)
-        vector = await self.vector(question, info)
         near = await self._near(question, vector, documents, at_least)
         defined = await definitions.find(near, question, self._texts)
         evidence = await explore(near, self._texts) if near.size else None
@@ -147,6 +166,13 @@ class Searcher:
         if info is None or not info.dimension:
             return None
         return await scoring.embed_query(self.embedder, text, info.dimension)
+
+    async def _checked_vector(self, question: str) -> "NDArray[np.float32] | None":
+        info = await self.store.namespace(self.ns)
+        if info is None:
+            return None
+        self._check(info)
+        return await self.vector(question, info)
 
     def _check(self, info: "NamespaceInfo") -> None:
         """Refuse another model; its dimension is checked when there is a vector of it."""
@@ -190,7 +216,9 @@ class Searcher:
             k: how many of each, at most.
             documents: ids of the only documents to look at; `None`: all.
         """
-        return await self._near(question, await self.vector(question), documents, k)
+        vector = await self.vector(question)
+        async with self._now() as now:
+            return await now._near(question, vector, documents, k)
 
     async def _near(
         self,

@@ -1,15 +1,19 @@
-"""What tests of the SQLite file run in processes of their own: `store_process.py TASK PATH …`."""
+"""What tests of the SQLite file run in processes of their own: `start(TASK, PATH, …)`."""
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+import numpy as np
 from contract.suite.samples import INFO, change, series, text
 
 from qrmem.config import Settings
 from qrmem.errors import QrmemError, StoreConflict
 from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.sqlite import vectors
 from qrmem.types import Contribution, LedgerRow
 
 
@@ -54,11 +58,31 @@ async def look(store: GraphStore, _: str) -> None:
     print(store.is_read_only, ",".join(names), outcome)
 
 
+async def nearest(store: GraphStore, _: str) -> None:
+    """Print the segment that is nearest to each number read, as `test_vector_copies` has them."""
+    vectors.LEAST = 10
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        angle = int(line) / 30
+        row = np.array([np.cos(angle), np.sin(angle), 0.0], dtype=np.float32)
+        print(*await store.nearest("n", row, 1), flush=True)
+
+
+def start(task: str, path: Path, argument: str = "", user: int = 0) -> subprocess.Popen[str]:
+    """Start a process that does one of the tasks on a file."""
+    command = [sys.executable, __file__, task, str(path), argument, str(user)]
+    root, tests = Path(__file__).parents[2], Path(__file__).parents[1]
+    found_in = f"{root}{os.pathsep}{tests}"
+    environ = {**os.environ, "PYTHONPATH": found_in, "PYTHONDONTWRITEBYTECODE": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environ, cwd=root)
+
+
 async def main(task: str, path: str, argument: str) -> None:
     tasks: dict[str, Callable[[GraphStore, str], Awaitable[None]]] = {
         "add": add,
         "record": record_for_ever,
         "look": look,
+        "nearest": nearest,
     }
     store = await open_store(path, Settings(), create=task != "look")
     await tasks[task](store, argument)

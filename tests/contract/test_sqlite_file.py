@@ -12,32 +12,21 @@ from pathlib import Path
 
 import pytest
 from contract.reference import ReferenceStore
+from contract.store_process import start
 from contract.suite.samples import INFO, add, contents, series, text
 
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
 from qrmem.graph.merging import refresh_names
-from qrmem.graphstore import GraphStore, check, open_store
+from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.protocol import Change
 from qrmem.graphstore.sqlite import Opening, SqliteStore, words
 from qrmem.graphstore.sqlite.connection import PAGE_SIZE
 from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
 from qrmem.types import LedgerRow
 
-PROCESS = Path(__file__).with_name("store_process.py")
 NOBODY = 65534
-
-
-def _start(task: str, path: Path, argument: str = "", user: int = 0) -> subprocess.Popen[str]:
-    command = [sys.executable, str(PROCESS), task, str(path), argument, str(user)]
-    root, tests = PROCESS.parents[2], PROCESS.parents[1]
-    environ = {
-        **os.environ,
-        "PYTHONPATH": f"{root}{os.pathsep}{tests}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
 
 
 async def _open(path: Path, *, create: bool = True) -> GraphStore:
@@ -127,7 +116,7 @@ async def test_a_page_that_is_damaged_is_found_by_looking_through_the_file(tmp_p
     path = tmp_path / "a.db"
     await _filled(path)
     store = await _open(path)
-    await check(store)
+    await store.check()
     await store.close()
     db = sqlite3.connect(path)
     (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'call'").fetchone()
@@ -138,7 +127,7 @@ async def test_a_page_that_is_damaged_is_found_by_looking_through_the_file(tmp_p
     store = await _open(path)
     assert await store.documents("n")
     with pytest.raises(StoreUnavailable, match=r"damaged.*`qrmem export`"):
-        await check(store)
+        await store.check()
     await store.close()
 
 
@@ -190,7 +179,7 @@ def test_opening_and_listing_load_no_heavy_package(tmp_path: Path) -> None:
         "heavy = {'numpy', 'networkx', 'neo4j', 'pydantic', 'langgraph', 'openai', 'scipy'}\n"
         "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()\n"
     )
-    root = str(PROCESS.parents[2])
+    root = str(Path(__file__).parents[2])
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": root})
 
 
@@ -237,7 +226,7 @@ async def test_a_file_or_folder_that_may_not_be_written_is_read(
     path = open_folder / "a.db"
     await _filled(path)
     _protect(path, file_mode, folder_mode)
-    process = _start("look", path, user=0 if os.geteuid() else NOBODY)
+    process = start("look", path, user=0 if os.geteuid() else NOBODY)
     out, _ = process.communicate()
     assert out.split() == ["True", "Ann,Bob", "StoreUnavailable"]
     assert _names(open_folder) == ["a.db"]
@@ -322,7 +311,7 @@ async def test_the_event_loop_runs_while_a_write_waits_for_a_lock(tmp_path: Path
 async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     writers = ("dee", "eve", "fay")
-    processes = [_start("add", path, writer) for writer in writers]
+    processes = [start("add", path, writer) for writer in writers]
     for process in processes:
         process.communicate()
     assert [process.returncode for process in processes] == [0, 0, 0]
@@ -350,7 +339,7 @@ async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: P
 
 async def test_what_was_recorded_outlives_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    process = _start("record", path)
+    process = start("record", path)
     assert process.stdout is not None
     said = [process.stdout.readline().strip() for _ in range(50)]
     process.send_signal(signal.SIGKILL)
@@ -468,3 +457,31 @@ async def test_a_deleted_document_leaves_no_word_in_the_file(tmp_path: Path) -> 
     assert b"zanzibarius" not in found
     assert b"quillfeather" not in found
     assert _names(tmp_path) == ["a.db"]
+
+
+async def test_what_is_written_during_a_snapshot_is_seen_by_the_next_one(tmp_path: Path) -> None:
+    store = await _open(tmp_path / "a.db")
+    await add(store, "n", text("d", "Ann met Bob "))
+    async with store.snapshot() as first:
+        assert [row.key for row in await first.names("n")] == ["Ann", "Bob"]
+        await add(store, "n", text("e", "Cy met Dee "))
+        async with store.snapshot() as second:
+            assert [row.key for row in await second.names("n")] == ["Ann", "Bob", "Cy", "Dee"]
+            assert [row.key for row in await first.names("n")] == ["Ann", "Bob"]
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await first.delete_documents("n", "d")
+    await store.close()
+
+
+async def test_in_memory_writes_wait_until_the_last_snapshot_ends() -> None:
+    store = await open_store("memory://", Settings())
+    await add(store, "n", text("d", "Ann met Bob "))
+    async with store.snapshot() as first:
+        async with store.snapshot():
+            writing = asyncio.create_task(store.delete_documents("n", "d"))
+            await asyncio.sleep(0.01)
+        assert [info.id for info in await first.documents("n")] == ["d"]
+        assert not writing.done()
+    await writing
+    assert list(await store.documents("n")) == []
+    await store.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from servers.openai_server import serving
@@ -9,6 +10,7 @@ from servers.openai_server import serving
 import qrmem
 from qrmem.errors import NotFound
 from qrmem.memory.models import Models
+from qrmem.retrieval.exploring import explore
 
 TEXTS = [
     f"Captain Hale{n} met Doctor Reed{n} in Port Anvil{n}. They bought the brig Swift{n}."
@@ -72,3 +74,25 @@ async def test_a_search_beside_an_add_that_fails_is_refused() -> None:
         added = memory.add("/nowhere/at/all.txt")
         found, _ = await asyncio.gather(memory.search("Who?"), added, return_exceptions=True)
         assert isinstance(found, NotFound)
+
+
+async def test_a_search_sees_the_memory_as_it_was_when_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "m.db")
+
+    async with qrmem.open(path, embedder="none", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        before = await memory.search("Whom did Captain Hale3 meet?")
+
+        async def interrupted(*args: Any) -> Any:
+            await memory.delete("3")
+            await memory.add_text("Captain Hale3 met Doctor Reed99 in Port Anvil99.", id="new")
+            return await explore(*args)
+
+        monkeypatch.setattr("qrmem.retrieval.searcher.explore", interrupted)
+        assert await memory.search("Whom did Captain Hale3 meet?") == before
+        monkeypatch.undo()
+        after = await memory.search("Whom did Captain Hale3 meet?")
+    assert before[0].document_id == "3"
+    assert after[0].document_id == "new"

@@ -1,10 +1,12 @@
 """The copy of a namespace's vectors beside the file: appended, made again, and gone with a text."""
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from contract.store_process import start
 from contract.suite.samples import add, text
 
 from qrmem.config import Settings
@@ -59,6 +61,33 @@ async def test_a_copy_is_made_appended_and_read_by_another_process(tmp_path: Pat
     await store.close()
 
 
+async def test_three_processes_write_each_vector_into_the_copy_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store, ids = await filled(path)
+    await nearest(store, 7)
+    (copy,) = copies(path)
+    each = copy.stat().st_size // len(ids)
+    processes = [start("nearest", path) for _ in range(3)]
+    assert [looked_up(process, 7) for process in processes] == [ids[7]] * 3
+    document, segments = text("new", *(f"new{n} " for n in range(20)))
+    await add(store, "n", (document, segments))
+    await store.put_vectors("n", "segment", [s.id for s in segments], rows(range(40, 60)))
+    assert [looked_up(process, 45) for process in processes] == [segments[5].id] * 3
+    assert await nearest(store, 45, 1) == [segments[5].id]
+    assert copy.stat().st_size == each * 50
+    for process in processes:
+        process.communicate()
+    await store.close()
+
+
+def looked_up(process: subprocess.Popen[str], number: int) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{number}\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
 @pytest.mark.parametrize("harm", ["gone", "cut", "empty"])
 async def test_a_copy_that_is_gone_or_torn_is_made_again(tmp_path: Path, harm: str) -> None:
     path = tmp_path / "a.db"
@@ -69,7 +98,7 @@ async def test_a_copy_that_is_gone_or_torn_is_made_again(tmp_path: Path, harm: s
     if harm == "gone":
         copy.unlink()
     else:
-        copy.write_bytes(copy.read_bytes()[: 1000 if harm == "cut" else 0])
+        copy.write_bytes(copy.read_bytes()[: 100 if harm == "cut" else 0])
     store = await open_store(str(path), Settings())
     assert await nearest(store, 7, 1) == [ids[7]]
     assert len(await store.nearest("n", rows([7])[0], 50)) == 30

@@ -4,7 +4,8 @@ What is derived is worked out anew, all of it, after every change.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -76,6 +77,7 @@ class ReferenceStore:
     """Memories that live as long as the object."""
 
     is_read_only = False
+    has_snapshots = False
     location = "memory://"
 
     def __init__(self) -> None:
@@ -84,6 +86,16 @@ class ReferenceStore:
 
     async def close(self) -> None:
         self._is_closed = True
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["ReferenceStore"]:
+        yield self
+
+    async def check(self) -> None:
+        self._space("")
+
+    async def clean(self, *, wholly: bool = False) -> None:
+        self._space("")
 
     def _space(self, ns: str) -> Space:
         """Return a namespace to read from; an empty one if there is none of that name."""

@@ -6,6 +6,7 @@ A subclass of `GraphStoreContract` says how an empty store is made; it cannot ov
 from contract.suite.base import Contract
 from contract.suite.facts import FactsContract
 from contract.suite.naming import NamingContract
+from contract.suite.remains import RemainsContract
 from contract.suite.runs import RunsContract
 from contract.suite.search import SearchContract
 from contract.suite.view import ViewContract
@@ -13,7 +14,13 @@ from contract.suite.walls import WallsContract
 
 
 class GraphStoreContract(
-    FactsContract, ViewContract, NamingContract, SearchContract, RunsContract, WallsContract
+    FactsContract,
+    ViewContract,
+    NamingContract,
+    SearchContract,
+    RunsContract,
+    WallsContract,
+    RemainsContract,
 ):
     """All of the contract."""
 
