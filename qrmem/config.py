@@ -65,14 +65,12 @@ def usual_window(model: str) -> int:
     return min(next(known, UNKNOWN_WINDOW), USUAL_WINDOW)
 
 
-class _Marked:
-    """Remembers whether the window was left to the model; no setting of its own."""
-
-    __slots__ = ("_has_usual_window",)
+class _UsualWindow(int):
+    """A window that is left to the model: settings with another model get that one's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(_Marked):
+class Settings:
     """Everything that can be chosen; validated once, at construction.
 
     The type of a field says what a settings file in the working folder may set before the user
@@ -112,8 +110,8 @@ class Settings(_Marked):
         retries: how often a call is sent again after a failure that may pass.
         requests_per_minute: what the server allows; 0 leaves it to its headers and refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.
-        max_calls: requests that one run sends to servers at most, failed ones included; `None`, as
-            in the others: no cap. What a request may use is reserved before it is sent.
+        max_calls: requests that one run sends to servers at most, failed ones included; `None` or
+            `inf`, as in the others: no cap. What a request may use is reserved before it is sent.
         max_tokens: prompt and reply tokens of one run.
         max_cost: money of one run, in the currency of the prices.
         max_seconds: wall time of one run.
@@ -185,11 +183,12 @@ class Settings(_Marked):
                 exact["tagger"] = "corenlp"
             for name, value in exact.items():
                 object.__setattr__(self, name, value)
-            if not self.window:
-                object.__setattr__(self, "window", UNKNOWN_WINDOW)
-        if not self.window:
-            object.__setattr__(self, "window", usual_window(self.model))
-            object.__setattr__(self, "_has_usual_window", True)
+        if not self.window or isinstance(self.window, _UsualWindow):
+            usual = UNKNOWN_WINDOW if self.paper_exact else usual_window(self.model)
+            object.__setattr__(self, "window", _UsualWindow(usual))
+        for name in ("max_calls", "max_tokens", "max_cost", "max_seconds"):
+            if getattr(self, name) == inf:
+                object.__setattr__(self, name, None)
         for name in _ADDRESSES:
             if not isinstance(value := getattr(self, name), Address):
                 object.__setattr__(self, name, Address(value))
@@ -241,13 +240,11 @@ class Settings(_Marked):
     @property
     def has_usual_window(self) -> bool:
         """Whether nobody chose a window."""
-        return getattr(self, "_has_usual_window", False)
+        return isinstance(self.window, _UsualWindow)
 
     def with_(self, **chosen: Any) -> Self:
-        """Return a copy with the arguments that are not `None`."""
+        """Return a copy with the arguments that are not `None`; `inf` lifts a cap."""
         given = {name: value for name, value in chosen.items() if value is not None}
-        if self.has_usual_window:
-            given.setdefault("window", 0)  # another model may have another one
         return replace(self, **_typed(given))
 
 
@@ -422,6 +419,8 @@ def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
 def _cast(name: str, value: Any, kind: Any) -> Any:
     if isinstance(kind, UnionType):
         (kind,) = set(get_args(kind)) - {NoneType}
+        if str(value).strip().lower() in ("none", "inf"):
+            return inf  # lifts a cap that is set elsewhere
     if kind is Secret:
         return _secret(name, value)
     if kind is bool:

@@ -161,7 +161,7 @@ def _always(name: str, value: Any, own: Mapping[str, Any]) -> bool:
 
 
 def _lowers(name: str, value: Any, own: Mapping[str, Any]) -> bool:
-    return value is not None and (own[name] is None or value <= own[name])
+    return own[name] is None or bool(value <= own[name])
 
 
 def _lies_below(name: str, value: str, own: Mapping[str, Any]) -> bool:

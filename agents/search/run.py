@@ -82,7 +82,7 @@ class Search:
     usage: Callable[[], Usage] = Usage
     caller: "Caller | None" = None
     embedder: Embedder | None = None
-    count: Callable[[str], int] = BuiltinTokenizer().count
+    count: Callable[[str], int] = field(default_factory=lambda: BuiltinTokenizer().count)
     kept: Any = None
     context: AskContext = field(init=False)
     graph: MemoryGraph = field(init=False)

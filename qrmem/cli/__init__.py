@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
-from qrmem.errors import CapReached, OutOfReach, OutputFailed, QrmemError
+from qrmem.errors import CapReached, OutOfReach, OutputFailed, QrmemError, UsageError
 
 INTERRUPTED = 130
 _IN_PYTHON = {"--trials": "max_trials", "--stage-model": "stage_models"}
@@ -96,8 +96,13 @@ class Exit:
         return True
 
     def _as_typed(self, exc: QrmemError) -> str:
-        """Name options as they were typed: `--max-calls` for Python's `max_calls`."""
+        """Name options as they were typed: `--max-calls` for Python's `max_calls`.
+
+        Only where the words are our own: other errors may quote a server or a file.
+        """
         told = str(exc)
+        if type(exc) is not UsageError:
+            return told
         for word in self._argv:
             option = word.partition("=")[0]
             name = _IN_PYTHON.get(option) or option.removeprefix("--").replace("-", "_")

@@ -11,21 +11,21 @@ Common = Callable[..., Iterable[argparse.ArgumentParser]]
 
 def add_caps(parser: argparse.ArgumentParser) -> None:
     """Add the caps of one run."""
-    group = parser.add_argument_group("caps: the run stops before it exceeds one, with exit code 1")
-    group.add_argument("--max-calls", type=int, metavar="N", help="maximum number of requests")
+    group = parser.add_argument_group(
+        "caps: the run stops before it exceeds one, with exit code 1 (none: no such cap)"
+    )
+    group.add_argument("--max-calls", metavar="N|none", help="maximum number of requests")
     group.add_argument(
         "--max-tokens",
-        type=int,
-        metavar="N",
+        metavar="N|none",
         help="maximum number of tokens, prompts and replies together",
     )
     group.add_argument(
         "--max-cost",
-        type=float,
-        metavar="M",
+        metavar="M|none",
         help="stop before the run costs more than this (in the currency of the price list)",
     )
-    group.add_argument("--max-seconds", type=float, metavar="S", help="maximum run time")
+    group.add_argument("--max-seconds", metavar="S|none", help="maximum run time")
     group.add_argument(
         "--prices", metavar="FILE", help="price list that overrides the built-in one"
     )

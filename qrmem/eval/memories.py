@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import AsyncFileLock
+
 from qrmem.config import Settings
 from qrmem.eval.records import Build, Built, Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
@@ -184,11 +186,8 @@ async def new_space(
 @asynccontextmanager
 async def _alone(path: Path) -> AsyncIterator[None]:
     """Keep other processes out: of several workers one builds a memory, the others wait for it."""
-    import fcntl
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
+    async with AsyncFileLock(path):
         yield
 
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from filelock import FileLock, Timeout
+
 from qrmem.errors import StoreUnavailable, UsageError
 from qrmem.eval.records import Built, Item, Row
 from qrmem.graphstore.codec import dumps, loads
@@ -110,7 +112,7 @@ class RunFolder:
         """
         self.path = path
         self._worker = worker
-        self._lock: Any = None
+        self._lock: FileLock | None = None
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class RunFolder:
     def close(self) -> None:
         """Let go of the folder."""
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
     def __enter__(self) -> Self:
@@ -255,12 +257,10 @@ class RunFolder:
     # --- inside ----------------------------------------------------------------------------------
 
     def _take_lock(self) -> None:
-        import fcntl
-
-        self._lock = (self.path / "run.lock").open("w")
+        self._lock = FileLock(self.path / "run.lock", thread_local=False)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
+            self._lock.acquire(blocking=False)
+        except Timeout as exc:
             self.close()
             raise StoreUnavailable(
                 f"another run is working in {self.path}; wait until it ends, or name another folder"

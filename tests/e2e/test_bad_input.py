@@ -308,7 +308,7 @@ def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
         (("ask", "Who", "is", "it?"), 'put the words between quotation marks: "…"'),
         (("search", "blind", "man"), "put the words between quotation marks"),
         (("ask", "Who?", "--window", "abc"), "--window takes a whole number, not 'abc'"),
-        (("ask", "Who?", "--max-cost", "x"), "--max-cost takes a number, not 'x'"),
+        (("ask", "Who?", "--max-cost", "x"), "--max-cost must be a number, not 'x'"),
         (("add", "a.txt", "--record", "a", "--replay", "b"), "give --record or --replay, not both"),
     ],
 )

@@ -197,6 +197,23 @@ def test_a_recorded_run_is_replayed_with_the_server_gone(qrmem: Shell) -> None:
     assert both.code == 2
 
 
+@pytest.mark.parametrize("word", ["none", "inf"])
+def test_a_cap_of_the_environment_is_lifted_by_an_option(
+    qrmem: Shell, server: OpenAIServer, word: str
+) -> None:
+    book(qrmem, 1)
+    words = ("add", "book.md", "--max-cost", word, "--max-calls", word, *using(server, "my-own"))
+    ran = qrmem(*words, QRMEM_MAX_COST="0", QRMEM_MAX_CALLS="1")
+    assert ran.code == 0, ran.err
+
+
+def test_an_option_is_not_written_into_the_words_of_a_server(qrmem: Shell) -> None:
+    book(qrmem, 1)
+    with in_thread(OpenAIServer(behaviour=Behaviour(models=["other"]))) as server:
+        ran = qrmem("add", "book.md", "--max-tokens", "90000", *using(server, "max_tokens"))
+    assert "'max_tokens'" in ran.err, "what the server says, with the name that it knows"
+
+
 def test_the_settings_file_names_every_setting_and_changes_nothing(qrmem: Shell) -> None:
     assert qrmem("init").code == 0
     path = qrmem.folder / "qrmem.toml"

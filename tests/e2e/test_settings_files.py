@@ -167,8 +167,10 @@ def test_caps_are_lowered_by_it_and_not_raised(qrmem: Shell, server: OpenAIServe
     own(qrmem, server)
     clone = Shell(qrmem.folder / "clone")
     clone.environment["HOME"] = str(qrmem.folder)
-    clone.write("qrmem.toml", "max_calls = 41")
-    assert "does not set max_calls" in clone("add", "-", stdin=TEXT.encode()).err
+    for cap in ("41", "inf", '"none"'):
+        clone.write("qrmem.toml", f"max_calls = {cap}")
+        assert "does not set max_calls" in clone("status").err
+    assert clone("add", "-", "-q", stdin=TEXT.encode()).code == 0
     clone.write("qrmem.toml", "max_calls = 0")
     ran = clone("add", "-", "--rebuild", stdin=TEXT.encode())
     assert (ran.code, "max_calls" in ran.err or "0 calls" in ran.err) == (1, True), ran.err

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,19 @@ def test_two_runs_in_one_folder_are_refused(capsys: pytest.CaptureFixture[str]) 
         assert run("--system", "bm25,search", "--out", "r") == 4
     assert "another run is working in r; wait until it ends" in capsys.readouterr().err
     assert run("--system", "bm25,search", "--out", "r") == 0
+
+
+def test_a_run_works_where_python_has_no_fcntl() -> None:
+    """Windows has none, and another way to lock a file."""
+    words = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--system", "search", "--out", "r"]
+    code = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "from qrmem.cli import main\n"
+        f"sys.exit(main({[*words, '--embedder', 'none', '--quiet']!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert len(rows("r")) == 3
 
 
 def test_an_item_that_crashes_is_reported_and_the_others_go_on(

@@ -1,16 +1,26 @@
 """Settings: what beats what, and what is refused."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from errno import EACCES
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
-from qrmem.config import ENVIRONMENT, Secret, Settings, misspelt, stages
+from qrmem.config import (
+    ENVIRONMENT,
+    UNKNOWN_WINDOW,
+    USUAL_WINDOW,
+    Secret,
+    Settings,
+    misspelt,
+    stages,
+)
 from qrmem.errors import UsageError
+from qrmem.memory.models import caps_of
 from qrmem.settings_files import PROMPT_SETS
 
 
@@ -128,6 +138,31 @@ def test_a_model_for_a_stage_is_named_in_a_text_or_a_table(tmp_path: Path) -> No
 def test_no_cap_and_a_cap_of_nothing_are_two_things() -> None:
     assert Settings().max_calls is None
     assert Settings.from_env({}, max_calls=0).max_calls == 0
+
+
+@pytest.mark.parametrize("cap", ["max_calls", "max_tokens", "max_cost", "max_seconds"])
+def test_a_cap_of_the_environment_is_lifted_for_one_run(cap: str) -> None:
+    environ = {f"QRMEM_{cap.upper()}": "2"}
+    capped = Settings.from_env(environ)
+    assert getattr(capped, cap) == 2
+    given: dict[str, Any] = {}
+    for given[cap] in ("none", "inf", inf):
+        assert getattr(Settings.from_env(environ, **given), cap) is None
+        assert getattr(capped.with_(**given), cap) is None
+    assert getattr(Settings(**given), cap) is None
+    assert getattr(caps_of(capped, **given), cap.removeprefix("max_")) is None
+    assert getattr(Settings.from_env({f"QRMEM_{cap.upper()}": "none"}), cap) is None
+
+
+def test_a_window_that_is_left_to_the_model_follows_it() -> None:
+    settings = replace(Settings(model="gpt-4"), retries=1)
+    assert settings.window == 8_192
+    assert settings.with_(model="gpt-4o").window == USUAL_WINDOW
+    assert replace(settings, model="gpt-4o").window == USUAL_WINDOW
+    assert settings.with_(paper_exact=True).window == UNKNOWN_WINDOW
+    chosen = settings.with_(window=1_000)
+    assert chosen.with_(model="gpt-4o").window == 1_000
+    assert settings.with_(window=settings.window).with_(model="gpt-4o").window == 8_192
 
 
 def test_a_path_is_taken_where_a_text_is_meant(tmp_path: Path) -> None:

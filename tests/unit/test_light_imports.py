@@ -28,6 +28,12 @@ def test_the_import_alone_loads_nothing_heavy(tmp_path: Path) -> None:
     assert not loaded("import qrmem", tmp_path) & (HEAVY | {"numpy", "pydantic", "rich"})
 
 
+def test_the_table_of_tokens_is_read_when_something_is_counted(tmp_path: Path) -> None:
+    code = "import qrmem.memory.ask, qrmem.agents, qrmem.cli.commands\n"
+    code += "from qrmem.text.tokens import _table\n"
+    loaded(code + "assert not _table.cache_info().currsize", tmp_path)
+
+
 @pytest.mark.parametrize(
     "words", [["search", "Babbage"], ["status"], ["show"], ["show", "Ada Lovelace"], ["list"]]
 )
