@@ -2,13 +2,12 @@
 
 from qrmem.agents.building import build_documents
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.state import Asking, Outcome
+from qrmem.agents.search.state import Outcome
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.agents.strategies import STRATEGIES, run_strategy
 
 __all__ = [
     "STRATEGIES",
-    "Asking",
     "BuildDeps",
     "BuildOutcome",
     "Outcome",

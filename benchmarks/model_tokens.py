@@ -28,8 +28,6 @@ from qrmem.types import BuildMode, Document, Segment, Strategy
 
 Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")
-OVER_TREES = ("inner-loop", "raptor", "raptor-layered")
-"""Strategies that need a tree, which is not built here."""
 MOST_CALLS = 1.2
 MOST_TOKENS = 2_600
 """What a passage may cost, in calls and in tokens in and four times those out."""
@@ -297,7 +295,8 @@ def figures(count: int, questions: int, chosen: Sequence[str], *, brief: bool) -
         chosen: strategies; none: all but those over trees.
         brief: mode `compact` alone, and nothing asked.
     """
-    strategies = [] if brief else chosen or [s for s in STRATEGIES if s not in OVER_TREES]
+    flat = [name for name, strategy in STRATEGIES.items() if not strategy.is_over_trees]
+    strategies = [] if brief else chosen or flat
     modes = MODES[:1] if brief else MODES
     if not brief:
         asyncio.run(_measure(asyncio.run(sample()), modes, strategies))

@@ -94,7 +94,7 @@ class Settings:
             and reply forms, else a folder of templates `NAME.md`; several with commas between.
         paper_exact: as QRMeM has it: mode and prompts `paper`, CoreNLP as the tagger where its jars
             are, a window of 4,096 where none is chosen, and a search without our own switches (see
-            `Asking`). `add(question=…)` is the paper's orientation.
+            `AskOptions`). `add(question=…)` is the paper's orientation.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
             prompts, a call each).
         segment_tokens: upper bound of a segment, of a new namespace.

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from qrmem import memory as facade
 from qrmem.errors import UsageError
-from qrmem.memory.options import AskOptions
+from qrmem.memory.options import AskKeywords
 from qrmem.memory.session import CLOSED
 from qrmem.types import Answer, Step, Words
 
@@ -69,7 +69,7 @@ class Memory:
             self._stop()
 
     def stream(
-        self, question: str, *, words: bool = False, **options: Unpack[AskOptions]
+        self, question: str, *, words: bool = False, **options: Unpack[AskKeywords]
     ) -> Iterator[Step | Words | Answer]:
         """Answer like `ask`, yielding every step as it happens, then the answer.
 

@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from qrmem.agents.search.state import Asking, SearchState, segments_of
+from qrmem.agents.search.state import SearchState, segments_of
+from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -14,18 +14,18 @@ NAMESPACE, QUESTION = "qrmem_namespace", "qrmem_question"
 """Names in a checkpoint's metadata."""
 
 
-def config_of(ns: str, asking: Asking, thread: str) -> dict[str, Any]:
+def config_of(ns: str, options: AskOptions, thread: str) -> dict[str, Any]:
     """Return the configuration of a run in a thread."""
     return {
         "configurable": {"thread_id": thread},
-        "metadata": {NAMESPACE: ns, QUESTION: _digest(ns, asking)},
+        "metadata": {NAMESPACE: ns, QUESTION: _digest(ns, options)},
     }
 
 
-async def interrupted(
-    checkpointer: "BaseCheckpointSaver[Any]", ns: str, asking: Asking, running: Collection[str]
-) -> tuple[str, str]:
+async def interrupted(ns: str, options: AskOptions, running: Collection[str]) -> tuple[str, str]:
     """Return the thread in which the same question was begun and not ended, and its strategy.
+
+    The checkpointer is that of the options.
 
     Args:
         running: threads that are followed at present.
@@ -33,9 +33,11 @@ async def interrupted(
     Returns:
         "" for both where there is none.
     """
+    if options.checkpointer is None:
+        return "", ""
     seen = set(running)
-    wanted = {NAMESPACE: ns, QUESTION: _digest(ns, asking)}
-    async for kept in checkpointer.alist(None, filter=wanted):
+    wanted = {NAMESPACE: ns, QUESTION: _digest(ns, options)}
+    async for kept in options.checkpointer.alist(None, filter=wanted):
         thread = str(kept.config["configurable"]["thread_id"])
         if thread not in seen and "status" not in kept.checkpoint["channel_values"]:
             return thread, str(kept.checkpoint["channel_values"].get("strategy", ""))
@@ -60,7 +62,6 @@ async def forget(
         await checkpointer.adelete_thread(thread)
 
 
-def _digest(ns: str, asking: Asking) -> str:
-    documents = None if asking.documents is None else sorted(asking.documents)
-    shape = repr((ns, documents, replace(asking, documents=None)))
+def _digest(ns: str, options: AskOptions) -> str:
+    shape = repr((ns, options.shape))
     return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
 """The dual memory as one run may see it: narrowed to some documents, oriented by its question."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ class MemoryGraph:
     store: GraphStore
     ns: str
     searcher: "Searcher"
-    documents: frozenset[str] | None = None
+    documents: Collection[str] | None = None
     is_folded: bool = False
     overlay: Overlay = field(default_factory=Overlay)
     _names: dict[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.graph.merging import near_names
 from qrmem.graph.overlay import Overlay, names_in, overlaid
-from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.llm.parallel import each
 from qrmem.text.numbers import counted
@@ -29,9 +29,9 @@ async def orient(run: "Search") -> SearchState:
     nothing could be kept, so nothing is read; what was kept before is used. A store that turns out
     to take nothing (a lock, a full disk) ends the reading, and what was read serves this answer.
     """
-    near = await _nearest(run, run.asking.nearest)
-    made = await _read_missing(run, near) if run.asking.orientation == "local" else []
-    if run.asking.share_orientation:
+    near = await _nearest(run, run.options.nearest)
+    made = await _read_missing(run, near) if run.options.orientation == "local" else []
+    if run.options.share_orientation:
         near = await _nearest(run, SHARED_HITS)
     await _take_in(run, near, made)
     return {"oriented": [s.id for s in near], "unkept": [to_plain(one) for one in made]}
@@ -50,13 +50,13 @@ async def _take_in(run: "Search", near: list[Segment], made: list[Contribution])
 
 
 async def _nearest(run: "Search", k: int) -> list[Segment]:
-    hits = await run.searcher.search(run.context.question, k=k, documents=run.asking.documents)
+    hits = await run.searcher.search(run.context.question, k=k, documents=run.options.documents)
     return await run.graph.segments(hit.segment_id for hit in hits)
 
 
 async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Read what was not read with this question; returns what could not be kept."""
-    aside = run.aside or Aside(run.store, run.listener)
+    best_effort = run.best_effort or BestEffortWriter(run.store, run.listener)
     asked = (run.context.question,)
     done = {made.segment_id for made in await _kept(run, near) if made.asked == asked}
     missing = [segment for segment in near if segment.id not in done]
@@ -72,23 +72,23 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
     read: list[Contribution] = []
 
     async def work(segment: Segment) -> None:
-        if not aside.is_open:
+        if not best_effort.is_open:
             return
         made = await _read(run, segment, readings[segment.document_id])
         if made is not None:
-            await aside.write(lambda: run.store.record(run.ns, [(rows[segment.id], made)]))
+            await best_effort.write(lambda: run.store.record(run.ns, [(rows[segment.id], made)]))
             read.append(made)
 
     await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
     run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
-    return [] if aside.is_open else read
+    return [] if best_effort.is_open else read
 
 
 async def _kept(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Return what was read with this question, or with any where orientation is shared."""
     documents = dict.fromkeys(segment.document_id for segment in near)
     found = await run.store.contributions(run.ns, *documents, kinds=("oriented",))
-    if run.asking.share_orientation:
+    if run.options.share_orientation:
         return list(found)
     return [made for made in found if made.asked == (run.context.question,)]
 

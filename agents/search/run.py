@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents.search.memory_graph import MemoryGraph
-from qrmem.agents.search.state import Asking, SearchState, plain_usage, summed
+from qrmem.agents.search.state import SearchState, plain_usage, summed
 from qrmem.agents.state import silent
 from qrmem.answering.passages import absent_names
 from qrmem.graph import expansion
 from qrmem.graph.budget import Packed, Weighed, pack
-from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.text.sentences import sentences
@@ -31,6 +31,7 @@ from qrmem.types import (
     Step,
     Usage,
 )
+from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
@@ -56,13 +57,15 @@ class Search:
         concurrency: segments that are read again at the same time.
         folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
             descriptions that were folded for them.
-        aside: takes what an answer can do without; `None`: one of its own.
+        best_effort: takes what an answer can do without; `None`: one of its own.
         fragments: what `fragment` assesses by; `None`: one of its own.
         usage: returns what the run has used so far.
         caller: sends prompts to the chat model; `None` without one.
         embedder: of the namespace.
         count: counts tokens.
         kept: what a strategy keeps from one step to the next and could make again.
+        thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
+        begun: strategy of the interrupted run that goes on; "" where none does.
         room: tokens for passages in every judging call.
         is_oriented: whether `graph` shows what was read with the question.
     """
@@ -72,18 +75,20 @@ class Search:
     reasoner: Reasoner
     searcher: "Searcher"
     scorer: "EdgeScorer"
-    asking: Asking
+    options: AskOptions
     tagger: EntityTagger | None = None
     listener: Listener = silent
     concurrency: int = 8
     folded_by_reasoner: bool = False
-    aside: Aside | None = None
+    best_effort: BestEffortWriter | None = None
     fragments: "FragmentScorer | None" = None
     usage: Callable[[], Usage] = Usage
     caller: "Caller | None" = None
     embedder: Embedder | None = None
     count: Callable[[str], int] = field(default_factory=lambda: BuiltinTokenizer().count)
     kept: Any = None
+    thread: str = ""
+    begun: str = ""
     context: AskContext = field(init=False)
     graph: MemoryGraph = field(init=False)
     room: int = field(init=False)
@@ -95,9 +100,10 @@ class Search:
     _earlier: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self.context = self.asking.context
+        options = self.options
+        self.context = AskContext(options.question, tuple(options.choices), options.window)
         self.graph = MemoryGraph(
-            self.store, self.ns, self.searcher, self.asking.documents, self.folded_by_reasoner
+            self.store, self.ns, self.searcher, self.options.documents, self.folded_by_reasoner
         )
         self.room = self.reasoner.room(self.context)
 
@@ -179,7 +185,7 @@ class Search:
         def size(segment: Segment) -> int:
             return sizes[segment.id]
 
-        is_plain = self.asking.paper_exact or not add
+        is_plain = self.options.paper_exact or not add
         if is_plain or sum(size(weighed.segment) for weighed in imp) <= self.room:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
@@ -201,7 +207,7 @@ class Search:
 
     async def all_segments(self, most: int) -> Sequence[Segment]:
         """Return all segments that the question may look at, in order; none if there are more."""
-        documents = self.asking.documents
+        documents = self.options.documents
         if documents is None:
             if sum((await self.store.states(self.ns)).values()) > most:
                 return ()
@@ -218,7 +224,7 @@ class Search:
         question = self.context.question
         texts = [f"{passage.title} {passage.segment.text}" for passage in passages]
         for name in absent_names(question, texts):
-            hits = await self.searcher.search(name, k=NAME_HITS, documents=self.asking.documents)
+            hits = await self.searcher.search(name, k=NAME_HITS, documents=self.options.documents)
             texts += [f"{hit.title} {hit.text}" for hit in hits]
         return absent_names(question, texts)
 

@@ -42,12 +42,12 @@ class Begun:
 
 async def start(run: "Search") -> Begun:
     """Start from the searcher's hits, or from the entities that the question names."""
-    if run.asking.start == "search":
+    if run.options.start == "search":
         return await _from_search(run)
     return await _from_entities(run)
 
 
-def asked(run: "Search") -> str:
+def question_text(run: "Search") -> str:
     """Return the question with its options: what is searched for."""
     return " ".join((run.context.question, *run.context.choices))
 
@@ -70,13 +70,13 @@ def sides(question: str) -> tuple[str, ...]:
 
 async def _searched(run: "Search") -> list[Hit]:
     """Return the hits of the question; where it compares, as many for each side, best first."""
-    k, documents = run.asking.hits, run.asking.documents
+    k, documents = run.options.hits, run.options.documents
     two = sides(run.context.question)
     if not two:
-        return list(await run.searcher.search(asked(run), k=k, documents=documents))
+        return list(await run.searcher.search(question_text(run), k=k, documents=documents))
     each = max(1, k // len(two))
     rankings = [await run.searcher.search(side, k=each, documents=documents) for side in two]
-    rankings.append(await run.searcher.search(asked(run), k=k, documents=documents))
+    rankings.append(await run.searcher.search(question_text(run), k=k, documents=documents))
     hits: dict[str, Hit] = {}
     for row in zip_longest(*rankings[:-1]):
         for hit in filter(None, row):
@@ -105,7 +105,7 @@ async def _from_search(run: "Search") -> Begun:
 
 async def _from_all(run: "Search") -> Begun:
     """Start from all segments where nothing shares a word with the question, if they are few."""
-    ids = [segment.id for segment in await run.all_segments(run.asking.hits)]
+    ids = [segment.id for segment in await run.all_segments(run.options.hits)]
     entities = await _entities_of(run, ids)
     await run.graph.look(entities)
     how = (
@@ -116,7 +116,7 @@ async def _from_all(run: "Search") -> Begun:
 
 async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
     """Return the entities of ranked segments: those that the question names, then by rank."""
-    question = f" {normalise_name(asked(run))} "
+    question = f" {normalise_name(question_text(run))} "
     found = await run.graph.entities_in(segment_ids)
     weight: dict[str, tuple[int, float]] = {}
     for rank, segment_id in enumerate(segment_ids, 1):
@@ -144,7 +144,7 @@ async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:
     """Return S_imp of some entities: their segments, by how near they are to the question."""
     places = await run.graph.places(entities)
     ids = list(dict.fromkeys(id for key in entities for id in places[key]))
-    scores = await run.scorer.score_segments(asked(run), ids)
+    scores = await run.scorer.score_segments(question_text(run), ids)
     return {id: scores.get(id, 0.0) for id in ids}
 
 
@@ -179,7 +179,7 @@ async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]
 
 async def _nearest_node(run: "Search") -> list[str]:
     """Return the entity whose name and edges are nearest to the question."""
-    hits = await run.searcher.search(asked(run), k=3, documents=run.asking.documents)
+    hits = await run.searcher.search(question_text(run), k=3, documents=run.options.documents)
     found = await run.graph.entities_in([hit.segment_id for hit in hits])
     keys = list(dict.fromkeys(key for near in found.values() for key in near))
     texts = {}
@@ -187,6 +187,6 @@ async def _nearest_node(run: "Search") -> list[str]:
         edges = await run.graph.relations([key])
         said = " ".join(edge.description for edge in edges.values())
         texts[key] = f"{run.graph.name(key)} {said}"
-    scores = await run.scorer.score_edges(asked(run), texts)
+    scores = await run.scorer.score_edges(question_text(run), texts)
     best = max(sorted(scores), key=lambda key: scores[key], default=None)
     return [best] if best is not None else []

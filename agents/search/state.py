@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from qrmem.errors import UsageError, require_count, require_text
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import (
-    AskContext,
     Citation,
-    Orientation,
     StageUsage,
     Status,
     Step,
@@ -18,86 +15,7 @@ from qrmem.types import (
 )
 
 if TYPE_CHECKING:
-    from qrmem.retrieval.fragments import FragmentSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A question with everything that was chosen for it; see `Memory.ask`.
-
-    Attributes:
-        strategy: "": all that may be read where it fits the window, else `reflection`.
-        window: L in tokens.
-        max_trials: how often segments are read at most, a last forced call not counted.
-        start: `search`: the searcher's hits and their entities; `entities`: those that the question
-            names, and their segments.
-        on_exhausted: what to do when nothing answered: say so, or force an answer.
-        documents: ids of the only documents to read; `None`: all.
-        fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
-        hits: how many hits a search starts from.
-        nearest: how many segments are read again with the question (orientation `local`).
-        expansions: nodes that `reflection` takes in at most.
-        width: edges that `graph-expansion` takes per step.
-        depth: its steps at most.
-        threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
-        reflection: `False` leaves the reason out of the query (ablation of section 3.5).
-        navigation: `False` answers from where it starts (ablation of section 3.5).
-        paper_exact: as QRMeM has it: start at the question's entities, one expansion between two
-            readings, edge scores alone, S_imp before S_add, and an answer is forced in the end.
-        surprise: `False` leaves surprises out of what a tree is searched by (ablation of ILM-TR).
-    """
-
-    question: str
-    strategy: str = ""
-    window: int = 4096
-    choices: tuple[str, ...] = ()
-    documents: frozenset[str] | None = None
-    orientation: Orientation = "none"
-    share_orientation: bool = False
-    max_trials: int = 5
-    start: Literal["search", "entities"] = "search"
-    on_exhausted: Literal["abstain", "force"] = "abstain"
-    fragments: "FragmentSettings | None" = None
-    hits: int = 10
-    nearest: int = 5
-    expansions: int = 40
-    width: int = 3
-    depth: int = 3
-    threshold: float = 0.3
-    reflection: bool = True
-    navigation: bool = True
-    paper_exact: bool = False
-    surprise: bool = True
-
-    def __post_init__(self) -> None:
-        if self.paper_exact:
-            object.__setattr__(self, "start", "entities")
-            object.__setattr__(self, "on_exhausted", "force")
-        for name, allowed in _ALLOWED.items():
-            if getattr(self, name) not in allowed:
-                chosen = getattr(self, name)
-                raise UsageError(f"{name} is {chosen!r}; choose one of {', '.join(allowed)}")
-        require_text(self.question, "the question")
-        for choice in self.choices:
-            require_text(choice, "a choice")
-        require_count(self.max_trials, "max_trials")
-        require_count(self.window, "window")
-        if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
-            raise UsageError("give at least two choices, all different")
-        if self.orientation == "full":
-            raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
-
-    @property
-    def context(self) -> AskContext:
-        """What stays the same in all calls of the question."""
-        return AskContext(self.question, self.choices, self.window)
-
-
-_ALLOWED: Mapping[str, tuple[str, ...]] = {
-    "start": ("search", "entities"),
-    "on_exhausted": ("abstain", "force"),
-    "orientation": get_args(Orientation),
-}
+    pass
 
 
 def summed(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from qrmem.agents.search.checkpoints import config_of
 from qrmem.agents.search.orienting import orient, recall
 from qrmem.agents.search.run import Search, scored
 from qrmem.agents.search.start import start
@@ -34,7 +35,7 @@ NODES_PER_TRIAL = 4
 
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Orient the segments near the question, if that is wanted, and find where to start."""
-    is_oriented = run.asking.orientation == "local" or run.asking.share_orientation
+    is_oriented = run.options.orientation == "local" or run.options.share_orientation
     oriented = await orient(run) if is_oriented else SearchState()
     begun = await start(run)
     run.tell("start", entities=await run.graph.names(begun.entities), reason=begun.how)
@@ -66,6 +67,7 @@ class Strategy:
             the one reading is the forced answer itself.
         move: finds something new to read after a reading that answered nothing; without it there
             is one reading.
+        is_over_trees: whether it needs a tree of summaries over each document.
     """
 
     begin: Step = begin
@@ -73,6 +75,7 @@ class Strategy:
     widen: Step | None = None
     elaborate: Step | None = None
     move: Step | None = None
+    is_over_trees: bool = False
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
@@ -124,7 +127,7 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
 
     Without a chat model the closest passages are shown, or an option is chosen.
     """
-    if run.asking.on_exhausted == "abstain" and not run.reasoner.is_local:
+    if run.options.on_exhausted == "abstain" and not run.reasoner.is_local:
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
     packed, passages = await _packed(run, state)
     verdict = await run.reasoner.judge(run.context, passages, force=True)
@@ -269,10 +272,10 @@ def _after_widening(
     state: SearchState, runtime: Runtime[Search]
 ) -> Literal["widen", "elaborate", "read"]:
     """Widen until the depth is reached or no edge is near enough."""
-    asking = runtime.context.asking
-    if not asking.navigation or not state["entities"]:
+    options = runtime.context.options
+    if not options.navigation or not state["entities"]:
         return "read"
-    if state.get("has_moved", True) and state["moves"] < asking.depth:
+    if state.get("has_moved", True) and state["moves"] < options.depth:
         return "widen"
     return "elaborate"
 
@@ -280,7 +283,7 @@ def _after_widening(
 def _after_elaborating(state: SearchState, runtime: Runtime[Search]) -> Literal["read", "conclude"]:
     """Answer at once where an answer is forced anyway."""
     run = runtime.context
-    is_forced = run.asking.on_exhausted == "force" and not run.reasoner.is_local
+    is_forced = run.options.on_exhausted == "force" and not run.reasoner.is_local
     return "conclude" if is_forced else "read"
 
 
@@ -290,8 +293,8 @@ def _after_a_reading(
     """End at an answer; move on while trials are left and moving is allowed."""
     if "status" in state:
         return "done"
-    asking = runtime.context.asking
-    is_over = state["trials"] >= asking.max_trials or not asking.navigation
+    options = runtime.context.options
+    is_over = state["trials"] >= options.max_trials or not options.navigation
     return "conclude" if is_over else "move"
 
 
@@ -308,23 +311,13 @@ def _after_the_reading(state: SearchState) -> Literal["done", "conclude"]:
 # --- a run ----------------------------------------------------------------------------------------
 
 
-async def followed(
-    run: Search,
-    name: str,
-    strategy: Strategy,
-    *,
-    checkpointer: "BaseCheckpointSaver[Any] | None" = None,
-    config: Mapping[str, Any] | None = None,
-) -> AsyncGenerator[Any, None]:
-    """Follow a strategy: yield what its steps tell as they tell it, then the outcome.
-
-    Args:
-        checkpointer: keeps the state after each step; a run that was interrupted goes on.
-        config: LangGraph's, with the thread's id.
-    """
+async def followed(run: Search, name: str, strategy: Strategy) -> AsyncGenerator[Any, None]:
+    """Follow a strategy: yield what its steps tell as they tell it, then the outcome."""
+    checkpointer = run.options.checkpointer
+    config = {} if checkpointer is None else config_of(run.ns, run.options, run.thread)
     machine = search_graph(strategy, checkpointer)
-    limit = (run.asking.max_trials + run.asking.depth + 2) * NODES_PER_TRIAL
-    chosen: Any = {**(config or {}), "recursion_limit": limit}
+    limit = (run.options.max_trials + run.options.depth + 2) * NODES_PER_TRIAL
+    chosen: Any = {**config, "recursion_limit": limit}
     begun = checkpointer is not None and (await machine.aget_state(chosen)).next
     state: Any = {}
     given: Any = None if begun else {"strategy": name}

@@ -25,7 +25,7 @@ async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Pas
 
 
 def _allowed(run: Search, later: Sequence[str]) -> list[str]:
-    allowed = run.asking.documents
+    allowed = run.options.documents
     return [id for id in later if allowed is None or id in allowed]
 
 

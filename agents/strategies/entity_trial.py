@@ -45,7 +45,7 @@ async def revise(run: Search, state: SearchState) -> SearchState:
 
 async def _candidates(run: Search) -> list[tuple[str, str, int]]:
     """Return name, key and number of segments of all entities, most frequent first."""
-    documents = run.asking.documents
+    documents = run.options.documents
     if documents is None:
         listed = await run.store.list_entities(run.ns, MOST_CANDIDATES)
         return [(entity.name, entity.key, entity.segments) for entity in listed]

@@ -6,7 +6,7 @@ begin -> read -> (answered: end | conclude)
 from typing import TYPE_CHECKING
 
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.start import asked
+from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 from qrmem.retrieval.fragments import FragmentScorer
@@ -26,7 +26,7 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     """Assess all fragments and pick the best (Equations 4, 9, 10, 11)."""
     scorer = run.fragments or FragmentScorer(run.searcher)
     assessed = await scorer.assess(
-        asked(run), settings=run.asking.fragments, documents=run.asking.documents
+        question_text(run), settings=run.options.fragments, documents=run.options.documents
     )
     if assessed is None:
         run.tell("start", reason="there is nothing to read")

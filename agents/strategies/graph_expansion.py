@@ -7,7 +7,7 @@ forced, that is asked for at once.
 """
 
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.start import asked
+from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy
 from qrmem.graph import expansion
@@ -27,15 +27,15 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     """Take in the neighbours over the edges most similar to the question."""
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
-    scores = await run.edge_scores(asked(run), edges)
+    scores = await run.edge_scores(question_text(run), edges)
     # Cosine thresholds say nothing about BM25: there the frontier's own scores decide.
-    threshold = run.asking.threshold if run.scorer.is_dense else None
-    worthy = expansion.worthy_edges(edges, scores, threshold=threshold, width=run.asking.width)
+    threshold = run.options.threshold if run.scorer.is_dense else None
+    worthy = expansion.worthy_edges(edges, scores, threshold=threshold, width=run.options.width)
     for edge in worthy:
         walk = walk.along(edge)
     taken = {edge.key for edge in worthy}
     stating = {id: scores[edge.key] for edge in reversed(worthy) for id in edge.segments}
-    await run.tell_expansion(walk, edges, scores, taken, query=asked(run), brought=stating)
+    await run.tell_expansion(walk, edges, scores, taken, query=question_text(run), brought=stating)
     return {
         "entities": list(walk.entities),
         "taken": sorted(walk.taken),
@@ -51,7 +51,7 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
     """
     around = await run.graph.relations(state["entities"])
     taken = set(state["taken"])
-    scores = await run.edge_scores(asked(run), list(around.values()))
+    scores = await run.edge_scores(question_text(run), list(around.values()))
     ranked = expansion.ranked(around.values(), scores)
     ranked.sort(key=lambda edge: edge.key not in taken)
     names = run.graph.known_names(ranked)
@@ -60,10 +60,10 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
         await run.graph.names(state["entities"]),
         [expansion.edge_text(edge, names) for edge in ranked[:SHOWN]],
     )
-    whole = " ".join((asked(run), query)).strip()
+    whole = " ".join((question_text(run), query)).strip()
     run.tell("elaborate", entities=await run.graph.names(state["entities"]), reason=query)
     stating = await _stating(run, whole, await _candidates(run, around))
-    if run.asking.start == "entities" and stating:
+    if run.options.start == "entities" and stating:
         return {"important": stating}
     return {"added": stating}
 

@@ -59,7 +59,7 @@ async def trees_of(run: Search, *kinds: TreeKind) -> list[StoredTree]:
     Raises:
         NotFound: none was built.
     """
-    documents = sorted(run.asking.documents) if run.asking.documents is not None else None
+    documents = sorted(run.options.documents) if run.options.documents is not None else None
     for kind in kinds or ("ilm",):
         if trees := await load_trees(run.store, run.ns, kind, documents):
             return trees
@@ -68,7 +68,7 @@ async def trees_of(run: Search, *kinds: TreeKind) -> list[StoredTree]:
 
 async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
     """Say how many of the documents asked are in no tree, so that nothing of them is found."""
-    asked = run.asking.documents
+    asked = run.options.documents
     documents = await run.store.document_ids(run.ns) if asked is None else asked
     missing = len(documents) - sum(tree.tree.is_current for tree in trees)
     if missing:
@@ -87,13 +87,13 @@ async def again(run: Search, state: SearchState) -> SearchState:
     return {"has_moved": True}
 
 
-STRATEGY = Strategy(begin=begin, read=read, move=again)
+STRATEGY = Strategy(begin=begin, read=read, move=again, is_over_trees=True)
 
 
 def is_last(run: Search, state: SearchState, alike: float) -> bool:
     """Whether this round ends the loop."""
     rounds = state.get("trials", 0) + 1
-    over = rounds >= run.asking.max_trials or not run.asking.navigation
+    over = rounds >= run.options.max_trials or not run.options.navigation
     return over or (rounds > 1 and alike >= STANDS)
 
 
@@ -105,7 +105,7 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
     question = run.context.question
     query = f"{question}\n{before}" if before else question
     table = Table(
-        run.store, run.ns, await trees_of(run), run.embedder, surprising=run.asking.surprise
+        run.store, run.ns, await trees_of(run), run.embedder, surprising=run.options.surprise
     )
     entries = await retrieved(run, await table.collapsed(query))
     called = await caller.say(
@@ -118,7 +118,7 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
         [[fenced(entry.text) for entry in entries]],
         window=run.context.window,
         reply=min(CAPACITY, run.context.window // 4),
-        sampling=PAPER_SAMPLING if run.asking.paper_exact else {},
+        sampling=PAPER_SAMPLING if run.options.paper_exact else {},
     )
     memory = " ".join(called.value.split())
     alike = likeness(before, memory)
@@ -201,7 +201,7 @@ async def _sentences(run: Search) -> Sentences:
     """Return the sentences of a run; what one round has cut, the next one need not."""
     if run.kept is None:
         trees = await trees_of(run)
-        wanted = run.asking.surprise
+        wanted = run.options.surprise
         nodes = [n.node for tree in trees for n in tree.nodes.values() if n.node.level == 1]
         surprises = {n.segments[0]: frozenset(n.surprises) for n in nodes if wanted}
         documents = frozenset(tree.tree.document_id for tree in trees)

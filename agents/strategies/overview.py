@@ -68,7 +68,7 @@ async def begin(run: Search, state: SearchState) -> SearchState:
         chosen = spread(segments, fitting)
         run.tell("start", reason=f"{len(chosen)} of {len(segments)} segments, spread evenly")
         return began({one.id: 0.0 for one in chosen})
-    named = run.asking.strategy == NAME
+    named = run.options.strategy == NAME
     chosen_parts = spread(parts, MOST_PARTS if named else UNASKED)
     joins = _joins(len(chosen_parts), _group(run))
     run.tell(

@@ -1,7 +1,7 @@
 """The best hits of one search, read once: what `ask` does where no chat model is set."""
 
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.start import asked
+from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 from qrmem.text.numbers import counted
@@ -12,7 +12,7 @@ HITS = 8
 
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Search; no entities are looked up, as nothing moves on from here."""
-    hits = await run.searcher.search(asked(run), k=HITS, documents=run.asking.documents)
+    hits = await run.searcher.search(question_text(run), k=HITS, documents=run.options.documents)
     run.tell("start", reason=f"{counted(len(hits), 'passages')} found by search")
     said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     few = () if hits else await run.all_segments(HITS)

@@ -6,6 +6,7 @@
 level. Without a chat model the raw segments among them are read.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from qrmem.agents.search.run import Search
@@ -76,5 +77,7 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
     return {"trials": 1, **await ended(run, answer, entries)}
 
 
-STRATEGY = Strategy(begin=begin, read=read)
-LAYERED = Strategy(begin=partial(begin, is_layered=True), read=partial(read, is_layered=True))
+STRATEGY = Strategy(begin=begin, read=read, is_over_trees=True)
+LAYERED = replace(
+    STRATEGY, begin=partial(begin, is_layered=True), read=partial(read, is_layered=True)
+)

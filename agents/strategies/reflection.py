@@ -7,7 +7,7 @@ After a reading that does not answer, the edge most similar to question, reason 
 """
 
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.start import asked
+from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy
 from qrmem.graph import expansion
@@ -32,8 +32,8 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     added, moves, has_moved = dict(state["added"]), state["moves"], False
     before = set(state["read"])
     query = await _query(run, state)
-    is_exact = run.asking.paper_exact
-    while moves < run.asking.expansions and not has_moved:
+    is_exact = run.options.paper_exact
+    while moves < run.options.expansions and not has_moved:
         edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
         scores = await run.edge_scores(query, edges)
         edge = expansion.best_edge(edges, scores)
@@ -58,9 +58,9 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 
 async def _query(run: Search, state: SearchState) -> str:
     """Return [Q;R;E], the options with the question; without reflection, R is left out."""
-    reason = state["reason"] if run.asking.reflection else ""
+    reason = state["reason"] if run.options.reflection else ""
     names = await run.graph.names(state["entities"])
-    return expansion.query_text(asked(run), reason, names, BuiltinTokenizer())
+    return expansion.query_text(question_text(run), reason, names, BuiltinTokenizer())
 
 
 async def _reached(
@@ -72,7 +72,7 @@ async def _reached(
     """
     await run.graph.look([node], texts=True)
     ids = (await run.graph.places([node]))[node]
-    if run.asking.paper_exact:
+    if run.options.paper_exact:
         return dict.fromkeys(ids, score)
     near = await run.scorer.score_segments(query, ids)
     stating = set(edge.segments)

@@ -17,7 +17,7 @@ SMALLEST = 8
 
 async def begin(run: Search, state: SearchState) -> SearchState:
     """Take segments from both ends of the text until the window is full."""
-    store, ns, documents = run.searcher.store, run.searcher.ns, run.asking.documents
+    store, ns, documents = run.searcher.store, run.searcher.ns, run.options.documents
     rows = () if documents == frozenset() else await store.ledger(ns, *sorted(documents or ()))
     ids = [entry.id for entry in await store.entries(ns, [row.segment_id for row in rows])]
     if not ids:

@@ -17,9 +17,8 @@ SMALLEST = 8
 
 async def fits(run: Search) -> bool:
     """Whether a run may read everything, and everything fits."""
-    asking = run.asking
-    walks = asking.start == "entities" or asking.orientation == "local" or asking.share_orientation
-    if walks or not asking.navigation or run.reasoner.is_local:
+    options = run.options
+    if options.is_walk or not options.navigation or run.reasoner.is_local:
         return False
     segments = await run.all_segments(run.room // SMALLEST)
     return 0 < sum(await run.sizes(segments)) <= run.room

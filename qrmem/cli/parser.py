@@ -347,8 +347,7 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
         "--strategy",
         choices=get_args(Strategy),
         metavar="S",
-        help="reflection, graph-expansion, entity-trial, fragment, inner-loop, raptor, "
-        "raptor-layered, temp-mem, overview or passages; default: read everything if it fits the "
+        help=f"{', '.join(get_args(Strategy))}; default: read everything if it fits the "
         "window, else overview for a summary, else reflection; passages without a chat model",
     )
     _window(how)

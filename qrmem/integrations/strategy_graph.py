@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from qrmem import sync
 from qrmem.memory import Memory
-from qrmem.memory.options import AskOptions
+from qrmem.memory.options import AskKeywords
 from qrmem.types import Answer, Step
 
 
@@ -33,7 +33,7 @@ class AskState(TypedDict, total=False):
 
 
 def strategy_graph(
-    memory: Memory | sync.Memory, **options: Unpack[AskOptions]
+    memory: Memory | sync.Memory, **options: Unpack[AskKeywords]
 ) -> CompiledStateGraph[AskState, None, AskState, AskState]:
     """Return a compiled graph that answers `question` by a strategy; it has to be awaited.
 

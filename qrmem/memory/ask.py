@@ -1,242 +1,249 @@
-"""One `ask`: a strategy is followed, and what it finds becomes an answer with a trail."""
+"""Finding and answering: a search, and one `ask` whose strategy becomes an answer with a trail."""
 
 import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from qrmem.agents import Asking, Outcome, Search, run_strategy
-from qrmem.agents.search.checkpoints import config_of, interrupted
-from qrmem.agents.strategies import require_strategy
-from qrmem.errors import UsageError
-from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.llm.budget import Caps
-from qrmem.memory.models import Models, Run
+from qrmem.memory import observability
+from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
-from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.similarity import EdgeScorer
-from qrmem.types import Answer, Event, Listener, Orientation, Scalar, Step, Trail, Words
+from qrmem.types import Answer, Event, Hit, Listener, Scalar, Step, Trail, Words
+from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
+    from qrmem.agents import Outcome, Search
     from qrmem.retrieval.fragments import FragmentScorer
+    from qrmem.retrieval.searcher import Searcher
+
+AnswerItems = AsyncGenerator[Step | Words | Answer, None]
+"""The steps of an answer and the words that a model writes, then the answer."""
 
 
-async def asked(
+async def search(
     session: Session,
     question: str,
+    listener: Listener,
     *,
-    strategy: str | None,
-    window: int | None,
-    choices: Sequence[str] | None,
+    k: int,
     documents: Sequence[str] | None,
     where: Mapping[str, Scalar] | None,
-    orientation: Orientation | None,
-    **chosen: Any,
-) -> Asking:
-    """Return a question with all that was chosen for it, or left to the settings.
+) -> list[Hit]:
+    """See `Memory.search`."""
+    narrowed = await session.readable(documents, where)
+    searcher = await session.searcher()
+    hits = await searcher.search(question, k=k, documents=narrowed)
+    if not hits:
+        await session.require_any()
+        if unread := await session.unread(narrowed):
+            listener(Event("warning", {"message": unread}))
+        return []
+    from qrmem.answering.passages import with_excerpts
+
+    return with_excerpts(question, hits)
+
+
+async def resolved(session: Session, options: AskOptions) -> AskOptions:
+    """Return options with what was left to the settings filled in.
 
     Raises:
-        UsageError: an option is not what it should be.
         NotFound: there is nothing to look at.
     """
-    if isinstance(choices, str):
-        raise UsageError("choices are a list of texts, not one text")
-    require_strategy(strategy or "")
-    asking = Asking(
-        question=question,
-        strategy=strategy or "",
-        window=window or session.settings.window,
-        choices=tuple(choices or ()),
-        orientation=orientation or session.settings.orientation,
-        paper_exact=session.settings.paper_exact,
-        **chosen,
+    settings = session.settings
+    keep_trail = settings.keep_trails if options.keep_trail is None else options.keep_trail
+    return replace(
+        options,
+        window=options.window or settings.window,
+        orientation=options.orientation or settings.orientation,
+        paper_exact=settings.paper_exact,
+        keep_trail=keep_trail,
+        documents=await session.readable(options.documents, options.where),
     )
-    return replace(asking, documents=await session.readable(documents, where))
 
 
-async def streamed(
-    session: Session,
-    asking: Asking,
-    listener: Listener,
-    caps: Caps,
-    *,
-    keep_trail: bool,
-    is_watched: bool = False,
-    checkpointer: "BaseCheckpointSaver[Any] | None" = None,
-) -> AsyncGenerator[Step | Words | Answer, None]:
-    """Return the steps of an answer, and words as a model writes them, then the answer.
+async def stream(
+    session: Session, options: AskOptions, listener: Listener, *, words: bool
+) -> AnswerItems:
+    """See `Memory.stream`."""
+    options = await resolved(session, options)
+    answer: Answer | None = None
+    with observability.run("ask", namespace=session.ns, strategy=options.strategy):
+        question = await _question(session, options, listener, words=words)
+        async with aclosing(question.stream()) as items:
+            async for item in items:
+                if isinstance(item, Answer):
+                    answer = item
+                else:
+                    yield item
+    # Last, and outside of the span: whoever has the answer may leave the stream where it is.
+    if answer is not None:
+        yield answer
 
-    Args:
-        is_watched: whether words are wanted.
-        checkpointer: see `Memory.ask`.
-    """
+
+async def answer_of(items: AnswerItems) -> Answer:
+    """Return the answer that a stream ends with."""
+    answer: Answer | None = None
+    async with aclosing(items) as every:
+        async for item in every:
+            answer = item if isinstance(item, Answer) else answer
+    assert answer is not None
+    return answer
+
+
+async def _question(
+    session: Session, options: AskOptions, listener: Listener, *, words: bool
+) -> "QuestionRun":
+    """Return the run of a question over an open memory; an interrupted one goes on."""
+    from qrmem.agents.search.checkpoints import interrupted
+
     await session.require_any()
-    if unread := await session.unread(asking.documents):
+    if unread := await session.unread(_ids(options)):
         listener(Event("warning", {"message": unread}))
-    asker = Asker(
-        session.store,
-        session.ns,
-        await session.models(),
-        await session.searcher(),
-        listener,
-        await session.fragment_scorer(),
-        caps,
-        is_watched=is_watched,
-    )
-    thread = uuid.uuid4().hex[:12] if keep_trail or checkpointer else ""
-    config: Mapping[str, Any] | None = None
-    if checkpointer is not None:
-        session.checkpointers.add(checkpointer)
-        known, begun = await interrupted(checkpointer, session.ns, asking, session.running)
-        thread = known or thread
-        config = config_of(session.ns, asking, thread)
-        asking = replace(asking, strategy=begun or asking.strategy)
-    return asker.stream(
-        asking, thread, checkpointer, config, keep_trail=keep_trail, running=session.running
+    thread = uuid.uuid4().hex[:12] if options.keep_trail or options.checkpointer else ""
+    if options.checkpointer is not None:
+        session.checkpointers.add(options.checkpointer)
+    known, begun = await interrupted(session.ns, options, session.running)
+    return QuestionRun(
+        store=session.store,
+        ns=session.ns,
+        models=await session.models(),
+        searcher=await session.searcher(),
+        fragments=await session.fragment_scorer(),
+        options=options,
+        listener=listener,
+        is_watched=words,
+        thread=known or thread,
+        begun=begun,
+        running=session.running,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """Answers questions over one namespace, with the parts of an open memory.
+def _ids(options: AskOptions) -> frozenset[str] | None:
+    return None if options.documents is None else frozenset(options.documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRun:
+    """One question and the parts of a memory that answer it.
 
     Attributes:
-        caps: of each run; those of the settings where there are none.
-        is_watched: tell of answers as they are written.
+        options: resolved: nothing in them is left to the settings.
+        is_watched: yield what a model writes while it writes it.
+        thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
+        begun: strategy of the interrupted run that goes on; "" where none does.
+        running: has the thread's id from the first step to the end.
     """
 
     store: GraphStore
     ns: str
     models: Models
-    searcher: Searcher
+    searcher: "Searcher"
+    options: AskOptions
     listener: Listener
     fragments: "FragmentScorer | None" = None
-    caps: Caps | None = None
     is_watched: bool = False
+    thread: str = ""
+    begun: str = ""
+    running: set[str] = field(default_factory=set)
 
-    async def ask(self, asking: Asking) -> Answer:
-        """Answer a question."""
-        return await answer_of(self.stream(asking))
+    async def stream(self) -> AnswerItems:
+        """Yield what the strategy does as it does it, then the answer."""
+        from qrmem.agents import Outcome, Search, run_strategy
 
-    async def stream(
-        self,
-        asking: Asking,
-        thread: str = "",
-        checkpointer: "BaseCheckpointSaver[Any] | None" = None,
-        config: Mapping[str, Any] | None = None,
-        *,
-        keep_trail: bool = False,
-        running: set[str] | None = None,
-    ) -> AsyncGenerator[Step | Words | Answer, None]:
-        """Yield what the strategy does as it does it, then the answer.
-
-        Args:
-            thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
-            config: LangGraph's, for the checkpointer.
-            keep_trail: write it to the store before the answer is given.
-            running: has the thread's id from the first step to the end.
-        """
         search: Search | None = None
-        running = set() if running is None else running
-        aside = Aside(self.store, self.listener)
+        writer = BestEffortWriter(self.store, self.listener)
 
         def listen(event: Event) -> None:
             self.listener(event)
             if event.kind == "words" and search is not None:
                 search.show(Words(event.data["field"], event.data["text"]))
 
-        run = self.models.run("online", listen, aside, self.caps, is_watched=self.is_watched)
-        running.add(thread)
+        caps = caps_of(self.models.settings, **self.options.caps)
+        run = self.models.run("online", listen, writer, caps, is_watched=self.is_watched)
+        self.running.add(self.thread)
         try:
-            search = self._search(asking, run, aside)
-            items = await run_strategy(search, checkpointer=checkpointer, config=config)
-            async with aclosing(items) as found:
-                async for item in found:
+            search = self._search(run, writer)
+            async with aclosing(await run_strategy(search)) as items:
+                async for item in items:
                     if not isinstance(item, Outcome):
                         yield item
                         continue
-                    answer = _answer(asking, item, run.reasoner.name, thread)
-                    if keep_trail:
-                        if self.store.is_read_only:
-                            message = f"{self.store.location} is read-only: no trail is kept"
-                            self.listener(Event("warning", {"message": message}))
-                        await aside.write(partial(self._put, answer.trail))
+                    answer = self._answer(item, run.reasoner.name)
+                    if self.options.keep_trail:
+                        await self._keep(answer.trail, writer)
                     yield answer
         finally:
-            running.discard(thread)
+            self.running.discard(self.thread)
             if run.calls:
-                await aside.write(lambda: self.store.record(self.ns, (), run.calls))
+                await writer.write(lambda: self.store.record(self.ns, (), run.calls))
 
-    def _search(self, asking: Asking, run: Run, aside: Aside) -> Search:
+    def _search(self, run: Run, writer: BestEffortWriter) -> "Search":
         """Return what all steps of the run are handed."""
+        from qrmem.agents import Search
+        from qrmem.retrieval.similarity import EdgeScorer
+
         searcher = self.searcher.on_account(run.embedder)
-        is_read_again = asking.orientation == "local"
+        is_read_again = self.options.orientation == "local"
         return Search(
             store=self.store,
             ns=self.ns,
             reasoner=run.reasoner,
             searcher=searcher,
-            scorer=EdgeScorer(searcher, aside),
-            asking=asking,
+            scorer=EdgeScorer(searcher, writer),
+            options=self.options,
             tagger=self.models.tagger(run.reasoner) if is_read_again else None,
             listener=self.listener,
             concurrency=self.models.settings.concurrency,
             folded_by_reasoner=self.models.settings.mode == "paper",
             fragments=self.fragments,
-            aside=aside,
+            best_effort=writer,
             usage=lambda: run.usage,
             caller=run.caller,
             embedder=run.embedder,
             count=self.models.counter.count,
+            thread=self.thread,
+            begun=self.begun,
         )
+
+    async def _keep(self, trail: Trail, writer: BestEffortWriter) -> None:
+        if self.store.is_read_only:
+            message = f"{self.store.location} is read-only: no trail is kept"
+            self.listener(Event("warning", {"message": message}))
+        await writer.write(partial(self._put, trail))
 
     async def _put(self, trail: Trail) -> None:
         """Write a trail, dated no earlier than the last one: a clock may have been set back."""
         last = await self.store.trails(self.ns, 1)
-        created = max([trail.created, *(kept.created for kept in last)])
+        created = max([trail.created, *(earlier.created for earlier in last)])
         await self.store.put_trail(self.ns, replace(trail, created=created))
 
-
-async def answer_of(items: AsyncGenerator[Step | Words | Answer, None]) -> Answer:
-    """Return the answer that a stream ends with."""
-    answer: Answer | None = None
-    async with aclosing(items) as told:
-        async for item in told:
-            answer = item if isinstance(item, Answer) else answer
-    assert answer is not None
-    return answer
-
-
-def _answer(asking: Asking, outcome: Outcome, reasoner: str, thread: str) -> Answer:
-    trail = Trail(
-        id=thread,
-        question=asking.question,
-        strategy=outcome.strategy,
-        window=asking.window,
-        status=outcome.status,
-        answer=outcome.text,
-        steps=outcome.steps,
-        usage=outcome.usage,
-        citations=outcome.citations,
-        choices=asking.choices,
-        reasoner=reasoner,
-        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if thread else "",
-    )
-    return Answer(
-        text=outcome.text,
-        status=outcome.status,
-        citations=outcome.citations,
-        trail=trail,
-        usage=outcome.usage,
-        choice=outcome.choice,
-        reason=outcome.reason,
-    )
-
-
-__all__ = ["Asker", "Asking", "answer_of", "asked", "streamed"]
+    def _answer(self, outcome: "Outcome", reasoner: str) -> Answer:
+        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if self.thread else ""
+        trail = Trail(
+            id=self.thread,
+            question=self.options.question,
+            strategy=outcome.strategy,
+            window=self.options.window,
+            status=outcome.status,
+            answer=outcome.text,
+            steps=outcome.steps,
+            usage=outcome.usage,
+            citations=outcome.citations,
+            choices=tuple(self.options.choices),
+            reasoner=reasoner,
+            created=created,
+        )
+        return Answer(
+            text=outcome.text,
+            status=outcome.status,
+            citations=outcome.citations,
+            trail=trail,
+            usage=outcome.usage,
+            choice=outcome.choice,
+            reason=outcome.reason,
+        )

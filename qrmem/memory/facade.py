@@ -1,20 +1,16 @@
 """The facade: a memory is searched and asked here; its other methods stand with their kind."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from copy import copy
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.io.sources import Source
-from qrmem.memory import observability
+from qrmem.memory import ask, observability
 from qrmem.memory.change_methods import ChangeMethods
 from qrmem.memory.chat_methods import ChatMethods
 from qrmem.memory.look_methods import LookMethods
-from qrmem.memory.models import caps_of
-from qrmem.memory.options import AskOptions, PlanOptions
+from qrmem.memory.options import AskKeywords, PlanKeywords
 from qrmem.types import (
     Answer,
     Event,
@@ -26,7 +22,7 @@ from qrmem.types import (
     Strategy,
     Words,
 )
-from qrmem.types.options import AddOptions, CapOptions, options_of
+from qrmem.types.options import AskOptions, CapOptions, options_of, plan_options
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -62,17 +58,9 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             UsageError: the question is empty, or k is below 1.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        narrowed = await self._session.readable(documents, where)
-        searcher = await self._session.searcher()
-        hits = await searcher.search(question, k=k, documents=narrowed)
-        if not hits:
-            await self._session.require_any()
-            if unread := await self._session.unread(narrowed):
-                self._emit(Event("warning", {"message": unread}))
-            return []
-        from qrmem.answering.passages import with_excerpts
-
-        return with_excerpts(question, hits)
+        return await ask.search(
+            self._session, question, self._emit, k=k, documents=documents, where=where
+        )
 
     async def ask(
         self,
@@ -123,17 +111,14 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
-        from qrmem.memory.ask import answer_of
-
-        items = self._streamed(
-            question,
-            words=self._is_watched,
-            strategy=strategy,
-            window=window,
-            choices=choices,
+        options = AskOptions(
+            question=question,
+            strategy=strategy or "",
+            window=window or 0,
+            choices=choices or (),
             documents=documents,
             where=where,
-            orientation=orientation,
+            orientation=orientation or "",
             share_orientation=share_orientation,
             max_trials=max_trials,
             start=start,
@@ -141,9 +126,10 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             keep_trail=keep_trail,
             fragments=fragments,
             checkpointer=checkpointer,
-            **caps,
+            caps=caps,
         )
-        return await answer_of(items)
+        items = ask.stream(self._session, options, self._emit, words=self._is_watched)
+        return await ask.answer_of(items)
 
     async def plan(
         self,
@@ -152,7 +138,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         *,
         ask: str | None = None,
         tree: bool | Sequence[str] = False,
-        **options: Unpack[PlanOptions],
+        **options: Unpack[PlanKeywords],
     ) -> "Plan":
         """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
 
@@ -169,29 +155,12 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         Raises:
             UsageError: both or neither are given, or what the run itself would refuse.
         """
-        from qrmem.memory.ask import asked
-        from qrmem.memory.plan import plan_add, plan_ask, plan_tree
+        from qrmem.memory.plan import plan
 
-        if tree is not False and source is None and ask is None:
-            ids = () if tree is True else tuple(tree)
-            how: dict[str, Any] = dict(options)
-            if unknown := sorted(how.keys() - {"kind", "preset"}):
-                raise UsageError(f"a plan of trees has no option {unknown[0]!r}: kind, preset")
-            return await plan_tree(self._session, ids, **how)
-        if (source is None) == (ask is None):
-            raise UsageError("plan one thing: plan(source), plan(ask=…) or plan(tree=True)")
-        if source is not None:
-            given = options_of(AddOptions, options)
-            if given.extract:
-                raise UsageError("facts of turns are not planned; settings cap them (max_calls, …)")
-            return await plan_add(self._session, source, given, tree=bool(tree))
-        chosen = _arguments(Memory.ask, self, ask, options)
-        for name in ("keep_trail", "checkpointer", "caps"):
-            del chosen[name]
-        return await plan_ask(self._session, await asked(self._session, **chosen))
+        return await plan(self._session, plan_options(source, ask, tree, options))
 
     def stream(
-        self, question: str, *, words: bool = False, **options: Unpack[AskOptions]
+        self, question: str, *, words: bool = False, **options: Unpack[AskKeywords]
     ) -> AsyncGenerator[Step | Words | Answer, None]:
         """Answer like `ask`, yielding every step as it happens, then the answer.
 
@@ -199,37 +168,9 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             words: yield what a chat model writes, too, while it writes it.
             options: of `ask`.
         """
-        return observability.in_one_context(self._streamed(question, words=words, **options))
-
-    async def _streamed(
-        self, question: str, *, words: bool, **options: Unpack[AskOptions]
-    ) -> AsyncGenerator[Step | Words | Answer, None]:
-        from qrmem.memory.ask import asked, streamed
-
-        chosen = _arguments(Memory.ask, self, question, options)
-        keep_trail, checkpointer = chosen.pop("keep_trail"), chosen.pop("checkpointer")
-        caps = chosen.pop("caps")
-        session, asking = self._session, await asked(self._session, **chosen)
-        answer: Answer | None = None
-        with observability.run("ask", namespace=session.ns, strategy=asking.strategy):
-            items = await streamed(
-                session,
-                asking,
-                self._emit,
-                caps,
-                keep_trail=self.settings.keep_trails if keep_trail is None else keep_trail,
-                is_watched=words,
-                checkpointer=checkpointer,
-            )
-            async with aclosing(items) as told:
-                async for item in told:
-                    if isinstance(item, Answer):
-                        answer = item
-                    else:
-                        yield item
-        # Last, and outside of the span: whoever has the answer may leave the stream where it is.
-        if answer is not None:
-            yield answer
+        chosen = options_of(AskOptions, options, question=question)
+        items = ask.stream(self._session, chosen, self._emit, words=words)
+        return observability.in_one_context(items)
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
         """Return this memory with one more listener; both share store and model.
@@ -247,17 +188,3 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         other._listener = both
         other._is_watched = words or self._is_watched
         return other
-
-
-def _arguments(
-    method: Callable[..., Any], memory: Memory, first: Any, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return all arguments of a run, its caps as one."""
-    try:
-        bound = signature(method).bind(memory, first, **options)
-    except TypeError as exc:
-        raise UsageError(f"there is no such option: {exc}") from exc
-    bound.apply_defaults()
-    _, *named = bound.arguments.items()
-    chosen = dict(named)
-    return {**chosen, "caps": caps_of(memory.settings, **chosen["caps"])}

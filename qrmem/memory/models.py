@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, UsageError
-from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
 from qrmem.llm.budget import Budget, Caps, prices_of
@@ -213,7 +213,7 @@ class Models:
         self,
         phase: Phase,
         listener: Listener,
-        aside: Aside | None = None,
+        best_effort: BestEffortWriter | None = None,
         caps: Caps | None = None,
         *,
         is_watched: bool = False,
@@ -221,7 +221,7 @@ class Models:
         """Return what one run works with.
 
         Args:
-            aside: takes the replies to keep, where losing one is no reason to stop.
+            best_effort: takes the replies to keep, where losing one is no reason to stop.
             caps: of this run; those of the settings where there are none.
             is_watched: tell the listener of answers as they are written.
 
@@ -243,7 +243,7 @@ class Models:
         from qrmem.answering.prompted import PromptedReasoner
         from qrmem.llm.meter import Meter
 
-        cache = self._cache(aside) if self.settings.cache else None
+        cache = self._cache(best_effort) if self.settings.cache else None
         meter = Meter(self._chat, budget, self.counter, cache)
         reasoner = PromptedReasoner(
             meter,
@@ -271,7 +271,7 @@ class Models:
             return None
         return counted_embedder(self.embedder, budget, self.counter)
 
-    def _cache(self, aside: Aside | None) -> "ReplyCache":
+    def _cache(self, best_effort: BestEffortWriter | None) -> "ReplyCache":
         """Return where the replies of a chat model are kept: in the store."""
         from qrmem.llm.cache import ReplyCache
 
@@ -284,7 +284,7 @@ class Models:
             calls: Sequence[CallRecord],
         ) -> None:
             work = partial(self._store.put_cached, ns, key, value, segments=segments, calls=calls)
-            await (aside.write(work) if aside is not None else work())
+            await (best_effort.write(work) if best_effort is not None else work())
 
         return ReplyCache(partial(kept_value, self._store, ns), put)
 

@@ -63,7 +63,7 @@ class OpenOptions(TypedDict, total=False):
     token: str | Secret | None
 
 
-class AskOptions(CapOptions, total=False):
+class AskKeywords(CapOptions, total=False):
     """Options of `Memory.ask`."""
 
     strategy: Strategy | None
@@ -81,7 +81,7 @@ class AskOptions(CapOptions, total=False):
     checkpointer: "BaseCheckpointSaver[Any] | None"
 
 
-class PlanOptions(AskOptions, total=False):
+class PlanKeywords(AskKeywords, total=False):
     """Options of `Memory.plan`: those of `Memory.ask`, `add` or `build_tree`."""
 
     update: bool
@@ -93,4 +93,4 @@ class PlanOptions(AskOptions, total=False):
     preset: Literal["default", "paper"]
 
 
-__all__ = ["AskOptions", "OpenOptions", "PlanOptions"]
+__all__ = ["AskKeywords", "OpenOptions", "PlanKeywords"]

@@ -23,7 +23,7 @@ from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.stub import Course
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
-from qrmem.memory.ask import Asker, Asking
+from qrmem.memory.ask import QuestionRun, answer_of, resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.memory.models import new_namespace
 from qrmem.memory.session import Session
@@ -33,7 +33,7 @@ from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
-from qrmem.types.options import AddOptions
+from qrmem.types.options import AddOptions, AskOptions, PlanOptions
 from qrmem.types.plans import Plan, Range, StagePlan
 from qrmem.types.trees import TreeKind
 
@@ -47,6 +47,15 @@ EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
 Cut = Callable[[str], list[Segment]]
 """From a document's id to its segments."""
+
+
+async def plan(session: Session, options: PlanOptions) -> Plan:
+    """Return what a run will use; see `Memory.plan`."""
+    if options.add is not None:
+        return await plan_add(session, options.source, options.add, tree=options.tree)
+    if options.ask is not None:
+        return await plan_ask(session, await resolved(session, options.ask))
+    return await plan_tree(session, options.documents, kind=options.kind, preset=options.preset)
 
 
 async def plan_add(
@@ -164,7 +173,7 @@ async def _grown(
     await run_build(store, info.name, models, run, ids, silent, *how)
 
 
-async def plan_ask(session: Session, asking: Asking) -> Plan:
+async def plan_ask(session: Session, options: AskOptions) -> Plan:
     """Return what a question will use: if it is answered at once, as is likely, or never."""
     info, settings = await session.info(), session.settings
     is_remote = info.embedder.startswith("openai:")
@@ -172,12 +181,20 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
     embedder = None if is_remote else open_embedder(info.embedder, settings)
     searcher = Searcher(store, info.name, embedder)
     courses, strategy = {}, ""
+    dry = replace(options, keep_trail=False, checkpointer=None, caps={})
     for course in get_args(Course):
-        asked = (asking.question, course, asking.choices)
+        asked = (options.question, course, tuple(options.choices))
         models = DryModels(store, info, settings, embedder, *asked)
-        scorer = FragmentScorer(searcher)
-        asker = Asker(store, info.name, models, searcher, silent, scorer)
-        strategy = (await asker.ask(asking)).trail.strategy
+        run = QuestionRun(
+            store=store,
+            ns=info.name,
+            models=models,
+            searcher=searcher,
+            fragments=FragmentScorer(searcher),
+            options=dry,
+            listener=silent,
+        )
+        strategy = (await answer_of(run.stream())).trail.strategy
         courses[course] = models.used(lambda stage: 1.0)
     prices, likely = prices_of(settings), courses["likely"]
     low = min(courses["shortest"], likely, key=tokens_of)
@@ -191,11 +208,11 @@ async def plan_ask(session: Session, asking: Asking) -> Plan:
         session,
         "ask",
         stages,
-        documents=len(asking.documents or ()) or counts.get("documents", 0),
+        documents=len(options.documents or ()) or counts.get("documents", 0),
         segments=segments,
         sampled=segments,
         strategy=strategy,
-        window=asking.window,
+        window=options.window,
     )
 
 

@@ -151,7 +151,7 @@ class Session:
         return ids
 
     async def readable(
-        self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
+        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
     ) -> frozenset[str] | None:
         """Return the ids of the documents to look at, `None` for all.
 
@@ -194,12 +194,12 @@ class Session:
             done.set_result(None)
 
     async def _narrowed(
-        self, documents: Sequence[str] | None, where: Mapping[str, Scalar] | None
+        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
     ) -> frozenset[str] | None:
         if documents is None and not where:
             return None
         if documents is not None:
-            documents = await self.require_documents(documents)
+            documents = await self.require_documents(list(documents))
         fitting = await self.store.document_ids(self.ns, where=where) if where else documents or ()
         found = frozenset(fitting if documents is None else set(fitting).intersection(documents))
         if not found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.graphstore.aside import Aside
+from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.retrieval import scoring
 from qrmem.retrieval.searcher import Searcher
 from qrmem.text.words import terms
@@ -26,17 +26,17 @@ def vector_owner(text: str) -> str:
 class EdgeScorer:
     """Scores edges and segments of one namespace against a query."""
 
-    def __init__(self, searcher: Searcher, aside: Aside | None = None) -> None:
+    def __init__(self, searcher: Searcher, best_effort: BestEffortWriter | None = None) -> None:
         """Take a namespace's searcher.
 
         Args:
-            aside: keeps the vectors that are made, as far as the store takes them.
+            best_effort: keeps the vectors that are made, as far as the store takes them.
         """
         self._searcher = searcher
         self._store = searcher.store
         self._ns = searcher.ns
         self._embedder = searcher.embedder
-        self._aside = aside or Aside(searcher.store)
+        self._best_effort = best_effort or BestEffortWriter(searcher.store)
 
     @property
     def is_dense(self) -> bool:
@@ -87,7 +87,7 @@ class EdgeScorer:
         matrix = known.matrix
         if missing:
             made = await scoring.embed_texts(self._embedder, [owners[owner] for owner in missing])
-            await self._aside.write(
+            await self._best_effort.write(
                 lambda: self._store.put_vectors(self._ns, "relation", missing, made)
             )
             matrix = np.concatenate([matrix, made]) if row_of else made

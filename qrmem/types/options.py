@@ -3,12 +3,17 @@
 The methods of a memory take the same as keywords; see `qrmem.memory.Memory`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from qrmem.errors import UsageError, require_count, require_text
 from qrmem.types.fragments import FragmentSettings
+from qrmem.types.kinds import Orientation, Scalar, Strategy
+from qrmem.types.trees import TreeKind
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 RecallMethod = Literal["turns", "fragrel"]
 
@@ -44,6 +49,124 @@ class AddOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions:
+    """A question with everything that is chosen for it; see `Memory.ask`.
+
+    What is empty here is filled in from the settings (`qrmem.memory.ask.resolved`). From `hits` on,
+    only evaluation and the papers' presets choose.
+
+    Attributes:
+        strategy: "": all that may be read where it fits the window, else `reflection`.
+        window: L in tokens; 0: that of the settings.
+        documents: ids of the only documents to read; `None`: all.
+        where: metadata that a document must have; resolved into `documents`.
+        orientation: "": that of the settings.
+        max_trials: how often segments are read at most, a last forced call not counted.
+        start: `search`: the searcher's hits and their entities; `entities`: those that the question
+            names, and their segments.
+        on_exhausted: what to do when nothing answered: say so, or force an answer.
+        keep_trail: whether the trail goes to the store; `None`: as the settings have it.
+        fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
+        checkpointer: LangGraph's, which keeps the state after each step.
+        caps: upper bounds of this run alone.
+        hits: how many hits a search starts from.
+        nearest: how many segments are read again with the question (orientation `local`).
+        expansions: nodes that `reflection` takes in at most.
+        width: edges that `graph-expansion` takes per step.
+        depth: its steps at most.
+        threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
+        reflection: `False` leaves the reason out of the query (ablation of section 3.5).
+        navigation: `False` answers from where it starts (ablation of section 3.5).
+        paper_exact: as QRMeM has it: start at the question's entities, one expansion between two
+            readings, edge scores alone, S_imp before S_add, and an answer is forced in the end.
+        surprise: `False` leaves surprises out of what a tree is searched by (ablation of ILM-TR).
+    """
+
+    question: str
+    strategy: str = ""
+    window: int = 0
+    choices: Sequence[str] = ()
+    documents: Collection[str] | None = None
+    where: Mapping[str, Scalar] | None = None
+    orientation: Orientation | Literal[""] = ""
+    share_orientation: bool = False
+    max_trials: int = 5
+    start: Literal["search", "entities"] = "search"
+    on_exhausted: Literal["abstain", "force"] = "abstain"
+    keep_trail: bool | None = None
+    fragments: FragmentSettings | None = None
+    checkpointer: "BaseCheckpointSaver[Any] | None" = None
+    caps: CapOptions = field(default_factory=CapOptions)
+    hits: int = 10
+    nearest: int = 5
+    expansions: int = 40
+    width: int = 3
+    depth: int = 3
+    threshold: float = 0.3
+    reflection: bool = True
+    navigation: bool = True
+    paper_exact: bool = False
+    surprise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.paper_exact:
+            object.__setattr__(self, "start", "entities")
+            object.__setattr__(self, "on_exhausted", "force")
+        require_text(self.question, "the question")
+        require_strategy(self.strategy)
+        for name, allowed in _ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                chosen, known = getattr(self, name), ", ".join(filter(None, allowed))
+                raise UsageError(f"{name} is {chosen!r}; choose one of {known}")
+        if self.orientation == "full":
+            raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
+        self._require_choices()
+        require_count(self.max_trials, "max_trials")
+        require_count(self.window or 1, "window")
+
+    def _require_choices(self) -> None:
+        if isinstance(self.choices, str):
+            raise UsageError("choices are a list of texts, not one text")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        for choice in self.choices:
+            require_text(choice, "a choice")
+        if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
+            raise UsageError("give at least two choices, all different")
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether an option has no meaning without a walk over the graph."""
+        return self.start == "entities" or self.orientation == "local" or self.share_orientation
+
+    @property
+    def shape(self) -> str:
+        """What shapes the answer, as one text: equal for a call that is made again."""
+        documents = None if self.documents is None else sorted(self.documents)
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain |= {"documents": documents, "where": None, "keep_trail": None}
+        plain |= {"checkpointer": None, "caps": None}
+        return repr(plain)
+
+
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "start": ("search", "entities"),
+    "on_exhausted": ("abstain", "force"),
+    "orientation": ("", *get_args(Orientation)),
+}
+
+
+def require_strategy(name: str) -> None:
+    """Refuse a name that no strategy has; "" is the default.
+
+    Raises:
+        UsageError: with the names that there are.
+    """
+    if name and name not in get_args(Strategy):
+        known = ", ".join(get_args(Strategy))
+        raise UsageError(f"no strategy is called {name!r}; choose one of {known}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
     """What is recalled of conversations; see `Memory.recall`."""
 
@@ -62,7 +185,10 @@ class RecallOptions:
             raise UsageError(f"how is {self.how!r}; choose turns or fragrel")
 
 
-def options_of(kind: type[AddOptions], given: Mapping[str, Any], **more: Any) -> AddOptions:
+Options = TypeVar("Options", AddOptions, AskOptions)
+
+
+def options_of(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Options:
     """Return the options of a run from keywords; `None` is as good as left out.
 
     Args:
@@ -77,6 +203,51 @@ def options_of(kind: type[AddOptions], given: Mapping[str, Any], **more: Any) ->
         raise UsageError(f"there is no such option: {unknown[0]!r}")
     chosen = {name: value for name, value in rest.items() if value is not None}
     return kind(**more, **chosen, caps=cast(CapOptions, caps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What is planned; see `Memory.plan`.
+
+    Attributes:
+        add: how `source` is read.
+        ask: the question, with its options.
+        tree: whether trees are planned: of what is added, or alone.
+        documents: ids of the documents of those trees; none means all.
+        kind: of those trees, as `preset`.
+    """
+
+    source: Any = None
+    add: AddOptions | None = None
+    ask: AskOptions | None = None
+    tree: bool = False
+    documents: tuple[str, ...] = ()
+    kind: TreeKind = "ilm"
+    preset: Literal["default", "paper"] = "default"
+
+    def __post_init__(self) -> None:
+        if self.add is not None and self.add.extract:
+            raise UsageError("facts of turns are not planned; settings cap them (max_calls, …)")
+
+
+def plan_options(
+    source: Any, ask: str | None, tree: bool | Sequence[str], given: Mapping[str, Any]
+) -> PlanOptions:
+    """Return what is planned; see `Memory.plan`.
+
+    Raises:
+        UsageError: both or neither of two things are to be planned, or an option is not one of it.
+    """
+    is_tree = tree is not False
+    if is_tree and source is None and ask is None:
+        if unknown := sorted(given.keys() - {"kind", "preset"}):
+            raise UsageError(f"a plan of trees has no option {unknown[0]!r}: kind, preset")
+        return PlanOptions(tree=True, documents=() if tree is True else tuple(tree or ()), **given)
+    if (source is None) == (ask is None):
+        raise UsageError("plan one thing: plan(source), plan(ask=…) or plan(tree=True)")
+    if source is not None:
+        return PlanOptions(source=source, add=options_of(AddOptions, given), tree=bool(tree))
+    return PlanOptions(ask=options_of(AskOptions, given, question=ask))
 
 
 def require_names(session: str | None, user: str | None) -> None:

@@ -5,7 +5,6 @@ from argparse import ArgumentParser
 from dataclasses import fields
 from typing import Any
 
-from qrmem.agents import Asking
 from qrmem.agents.strategies.graph_expansion import SHOWN, TIE, WHOLE_GRAPH
 from qrmem.cli.parser import build_parser
 from qrmem.config import Settings
@@ -16,6 +15,7 @@ from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
 from qrmem.retrieval.fragments.relations import EXACT, SAMPLE
 from qrmem.retrieval.scoring import K1, B
+from qrmem.types.options import AskOptions
 
 Json = Any
 
@@ -32,6 +32,10 @@ LEFT_OPEN = ("max_trials", "width", "depth", "threshold")
 UNUSED = {
     "strategy": "named by the system",
     "documents": "all of the memory",
+    "where": "all of the memory",
+    "keep_trail": "the run's folder has it",
+    "checkpointer": "a run of evaluation goes on by its items",
+    "caps": "those of the settings",
     "orientation": "the memory is built for the question",
     "share_orientation": "one memory, one question",
     "fragments": "FragRel's alone",
@@ -44,9 +48,9 @@ UNUSED = {
 
 
 def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
-    exact = Asking(question="Who?", paper_exact=True)
+    exact = AskOptions(question="Who?", paper_exact=True)
     named = {*AS_IN_THE_PAPER, *LEFT_OPEN, *UNUSED, "question", "choices", "window"}
-    assert {field.name for field in fields(Asking)} == named
+    assert {field.name for field in fields(AskOptions)} == named
     for name, value in AS_IN_THE_PAPER.items():
         assert getattr(exact, name) == value, name
     told = " ".join(one.what for one in DEVIATIONS)

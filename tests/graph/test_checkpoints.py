@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from servers.faults import Faults
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
-from qrmem.agents.search.checkpoints import config_of
+from qrmem.agents import STRATEGIES, Outcome, Search, run_strategy
 from qrmem.errors import ModelUnavailable, StoreUnavailable
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Strategy
+from qrmem.types.options import AskOptions
 
 CHAIN = (
     Part("Ahab hunts the whale.", (("Ahab", "hunts", "whale"),)),
@@ -30,7 +31,8 @@ CHAIN = (
     Part("The Essex came from Nantucket.", (("Essex", "came from", "Nantucket"),)),
     Part("Nantucket is an island.", (("Nantucket", "is", "island"),)),
 )
-ASKING = Asking(
+ASKING = AskOptions(
+    window=4096,
     question="What does Ahab hunt?",
     strategy="reflection",
     hits=1,
@@ -40,7 +42,7 @@ ASKING = Asking(
 
 
 async def followed(
-    store: ReferenceStore, reasoner: ScriptedReasoner, asking: Asking, saver: Any
+    store: ReferenceStore, reasoner: ScriptedReasoner, options: AskOptions, saver: Any
 ) -> Outcome:
     """Follow a strategy as a process that has just begun does it."""
     run = Search(
@@ -49,14 +51,10 @@ async def followed(
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
-        asking=asking,
+        options=replace(options, checkpointer=saver),
+        thread="thread",
     )
-    items = [
-        item
-        async for item in await run_strategy(
-            run, checkpointer=saver, config=config_of("ns", asking, "thread")
-        )
-    ]
+    items = [item async for item in await run_strategy(run)]
     assert isinstance(items[-1], Outcome)
     return items[-1]
 
@@ -104,12 +102,12 @@ async def test_an_interrupted_run_goes_on_and_asks_nothing_twice(
 
 @pytest.mark.parametrize("strategy", WITHOUT_TREE)
 async def test_a_checkpointer_changes_nothing_about_a_run(strategy: str) -> None:
-    asking = Asking(question="What sank the Essex?", strategy=strategy)
+    options = AskOptions(question="What sank the Essex?", strategy=strategy, window=4096)
     outcomes = [
         await followed(
             await memory(*CHAIN),
             ScriptedReasoner(answers_with("sank the Essex", "the whale")),
-            asking,
+            options,
             saver,
         )
         for saver in (None, InMemorySaver())

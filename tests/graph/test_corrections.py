@@ -12,13 +12,13 @@ from servers.openai_server import OpenAIServer
 
 import qrmem
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.state import Asking
 from qrmem.agents.search.superseded import with_corrections
 from qrmem.answering.with_model import block
 from qrmem.graph import dialog
 from qrmem.integrations.toolset import Toolset
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Turn
+from qrmem.types.options import AskOptions
 
 DIALOGUES = Path(__file__).parent.parent / "eval/data/corrections/dialogues.jsonl"
 DENTIST = [
@@ -83,7 +83,7 @@ async def test_a_model_is_shown_the_correction_and_which_turn_is_out_of_date() -
             reasoner=reasoner,
             searcher=searcher,
             scorer=EdgeScorer(await session.searcher()),
-            asking=Asking(question="When is the dentist?", hits=1),
+            options=AskOptions(question="When is the dentist?", hits=1, window=4096),
         )
         segments = await session.store.segments(session.ns, documents=["turn-00000001"])
         old, new = await with_corrections(run, await run.graph.passages(segments))

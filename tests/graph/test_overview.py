@@ -9,7 +9,7 @@ from contract.reference import ReferenceStore
 from fakes import ScriptedReasoner
 from graph.worlds import Part, memory, outcome_of
 
-from qrmem.agents import Asking, Outcome, Search
+from qrmem.agents import Outcome, Search
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
 from qrmem.llm.prompting import Caller, TokenBudget
@@ -17,6 +17,7 @@ from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
+from qrmem.types.options import AskOptions
 
 TEXTS = [f"In year {n} the town of Hask built bridge number {n} over the river." for n in range(40)]
 
@@ -50,7 +51,7 @@ async def ask(store: ReferenceStore, chat: Noting, question: str, **options: Any
         reasoner=ScriptedReasoner(room=120),
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
-        asking=Asking(question=question, window=2000, **options),
+        options=AskOptions(question=question, window=2000, **options),
         caller=Caller(chat, TokenBudget(BuiltinTokenizer())),
     )
     return await outcome_of(run)
@@ -123,7 +124,9 @@ async def test_a_comparison_reads_for_each_side() -> None:
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
-        asking=Asking(question="How do Hask and Skarrow differ?", hits=4, max_trials=1),
+        options=AskOptions(
+            question="How do Hask and Skarrow differ?", hits=4, max_trials=1, window=4096
+        ),
     )
     await outcome_of(run)
     assert "Skarrow lies by the sea." in reasoner.judged[0]

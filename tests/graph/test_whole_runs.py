@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import (
-    Asking,
     BuildDeps,
     Search,
     build_documents,
@@ -31,6 +30,7 @@ from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import BuildMode, ChatReply, ChatRequest, Document
+from qrmem.types.options import AskOptions
 
 TOKENIZER = BuiltinTokenizer()
 
@@ -103,9 +103,9 @@ async def build(
 
 
 async def ask(
-    store: ReferenceStore, reasoner: PromptedReasoner, window: int, strategy: str, **options: Any
+    store: ReferenceStore, reasoner: PromptedReasoner, window: int, strategy: str, **more: Any
 ) -> None:
-    asking = Asking(
+    options = AskOptions(
         question="Whom did Ann and Bob see?",
         strategy=strategy,
         window=window,
@@ -114,7 +114,7 @@ async def ask(
         on_exhausted="force",
         orientation="local",
         nearest=2,
-        **options,
+        **more,
     )
     search = Search(
         store=store,
@@ -122,7 +122,7 @@ async def ask(
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
-        asking=asking,
+        options=options,
         folded_by_reasoner=True,
     )
     await outcome_of(search)

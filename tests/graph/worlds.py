@@ -8,7 +8,7 @@ from typing import Any
 from contract.reference import ReferenceStore
 from fakes import ScriptedReasoner
 
-from qrmem.agents import STRATEGIES, Asking, Outcome, Search, run_strategy
+from qrmem.agents import STRATEGIES, Outcome, Search, run_strategy
 from qrmem.graphstore.protocol import (
     Change,
     EntityRow,
@@ -21,6 +21,7 @@ from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.names import name_key
 from qrmem.text.words import terms
 from qrmem.types import AskContext, Document, Event, LedgerRow, Passage, Quote, Segment, Verdict
+from qrmem.types.options import AskOptions
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ async def ask(
         reasoner=reasoner,
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
-        asking=Asking(question=question, strategy=strategy, choices=choices, **options),
+        options=AskOptions(
+            question=question, strategy=strategy, choices=choices, **{"window": 4096, **options}
+        ),
         listener=(heard if heard is not None else []).append,
     )
     return await outcome_of(run)

@@ -8,16 +8,19 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import qrmem
 import qrmem.sync
 from qrmem import memory as facade
+from qrmem.agents import STRATEGIES
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.memory.options import AskOptions, OpenOptions
+from qrmem.memory.options import AskKeywords, OpenOptions
+from qrmem.types import Strategy
+from qrmem.types.options import AddOptions, AskOptions, RecallOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,7 +90,30 @@ def test_options_of_open_are_the_settings_and_those_of_ask_its_own() -> None:
     own = inspect.signature(facade.Memory.ask).parameters
     names = {name for name in own if name not in {"self", "question", "caps"}}
     caps = {"max_calls", "max_tokens", "max_cost", "max_seconds"}
-    assert set(AskOptions.__annotations__) - caps == names
+    assert set(AskKeywords.__annotations__) - caps == names
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "own"),
+    [
+        ("ask", AskOptions, {"question"}),
+        ("recall", RecallOptions, {"prompt"}),
+        ("add", AddOptions, {"source"}),
+    ],
+)
+def test_options_have_the_names_and_the_defaults_of_the_methods(
+    method: str, kind: type, own: set[str]
+) -> None:
+    """What is empty in options is `None` in a call; the caps of a call are one field."""
+    defaults = {one.name: one.default for one in fields(kind)}
+    for name, taken in inspect.signature(getattr(facade.Memory, method)).parameters.items():
+        if name not in {"self", "caps", *own}:
+            assert (taken.default or None) == (defaults[name] or None), name
+
+
+def test_a_strategy_that_can_be_named_is_one_that_can_be_followed() -> None:
+    assert list(STRATEGIES) == list(get_args(Strategy))
+    assert all(f"`{name}`" in (inspect.getdoc(facade.Memory.ask) or "") for name in STRATEGIES)
 
 
 SNIPPET = """

@@ -8,11 +8,10 @@ from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
-from qrmem.memory.ask import Asker, Asking
+from qrmem.memory.ask import QuestionRun, answer_of
 from qrmem.types import Answer, Orientation
-
-OVER_TREES = frozenset({"inner-loop", "raptor", "raptor-layered"})
-"""Strategies that need a tree of summaries over each document."""
+from qrmem.types.kinds import Strategy as StrategyName
+from qrmem.types.options import AskOptions
 
 
 @system("inner-loop", "inner loop over a tree", "ILM-TR", strategy="inner-loop")
@@ -40,7 +39,7 @@ class Strategy:
             search without our own switches.
     """
 
-    strategy: str
+    strategy: StrategyName
     memory: Literal["compact", "paper", "local"] = "compact"
     orientation: Orientation = "none"
     start: Literal["search", "entities"] = "search"
@@ -67,11 +66,20 @@ class Strategy:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
+        from qrmem.agents import STRATEGIES  # LangGraph takes a second to import
+
         async with harness.memory(context, self.build(item, harness)) as memory:
-            if self.strategy in OVER_TREES:
+            if STRATEGIES[self.strategy].is_over_trees:
                 await memory.grow(harness.calls)
-            asker = Asker(memory.store, memory.ns, memory.tools, memory.searcher, harness.calls)
-            answer = await asker.ask(self._asking(item, harness))
+            run = QuestionRun(
+                store=memory.store,
+                ns=memory.ns,
+                models=memory.tools,
+                searcher=memory.searcher,
+                options=self._options(item, harness),
+                listener=harness.calls,
+            )
+            answer = await answer_of(run.stream())
             found = await _found(answer, memory)
             cited = cited_sentences(answer.citations, context)
         return replace(found, cited=cited)
@@ -79,15 +87,13 @@ class Strategy:
     def _is_exact(self, harness: Harness) -> bool:
         return self.paper_exact or harness.settings.paper_exact
 
-    def _asking(self, item: Item, harness: Harness) -> Asking:
-        return Asking(
+    def _options(self, item: Item, harness: Harness) -> AskOptions:
+        return AskOptions(
             question=item.question,
             strategy=self.strategy,
             window=harness.settings.window,
             choices=item.choices,
-            documents=None,
             orientation="local" if self.orientation == "local" else "none",
-            share_orientation=False,
             max_trials=self.updates + 1 if self.updates else self.max_trials,
             start=self.start,
             on_exhausted="force" if harness.is_forced(item) else "abstain",

@@ -7,7 +7,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import Event, Listener
 
 
-class Aside:
+class BestEffortWriter:
     """Writes beside one answer; a store that refuses them does not cost the answer.
 
     After the first refusal the others are left out: each may wait half a minute for a lock.
