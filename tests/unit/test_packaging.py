@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -56,6 +57,20 @@ def test_the_sdist_builds_the_same_wheel(archives: tuple[set[str], set[str], set
     wheel, sdist, again = archives
     assert again == wheel
     assert {name for name in sdist if name.startswith("qrmem/")} == wheel
+
+
+def test_the_image_builds_the_same_wheel(
+    tmp_path: Path, archives: tuple[set[str], set[str], set[str]]
+) -> None:
+    lines = (ROOT / "docker" / "Dockerfile").read_text().splitlines()
+    for line in (line for line in lines if line.startswith("COPY ") and "--from" not in line):
+        _, *sources, place = line.split()
+        for source in map(ROOT.joinpath, sources):
+            if source.is_dir():
+                shutil.copytree(source, tmp_path / place, symlinks=True)
+            else:
+                shutil.copy(source, tmp_path)
+    assert in_wheel(build(tmp_path, tmp_path / "dist", "wheel")) == archives[0]
 
 
 def build(project: Path, folder: Path, target: str) -> Path:

@@ -1,8 +1,9 @@
-"""The files in `docker/` pass the linters that people would run on them."""
+"""Files of `docker/` and `.github/` pass the linters that people would run on them."""
 
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from qrmem.cli.parser import build_parser
 from qrmem.errors import UsageError
 from qrmem.web.guard import check_host
 
-DOCKER = Path(__file__).parents[2] / "docker"
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 
 
 def _lint(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -69,3 +72,40 @@ def test_the_service_of_the_compose_file_is_a_command_that_qrmem_has() -> None:
         own = {name for name in named if name[0] not in "./$"}
         assert own <= set(yaml.safe_load(text)["volumes"])
     assert "serve" in (DOCKER / "Dockerfile").read_text(encoding="utf-8"), "the extra"
+
+
+SCHEMA = ("--builtin-schema", "vendor.github-workflows")
+
+
+def test_the_workflow_passes_its_linters() -> None:
+    done = _lint("check-jsonschema", *SCHEMA, str(WORKFLOW))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = _lint("zizmor", "--offline", str(WORKFLOW.parents[1]))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("runs-on:", "run-on:"),
+        ("checkout@v6", "checkout"),
+        ('"v$(', '"${{ github.ref_name }}$('),
+    ],
+)
+def test_the_linters_would_see_a_mistake(right: str, wrong: str, tmp_path: Path) -> None:
+    bad = tmp_path / "ci.yml"
+    text = WORKFLOW.read_text(encoding="utf-8")
+    assert right in text
+    bad.write_text(text.replace(right, wrong), encoding="utf-8")
+    config = str(WORKFLOW.parents[1] / "zizmor.yml")
+    found = _lint("zizmor", "--offline", "--config", config, str(bad))
+    assert found.returncode or _lint("check-jsonschema", *SCHEMA, str(bad)).returncode
+
+
+def test_what_is_cited_is_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert cited["version"] == project["version"]
+    assert cited["license"] == project["license"]
+    assert cited["repository-code"] == project["urls"]["Repository"]
+    assert f"## {project['version']}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
