@@ -25,6 +25,7 @@ QrmemError                    catch this to catch everything of ours
 import re
 import shlex
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -215,6 +216,41 @@ def require_text(value: object, what: str) -> None:
         raise UsageError(f"{what} is empty")
 
 
+LONGEST_NAME = 200
+"""Characters of a user's or a session's name."""
+MOST_WHERE = 100
+"""Names that one `where` can have."""
+_JOINERS = "\u200c\u200d"
+"""They shape letters of some scripts, and emoji; the other format characters only hide."""
+
+
+def clean_name(value: object, what: str) -> str:
+    """Return the name of a user or a session in its one form, NFC; "" is nobody's.
+
+    Every name goes through this where it comes in, so that what is kept is what is read.
+
+    Raises:
+        UsageError: it is no text, or text that can look like another name: with line breaks,
+            control or hidden characters, half letters, blanks around it, or too long.
+    """
+    if not isinstance(value, str):
+        raise UsageError(f"{what} must be text, not {type(value).__name__}")
+    name = unicodedata.normalize("NFC", value)
+    shown = repr(name if len(name) <= 40 else f"{name[:40]}…")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"{what} {shown} has {len(name):,} characters; a name has at most {LONGEST_NAME}"
+        )
+    for c in name:
+        if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in _JOINERS:
+            raise UsageError(
+                f"{what} {shown} has a character that is not shown, U+{ord(c):04X}: leave it out"
+            )
+    if name != name.strip():
+        raise UsageError(f"{what} {shown} begins or ends with a blank: leave it out")
+    return name
+
+
 def require_count(value: object, what: str) -> None:
     """Refuse what is no whole number from 1.
 
@@ -238,10 +274,16 @@ def require_ids(value: object) -> None:
 
 
 def require_where(value: object) -> None:
-    """Refuse a choice of documents by metadata that is no mapping.
+    """Refuse a choice of documents by metadata that is no mapping, or has too many names.
 
     Raises:
         UsageError: it is none, nor `None`.
     """
-    if value is not None and not isinstance(value, Mapping):
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
         raise UsageError(f"where is names with values, not {type(value).__name__}")
+    if not all(isinstance(name, str) for name in value):
+        raise UsageError("the names of where are text")
+    if len(value) > MOST_WHERE:
+        raise UsageError(f"where has {len(value):,} names; at most {MOST_WHERE} can be given")

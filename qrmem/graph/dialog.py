@@ -20,6 +20,7 @@ from qrmem.types.turns import (
     ROLE_KEY,
     TURN,
     TURN_KEY,
+    USER_KEY,
     fact_id,
     numbered,
     turn_id,
@@ -29,8 +30,6 @@ from qrmem.types.turns import (
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
-USER_KEY = "user"
-"""Metadata of a turn: whose conversation it is."""
 RECENT_TOKENS = 1_000
 """Tokens of a history that goes to the model as it is (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -213,7 +212,12 @@ def read_message(message: Any) -> Message:
     if not role.strip():
         raise UsageError("a turn needs a role")
     when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
-    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
+    return Message(_named(_ROLES.get(role, role)), _plain(content), _named(name or ""), when)
+
+
+def _named(value: object) -> str:
+    """Return who spoke in one line, so that nothing in it looks like a turn of its own."""
+    return " ".join(normalise(str(value)).split())
 
 
 def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:

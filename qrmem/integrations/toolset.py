@@ -5,15 +5,16 @@ reads the same whichever way it came. What a document says stands between marks,
 """
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from qrmem.errors import NotFound, QrmemError, UsageError, refused
-from qrmem.graph.dialog import USER_KEY
+from qrmem.errors import NotFound, QrmemError, UsageError, clean_name, refused
 from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
+from qrmem.types.turns import USER_KEY
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -55,7 +56,7 @@ class Toolset:
 
     def __init__(self, memory: "Memory", user: str = "") -> None:
         self._memory = memory
-        self.user = user
+        self.user = clean_name(user, "user")
 
     @property
     def _where(self) -> dict[str, Scalar] | None:
@@ -69,8 +70,7 @@ class Toolset:
             write: whether those that add something are among them.
             user: whose toolset it is; "": everybody's.
         """
-        if not isinstance(user, str):
-            raise UsageError(f"user must be text, not {type(user).__name__}")
+        user = clean_name(user, "user")
         found = READING + (WRITING if write else ())
         return tuple(name for name in found if not (user and name in SHARED))
 
@@ -194,8 +194,9 @@ class Toolset:
             document_id: its id; a document of this id with another text is replaced.
         """
         id = document_id
-        if self.user:  # no user replaces what is another's, or finds it there already
-            id = f"{self.user}/{id or sha256(text.encode()).hexdigest()[:16]}"
+        if self.user:
+            digest = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+            id = await self._own(id or digest)
         document = {
             "text": _said(text, "text"),
             "title": title,
@@ -206,6 +207,20 @@ class Toolset:
         kept = [*report.added, *report.updated, *report.unchanged]
         problems = "".join(f" Not read: {reason}." for _, _, reason in report.problems)
         return f"Kept as {', '.join(kept)}.{problems}"
+
+    async def _own(self, id: str) -> str:
+        """Return the id that a user's document is kept under, so that none replaces another's.
+
+        Raises:
+            UsageError: a document of somebody else is there.
+        """
+        # No slash is left in the user's name: so ids of two users are never the same.
+        id = f"{self.user.replace('%', '%25').replace('/', '%2F')}/{id}"
+        with suppress(NotFound):
+            there = await self._memory.document(id)
+            if there.metadata.get(USER_KEY) != self.user:
+                raise UsageError("this document_id is taken: choose another")
+        return id
 
     async def add_turn(self, role: str, text: str, session: str = "", speaker: str = "") -> str:
         """Keep what somebody said in a conversation.

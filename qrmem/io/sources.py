@@ -14,7 +14,7 @@ from qrmem.graphstore.codec import LARGEST
 from qrmem.text import files
 from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.text.normalise import normalise, normalise_id
+from qrmem.text.normalise import normalise, normalise_id, normalise_value
 from qrmem.types import Document, Scalar
 
 Source = (
@@ -116,11 +116,11 @@ def _checked(document: Document) -> dict[str, Scalar]:
                 f"metadata {key!r} of {named} is a whole number that is too large to store; "
                 "give it as text"
             )
-    return {normalise(key): _kept(value) for key, value in document.metadata.items()}
-
-
-def _kept(value: Scalar) -> Scalar:
-    return normalise(value) if isinstance(value, str) else value
+    kept = {normalise(key): value for key, value in document.metadata.items()}
+    try:
+        return {key: normalise_value(key, value) for key, value in kept.items()}
+    except UsageError as exc:
+        raise BadDocument(f"metadata of {named}: {exc}") from None
 
 
 def _each(

@@ -6,7 +6,7 @@ What is heavy is imported with the first call.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from qrmem.errors import StoreUnavailable, UsageError, require_text
+from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_text
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
 from qrmem.memory import observability
@@ -16,7 +16,7 @@ from qrmem.memory.session import Session
 from qrmem.types import AddReport, Event, Listener, MergeDecision, Repair
 from qrmem.types.options import AddOptions, CapOptions
 from qrmem.types.trees import Tree, TreeKind, TreeReport
-from qrmem.types.turns import FACT_KEY
+from qrmem.types.turns import FACT_KEY, USER_KEY
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -104,9 +104,8 @@ async def delete_all(
 
 async def forget_user(session: Session, user: str) -> int:
     """See `Memory.forget_user`."""
-    from qrmem.graph.dialog import USER_KEY
-
     require_text(user, "the user")
+    user = clean_name(user, "user")
     await session.known()
     ids = sorted(await session.store.document_ids(session.ns, where={USER_KEY: user}))
     if ids:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qrmem.errors import NotFound, UsageError, require_ids, require_text, require_where
+from qrmem.errors import NotFound, UsageError, require_ids, require_text
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
@@ -14,7 +14,7 @@ from qrmem.memory.session import Session
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.names import name_key, normalise_name, split_key
-from qrmem.text.normalise import normalise_id
+from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.text.numbers import counted
 from qrmem.types import (
     Document,
@@ -102,8 +102,8 @@ async def documents(
 ) -> Sequence[DocumentInfo]:
     """See `Memory.documents`."""
     await session.known()
-    require_where(where)
-    ids = await session.store.document_ids(session.ns, where=where) if where else None
+    kept = normalise_where(where)
+    ids = await session.store.document_ids(session.ns, where=kept) if kept else None
     return await session.store.documents(session.ns, ids)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError, require_where
+from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder, open_embedder
 from qrmem.memory.models import Models, new_namespace
-from qrmem.text.normalise import normalise_id
+from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Session:
         """
         if isinstance(documents, str):
             raise UsageError("documents are a list of ids, not one text")
-        require_where(where)
+        where = normalise_where(where)
         while True:
             ended = self._ended
             try:

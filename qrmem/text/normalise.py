@@ -2,8 +2,11 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
-from qrmem.errors import require_text
+from qrmem.errors import clean_name, require_text, require_where
+from qrmem.types.kinds import Scalar
+from qrmem.types.turns import CHAT_KEY, USER_KEY
 
 _BOM = "\ufeff"
 _CARRIAGE_RETURN = re.compile("\r\n?")
@@ -35,3 +38,28 @@ def normalise_id(given: str) -> str:
     """
     require_text(given, "a document's id")
     return unicodedata.normalize("NFC", normalise(given))
+
+
+_NAMES = {USER_KEY: "user", CHAT_KEY: "session"}
+
+
+def normalise_value(name: str, value: Scalar) -> Scalar:
+    """Return a value of a document's metadata as it is kept.
+
+    Raises:
+        UsageError: it names a user or a session, and is no clean name.
+    """
+    if not isinstance(value, str):
+        return value
+    return clean_name(value, _NAMES[name]) if name in _NAMES else normalise(value)
+
+
+def normalise_where(where: Mapping[str, Scalar] | None) -> dict[str, Scalar]:
+    """Return a choice of documents by metadata, with names and values as they are kept.
+
+    Raises:
+        UsageError: it is none, or names a user or a session that cannot be.
+    """
+    require_where(where)
+    kept = {normalise(name): value for name, value in (where or {}).items()}
+    return {name: normalise_value(name, value) for name, value in kept.items()}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
-from qrmem.errors import UsageError, require_count, require_text
+from qrmem.errors import UsageError, clean_name, require_count, require_text
 from qrmem.types.fragments import FragmentSettings
 from qrmem.types.kinds import Orientation, Scalar, Strategy
 from qrmem.types.trees import TreeKind
@@ -180,7 +180,9 @@ class RecallOptions:
     def __post_init__(self) -> None:
         require_text(self.prompt, "the prompt")
         require_count(self.tokens, "tokens")
-        require_names(self.session, self.user)
+        object.__setattr__(self, "session", clean_name(self.session, "session"))
+        if self.user is not None:
+            object.__setattr__(self, "user", clean_name(self.user, "user"))
         if self.how not in get_args(RecallMethod):
             raise UsageError(f"how is {self.how!r}; choose turns or fragrel")
 
@@ -248,14 +250,3 @@ def plan_options(
     if source is not None:
         return PlanOptions(source=source, add=options_of(AddOptions, given), tree=bool(tree))
     return PlanOptions(ask=options_of(AskOptions, given, question=ask))
-
-
-def require_names(session: str | None, user: str | None) -> None:
-    """Refuse names that no turn can have; `None` is none.
-
-    Raises:
-        UsageError: one of them is no text.
-    """
-    for what, name in (("session", session), ("user", user)):
-        if name is not None and not isinstance(name, str):
-            raise UsageError(f"{what} must be text, not {type(name).__name__}")

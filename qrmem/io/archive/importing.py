@@ -23,6 +23,7 @@ from qrmem.graphstore.protocol import GraphStore, Kept, NamespaceInfo, VectorKin
 from qrmem.io.archive.file import Reader
 from qrmem.io.archive.form import DocumentLine, EntityLine, SegmentLine, VectorLine, decoded
 from qrmem.io.archive.order import ordered
+from qrmem.text.normalise import normalise_value
 from qrmem.text.numbers import counted
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
@@ -207,7 +208,8 @@ class _Filling:
         line, self._document = self._document, None
         if line is None:
             return
-        document = Document(line.text, line.title, line.id, line.metadata, line.parts)
+        metadata = {name: normalise_value(name, value) for name, value in line.metadata.items()}
+        document = Document(line.text, line.title, line.id, metadata, line.parts)
         segments = [self._segment(line, index, each) for index, each in enumerate(self._lines)]
         await self._store.put_documents(self._ns, [(document, segments)])
         if line.summary:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from qrmem.errors import UsageError
 from qrmem.graphstore.codec import Wrong, from_plain
 from qrmem.graphstore.protocol import Kept
 from qrmem.io.archive.file import Reader
@@ -19,6 +20,7 @@ from qrmem.io.archive.form import (
     SegmentLine,
     decoded,
 )
+from qrmem.text.normalise import normalise_value
 from qrmem.types import ChatReply, Contribution
 
 _LONGEST_ID = 1000
@@ -59,6 +61,7 @@ class _Seen:
         match value:
             case DocumentLine():
                 _check_id(value.id)
+                _check_names(value)
                 self._once(kind, value.id)
                 self._text_length, self._own = len(value.text), set()
             case SegmentLine():
@@ -129,6 +132,14 @@ def _check_kept(kind: str, kept: Kept) -> None:
         raise Wrong("a fold has no description")
     if _REPLY.fullmatch(kept.key):
         from_plain(dict(kept.value), ChatReply, "reply.value")
+
+
+def _check_names(line: DocumentLine) -> None:
+    try:
+        for name, value in line.metadata.items():
+            normalise_value(name, value)
+    except UsageError as exc:
+        raise Wrong(str(exc)) from None
 
 
 def _check_id(id_: str) -> None:

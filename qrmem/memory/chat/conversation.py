@@ -6,7 +6,7 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Any
 
-from qrmem.errors import UsageError, require_ids
+from qrmem.errors import UsageError, clean_name, require_ids
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.llm.parallel import in_batches
@@ -18,8 +18,8 @@ from qrmem.retrieval.fragments import CHAT, FragmentScorer, FragmentSettings
 from qrmem.text.normalise import normalise
 from qrmem.text.times import periods
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Recalled, Scalar, Turn
-from qrmem.types.options import RecallOptions, require_names
-from qrmem.types.turns import CHAT_KEY, TURN, as_message, numbered, related_lines, turn_id
+from qrmem.types.options import RecallOptions
+from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, numbered, related_lines, turn_id
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
@@ -64,7 +64,7 @@ async def add_messages(
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
     memory.require_writable()
-    _check_names(session, user)
+    session, user = clean_name(session, "session"), clean_name(user, "user")
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
     # What is nothing but control characters could not be kept.
@@ -79,17 +79,6 @@ async def add_messages(
     if extract:
         drawing(memory, listener).take(kept)
     return [turn.id for turn in kept], report
-
-
-def _check_names(session: str | None, user: str | None) -> None:
-    """Refuse names that no kept turn can have.
-
-    Raises:
-        UsageError: one of them is no text.
-    """
-    require_names(session, user)
-    if session is None or user is None:
-        raise UsageError(f"{'session' if session is None else 'user'} must be text, not NoneType")
 
 
 async def _keep(
@@ -159,10 +148,9 @@ async def turns(
     Args:
         last: how many at most, from the end; 0: all.
     """
-    require_names(session, user)
+    given = ((CHAT_KEY, session, "session"), (USER_KEY, user, "user"))
+    where = {key: clean_name(name, what) for key, name, what in given if name is not None}
     await memory.known()
-    given = {CHAT_KEY: session, dialog.USER_KEY: user}
-    where = {name: value for name, value in given.items() if value is not None}
     return await _read(memory, await dialog.last_turns(memory.store, memory.ns, last, where))
 
 
@@ -453,7 +441,7 @@ async def _last(memory: "Session | Chat") -> int:
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
     """Return the ids of all documents of a user: turns, and others with that metadata."""
-    return frozenset(await memory.store.document_ids(memory.ns, where={dialog.USER_KEY: user}))
+    return frozenset(await memory.store.document_ids(memory.ns, where={USER_KEY: user}))
 
 
 async def _infos(
@@ -467,7 +455,7 @@ async def _infos(
     ids = [turn_id(number) for number in numbers]
     turns = await dialog.turn_infos(memory.store, memory.ns, ids)
     if user is not None:
-        turns = [info for info in turns if info.metadata.get(dialog.USER_KEY) == user]
+        turns = [info for info in turns if info.metadata.get(USER_KEY) == user]
     return turns
 
 
@@ -480,4 +468,4 @@ def _is_of(info: DocumentInfo, session: str | None) -> bool:
 
 
 def _of_user(chat: Chat) -> dict[str, Scalar]:
-    return {} if chat.user is None else {dialog.USER_KEY: chat.user}
+    return {} if chat.user is None else {USER_KEY: chat.user}
