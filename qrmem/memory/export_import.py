@@ -8,6 +8,7 @@ from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory.models import check_embedder
 from qrmem.memory.session import Session
+from qrmem.settings_files import PLAIN_EMBEDDERS
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Archived, Event, ExtractionReport, Listener
 
@@ -42,7 +43,7 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
         EmbedderMismatch: the settings name another embedder.
     """
     check_embedder(settings, info)
-    if info.embedder not in ("none", "local", settings.embedder):
+    if info.embedder not in (*PLAIN_EMBEDDERS, settings.embedder):
         message = (
             f"the archive was embedded by {info.embedder!r}, which the settings do not name: its"
             " vectors are left out (name it with --embedder and import again, or run qrmem reembed)"

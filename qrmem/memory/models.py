@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings
-from qrmem.errors import EmbedderMismatch, UsageError
+from qrmem.errors import EmbedderMismatch, MissingError, UsageError
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import kept_value
@@ -20,6 +20,7 @@ from qrmem.llm.embedders import (
 )
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.usage import Phase
+from qrmem.settings_files import PLAIN_EMBEDDERS
 from qrmem.types import (
     CallRecord,
     Embedder,
@@ -50,6 +51,23 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
             f"namespace {info.name!r} was embedded by {info.embedder!r}, not {chosen!r}; leave "
             f"--embedder out, or change it for good: qrmem reembed --embedder {chosen}"
         )
+
+
+def namespace_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
+    """Open the embedder of a namespace.
+
+    A file from somebody else could name any: one that loads files or a hub's model, or sends texts
+    to a server, is opened only if the settings name it, too.
+
+    Raises:
+        MissingError: they do not.
+    """
+    if info.embedder not in (*PLAIN_EMBEDDERS, settings.embedder):
+        raise MissingError(
+            f"namespace {info.name!r} was embedded by {info.embedder!r}, which is used only if you "
+            f"name it, too: --embedder {info.embedder}, or QRMEM_EMBEDDER"
+        )
+    return open_embedder(info.embedder, settings)
 
 
 def new_namespace(settings: Settings) -> NamespaceInfo:

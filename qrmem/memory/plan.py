@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import copy_document
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.budget import Prices, prices_of
-from qrmem.llm.embedders import BATCH, open_embedder
+from qrmem.llm.embedders import BATCH
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
 from qrmem.llm.stub import Course
@@ -25,7 +25,7 @@ from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.ask import QuestionRun, answer_of, resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
-from qrmem.memory.models import new_namespace
+from qrmem.memory.models import namespace_embedder, new_namespace
 from qrmem.memory.session import Session
 from qrmem.memory.trees import TreePreset, require_known, run_build
 from qrmem.retrieval.fragments import FragmentScorer
@@ -178,7 +178,7 @@ async def plan_ask(session: Session, options: AskOptions) -> Plan:
     info, settings = await session.info(), session.settings
     is_remote = info.embedder.startswith("openai:")
     store = dry_store(session.store)
-    embedder = None if is_remote else open_embedder(info.embedder, settings)
+    embedder = None if is_remote else namespace_embedder(info, settings)
     searcher = Searcher(store, info.name, embedder)
     courses, strategy = {}, ""
     dry = replace(options, keep_trail=False, checkpointer=None, caps={})

@@ -11,8 +11,8 @@ from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
-from qrmem.llm.embedders import close_embedder, open_embedder
-from qrmem.memory.models import Models, new_namespace
+from qrmem.llm.embedders import close_embedder
+from qrmem.memory.models import Models, namespace_embedder, new_namespace
 from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.types import Embedder, Scalar
 
@@ -270,7 +270,7 @@ class Session:
     def _opened_embedder(self, info: NamespaceInfo) -> Embedder | None:
         """Return the embedder of the namespace; all parts share one, for it may be large."""
         if self._embedder is None:
-            self._embedder = open_embedder(info.embedder, self.settings)
+            self._embedder = namespace_embedder(info, self.settings)
         return self._embedder
 
     async def fragment_scorer(self) -> "FragmentScorer":

@@ -104,7 +104,8 @@ def server() -> Iterator[OpenAIServer]:
 
 
 COMMANDS = """
-init settings.toml
+init
+trust
 completion bash
 help add
 plan add note.txt

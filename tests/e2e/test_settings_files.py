@@ -3,10 +3,12 @@
 import json
 import os
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -339,3 +341,36 @@ def test_a_relative_home_is_nobody_s_configuration(qrmem: Shell) -> None:
     qrmem.environment |= {"HOME": "", "USERPROFILE": "", "XDG_CONFIG_HOME": "."}
     found = json.loads(qrmem.apart("doctor", "--json").out)
     assert found[0]["text"] == "none of your own"
+
+
+def test_a_stranger_s_memory_does_not_choose_the_embedder(
+    qrmem: Shell, server: OpenAIServer
+) -> None:
+    words = ("--base-url", server.url, "--embedder", "openai:e")
+    assert qrmem("add", "-", "-q", *words, stdin=TEXT.encode()).code == 0
+    qrmem.environment |= {"QRMEM_EMBEDDER": "", "OPENAI_BASE_URL": server.url}
+    before = server.stats.requests
+    for command in ("search Ada", "ask Who?", "add -"):
+        ran = qrmem(*command.split(), "-q", stdin=b"More.")
+        assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+        assert "--embedder openai:e, or QRMEM_EMBEDDER" in ran.err
+    for command in ("status", "list", "show", "export a.qrmem", "plan ask Who? --model m"):
+        assert qrmem(*command.split()).code == 0
+    assert server.stats.requests == before
+    assert qrmem("search", "Ada", "--embedder", "openai:e").code == 0
+    assert qrmem("search", "Ada", QRMEM_EMBEDDER="openai:e").code == 0
+    assert server.stats.requests > before
+    assert qrmem("reembed", "--embedder", "none").code == 0
+    assert qrmem("search", "Ada").code == 0
+
+
+@pytest.mark.parametrize(
+    "named", ["sentence-transformers:evil/model", "contriever:/tmp/evil", "dot:contriever"]
+)
+def test_nor_a_model_that_is_loaded_from_a_path_or_a_hub(named: str, qrmem: Shell) -> None:
+    assert qrmem("add", "-", "-q", stdin=TEXT.encode()).code == 0
+    with closing(sqlite3.connect(qrmem.folder / "test.db")) as db, db:
+        assert db.execute("UPDATE namespace SET embedder = ?", (named,)).rowcount == 1
+    ran = qrmem("search", "Ada", QRMEM_EMBEDDER="")
+    assert (ran.code, ran.err.count("\n")) == (3, 1)
+    assert f"--embedder {named}" in ran.err
