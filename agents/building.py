@@ -23,7 +23,7 @@ from langgraph.runtime import Runtime
 from qrmem.agents.embedding import embed_segments
 from qrmem.agents.executor import InProcess
 from qrmem.agents.folding import fold_documents
-from qrmem.agents.likeness import alike_by
+from qrmem.agents.name_similarity import alike_by
 from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach

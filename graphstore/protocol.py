@@ -240,7 +240,7 @@ class FactStore(Protocol):
         """
         ...
 
-    async def decide(self, ns: str, /, decision: MergeDecision) -> None:
+    async def override_merge(self, ns: str, /, decision: MergeDecision) -> None:
         """Keep a user's decision on two names; replaces an earlier one on the same pair.
 
         The pair has no order; it is kept with the smaller name first. Both names are stale from

@@ -50,7 +50,7 @@ async def fill(store: GraphStore, ns: str, *, order: int = 1) -> None:
         document = Document(TEXTS[id_], f"Title of {id_}", id_, metadata, (Part(0, "§ 1"),))
         await store.put_documents(ns, [(document, cut(id_, document, BuiltinTokenizer(), 16))])
         await build_documents(_deps(store, ns), [id_])
-    await store.decide(ns, MergeDecision("Dot", "Cid", same=True))
+    await store.override_merge(ns, MergeDecision("Dot", "Cid", same=True))
     await refresh_names(store, ns)
     first = (await store.segments(ns, documents=["b"]))[0]
     await store.record(

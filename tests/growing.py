@@ -133,7 +133,7 @@ async def grow(
             await grown.delete_documents("n", id_)
             final.pop(id_, None)
         elif what == "decide":
-            await grown.decide("n", MergeDecision(id_, given, same=same))
+            await grown.override_merge("n", MergeDecision(id_, given, same=same))
         else:
             await put(grown, id_, given)
             await merge_documents(grown, "n", [id_])
@@ -142,7 +142,7 @@ async def grow(
             await refresh_names(grown, "n")
         fresh = await opened()
         for decision in (await grown.unmerged("n")).decisions:
-            await fresh.decide("n", decision)
+            await fresh.override_merge("n", decision)
         for document_id in sorted(final):
             await put(fresh, document_id, final[document_id])
         await merge_documents(fresh, "n", sorted(final))

@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.search.checkpoints import config_of
-from qrmem.agents.search.orienting import orient, recall
+from qrmem.agents.search.query_extraction import orient, recall
 from qrmem.agents.search.run import Search, scored
 from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, steps_of, usage_of

@@ -91,12 +91,16 @@ async def unmerged(work: Work, *document_ids: str) -> Unmerged:
     )
 
 
-async def decide(work: Work, decision: MergeDecision) -> None:
+async def override_merge(work: Work, decision: MergeDecision) -> None:
     """Keep a user's decision on two names, which are to be resolved again."""
     await work.lock()
     first, second = sorted((decision.first, decision.second))
     await work.run(
-        "facts.decide", key=joined(first, second), first=first, second=second, same=decision.same
+        "facts.override_merge",
+        key=joined(first, second),
+        first=first,
+        second=second,
+        same=decision.same,
     )
     meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
     await work.each("facts.mark_called", meant)

@@ -96,7 +96,7 @@ class Neo4jStore:
     ledger = _reads(facts.ledger)
     record = _writes(facts.record)
     contributions = _reads(facts.contributions)
-    decide = _writes(facts.decide)
+    override_merge = _writes(facts.override_merge)
 
     async def clear_view(self, ns: str) -> None:
         """Drop all that follows from the facts, in portions."""

@@ -121,7 +121,7 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
     )
 
 
-def decide(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
+def override_merge(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
     """Keep a user's decision on two names, which are to be resolved again."""
     number = required_namespace(db, ns)
     first, second = sorted((decision.first, decision.second))

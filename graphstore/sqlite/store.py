@@ -121,7 +121,7 @@ class SqliteStore:
     ledger = _reads(facts.ledger)
     record = _writes(facts.record)
     contributions = _reads(facts.contributions)
-    decide = _writes(facts.decide)
+    override_merge = _writes(facts.override_merge)
 
     apply = _writes(changes.apply)
     clear_view = _writes(changes.clear_view)

@@ -43,10 +43,10 @@ async def add(arguments: Namespace) -> int:
                     follow_links=arguments.follow_links,
                     question=arguments.question or "",
                 )
-                given = [*report.added, *report.updated, *report.resumed, *report.unchanged]
-                is_wanted = arguments.tree and given and not report.stopped
-                left = _left(memory.settings, report)
-                grown = await memory.build_tree(*given, **left) if is_wanted else None
+                ids = [*report.added, *report.updated, *report.resumed, *report.unchanged]
+                is_wanted = arguments.tree and ids and not report.stopped
+                caps = _remaining_caps(memory.settings, report)
+                tree_report = await memory.build_tree(*ids, **caps) if is_wanted else None
             except BaseException:
                 if progress.done:
                     read = f"{progress.done} of {progress.total} segments were read and are kept"
@@ -63,21 +63,21 @@ async def add(arguments: Namespace) -> int:
     shown = output.report_lines(report)
     output.print_result(arguments, report, shown, quiet=quiet)
     stopped = report.stopped
-    if grown is not None:
-        stopped = grown.stopped
+    if tree_report is not None:
+        stopped = tree_report.stopped
         if stopped and report.usage.calls:
             stopped += ", which is what reading left"
-        for line in tree_report_lines(grown):
+        for line in tree_report_lines(tree_report):
             output.note(line, quiet=arguments.quiet)
     if stopped:
         again = AGAIN_AFTER_REBUILD if arguments.rebuild else AGAIN
         output.note(f"stopped: {stopped}; {go_on(again)}")
     if report.is_complete:
-        return PARTLY if grown is not None and grown.stopped else DONE
+        return PARTLY if tree_report is not None and tree_report.stopped else DONE
     return PARTLY if report.states or report.stopped else BAD_INPUT
 
 
-def _left(settings: Settings, report: AddReport) -> dict[str, Any]:
+def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
     """Return what reading left of the caps: they are of the whole command, trees too."""
     used = report.usage.construction.values()
     caps: Sequence[tuple[str, float | None, float]] = (
@@ -134,8 +134,8 @@ async def _streamed(memory: Memory, arguments: Namespace, options: dict[str, Any
     sees = sys.stderr.isatty() and not (arguments.json or arguments.quiet)
     items = memory.stream(question_of(arguments), words=sees, **options)
     with Writing() as writing:
-        async with aclosing(items) as told:
-            async for item in told:
+        async with aclosing(items):
+            async for item in items:
                 if isinstance(item, Answer):
                     return item
                 if isinstance(item, Words):

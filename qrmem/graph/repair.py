@@ -66,7 +66,7 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
         return Repair((), (), tuple(damaged))
     decisions = [decision for _, decision in differences if decision is not None]
     for decision in decisions:
-        await store.decide(ns, decision)
+        await store.override_merge(ns, decision)
     await store.clear_view(ns)
     await merge_documents(store, ns, documents, similar=similar)
     for trail in reversed(await store.trails(ns, _ALL)):
@@ -120,7 +120,7 @@ async def _expected(
             for id_ in documents:
                 await copy_document(store, made, ns, id_)
             for decision in (await store.unmerged(ns)).decisions:
-                await made.decide(ns, decision)
+                await made.override_merge(ns, decision)
             await merge_documents(made, ns, documents, similar=similar)
         return await _view(made, ns, documents)
 

@@ -145,7 +145,7 @@ class Adder:
 
         A run that merges something does so by itself; this is for one that finds nothing new.
         """
-        from qrmem.agents.likeness import alike_by  # LangGraph takes a second to import
+        from qrmem.agents.name_similarity import alike_by  # LangGraph takes a second to import
 
         similar = self._models.settings.similar_names
         alike = alike_by(self._store, self._ns, self._run.embedder, similar)

@@ -78,12 +78,11 @@ async def delete(
 ) -> None:
     """See `Memory.delete`."""
     session.require_writable()
-    kept_ids = await session.require_documents(document_ids)
-    gone = await _with_facts(session, kept_ids)
-    segments = [s.id for s in await session.store.segments(session.ns, documents=gone)]
+    ids = await _with_facts(session, await session.require_documents(document_ids))
+    segments = [s.id for s in await session.store.segments(session.ns, documents=ids)]
     await session.forget_threads(segments, checkpointer)
-    for some in in_batches(gone, _TOGETHER):
-        await session.store.delete_documents(session.ns, *some)
+    for batch in in_batches(ids, _TOGETHER):
+        await session.store.delete_documents(session.ns, *batch)
     await _refresh_names(session)
     await session.store.clean()
 
@@ -122,7 +121,7 @@ async def override_merge(session: Session, first: str, second: str, *, same: boo
         raise UsageError("give two different names")
     await session.info()
     one, other = sorted((first, second))
-    await session.store.decide(session.ns, MergeDecision(one, other, same=same))
+    await session.store.override_merge(session.ns, MergeDecision(one, other, same=same))
     await _refresh_names(session)
 
 
@@ -133,10 +132,10 @@ async def repair(session: Session) -> Repair:
     session.require_writable()
     await session.store.check()
     await session.info()
-    done = await rebuild(session.store, session.ns, similar=await session.similar())
+    changes = await rebuild(session.store, session.ns, similar=await session.similar())
     await session.store.clean(wholly=True)
     await session.renew()
-    return done
+    return changes
 
 
 async def prune(session: Session) -> int:

@@ -131,8 +131,8 @@ class StubEmbedder:
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """
-apply clean clear_view close create_namespace decide delete_documents delete_namespace drop_kept
-finish_import put_cached put_documents put_trail put_vectors record set_embedder
+apply clean clear_view close create_namespace delete_documents delete_namespace drop_kept
+finish_import override_merge put_cached put_documents put_trail put_vectors record set_embedder
 """
 _READS = """
 around calls check contributions counts document document_ids documents entities entries

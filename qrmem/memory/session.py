@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
@@ -18,13 +18,20 @@ from qrmem.types import Embedder, Scalar
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
-    from qrmem.memory.chat.facts import Facts
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
 
 CLOSED = "the memory is closed; open it again"
 _LOOKED_AT = 64
 """Documents that are looked at together for one that has been read."""
+
+
+class BackgroundWork(Protocol):
+    """What goes on while a memory is open, and ends before it is closed."""
+
+    async def wait(self) -> object:
+        """Wait until nothing is left to do."""
+        ...
 
 
 class Session:
@@ -57,7 +64,7 @@ class Session:
         self._fragments: FragmentScorer | None = None
         self.checkpointers: set[Any] = set()
         self.running: set[str] = set()
-        self.facts: Facts | None = None
+        self.facts: BackgroundWork | None = None
         self._adding: set[asyncio.Future[None]] = set()
         self._ended = 0
 
@@ -296,7 +303,7 @@ class Session:
         """Return what finds names alike by their vectors, where the settings want it."""
         if not self.settings.similar_names:
             return None
-        from qrmem.agents.likeness import alike_by
+        from qrmem.agents.name_similarity import alike_by
 
         embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)

@@ -38,7 +38,7 @@ async def built(
 ) -> dict[str, Any]:
     store = await fresh()
     for decision in decisions:
-        await store.decide("n", decision)
+        await store.override_merge("n", decision)
     for id_ in sorted(documents):
         await put(store, id_, documents[id_])
     await merge_documents(store, "n", sorted(documents))
@@ -75,7 +75,7 @@ def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
                 await refresh_names(store, "n")
                 final.pop(id_, None)
             elif what == "decide":
-                await store.decide("n", MergeDecision(id_, given_, same=same))
+                await store.override_merge("n", MergeDecision(id_, given_, same=same))
                 await refresh_names(store, "n")
             else:
                 await put(store, id_, given_)
@@ -145,7 +145,7 @@ async def test_a_refused_merge_stays_refused_when_more_is_added() -> None:
     store = await fresh()
     await put(store, "a", ["Mary spoke. Mary Bennet heard. "])
     await merge_documents(store, "n", ["a"])
-    await store.decide("n", MergeDecision("Mary", "Mary Bennet", same=False))
+    await store.override_merge("n", MergeDecision("Mary", "Mary Bennet", same=False))
     await refresh_names(store, "n")
     await put(store, "b", ["Mary Bennet left, and Mary. "])
     await merge_documents(store, "n", ["b"])

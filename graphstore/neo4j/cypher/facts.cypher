@@ -45,7 +45,7 @@ MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:
 WHERE c.kind IN $kinds
 RETURN row[0], s.index, c.body
 
-// :: decide
+// :: override_merge
 MERGE (d:Decision {ns: $ns, key: $key})
 SET d.first = $first, d.second = $second, d.same = $same
 

@@ -180,7 +180,7 @@ class _Filling:
                 found = self._vectors.setdefault("segment" if kind == "vector" else "relation", [])
                 found.append((value.owner, decoded(value, self._info.dimension)))
             case MergeDecision():
-                await self._store.decide(self._ns, value)
+                await self._store.override_merge(self._ns, value)
             case Kept():
                 await self._merge()
                 await self._store.put_cached(

@@ -178,7 +178,7 @@ def drawing(memory: Session, listener: Listener) -> Facts:
         UsageError: the memory is closed.
     """
     _ = memory.store
-    if memory.facts is None:
+    if not isinstance(memory.facts, Facts):
         memory.facts = Facts(memory, listener)
     return memory.facts
 

@@ -97,7 +97,7 @@ class Space:
             self.stale.pop(name, None)
         self.raise_revision()
 
-    def decide(self, decision: MergeDecision) -> None:
+    def override_merge(self, decision: MergeDecision) -> None:
         """Keep a user's decision; its names are to be resolved again."""
         first, second = sorted((decision.first, decision.second))
         self.decisions[first, second] = MergeDecision(first, second, decision.same)

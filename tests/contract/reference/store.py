@@ -272,8 +272,8 @@ class ReferenceStore:
         ]
         return [contribution for contribution in found if contribution.kind in kinds]
 
-    async def decide(self, ns: str, decision: MergeDecision) -> None:
-        self._existing(ns).decide(decision)
+    async def override_merge(self, ns: str, decision: MergeDecision) -> None:
+        self._existing(ns).override_merge(decision)
 
     # --- the view -----------------------------------------------------------------------------
 

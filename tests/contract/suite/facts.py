@@ -68,7 +68,7 @@ class FactsContract(Contract):
         with pytest.raises(NotFound):
             await store.put_documents("n", [(document, segments)])
         with pytest.raises(NotFound):
-            await store.decide("n", MergeDecision("a", "b", True))
+            await store.override_merge("n", MergeDecision("a", "b", True))
         with pytest.raises(NotFound):
             await store.record("n", (), [CALL])
         await store.delete_documents("n", "d")
@@ -335,9 +335,9 @@ class FactsContract(Contract):
         self, store: GraphStore
     ) -> None:
         await store.create_namespace("n", INFO)
-        await store.decide("n", MergeDecision("b", "a", True))
-        await store.decide("n", MergeDecision("x", "y", False))
-        await store.decide("n", MergeDecision("a", "b", False))
+        await store.override_merge("n", MergeDecision("b", "a", True))
+        await store.override_merge("n", MergeDecision("x", "y", False))
+        await store.override_merge("n", MergeDecision("a", "b", False))
         expected = [MergeDecision("a", "b", False), MergeDecision("x", "y", False)]
         assert list((await store.unmerged("n")).decisions) == expected
 

@@ -91,7 +91,7 @@ class NamingContract(Contract):
         change = _mentions(first, ahab="Ahab", captain="Captain Ahab", place="Ahab")
         await apply(store, "n", change)
         revision = await apply(store, "n", Change(resolved=[AHAB, CAPTAIN, PLACE]))
-        await store.decide("n", MergeDecision("the Ahab", CAPTAIN, same=True))
+        await store.override_merge("n", MergeDecision("the Ahab", CAPTAIN, same=True))
         found = await store.namespace("n")
         assert found is not None
         assert found.revision == revision + 1

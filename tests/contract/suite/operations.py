@@ -140,7 +140,7 @@ class Decide:
     same: bool
 
     async def run(self, store: GraphStore, ns: str) -> None:
-        await store.decide(ns, MergeDecision(self.first, self.second, self.same))
+        await store.override_merge(ns, MergeDecision(self.first, self.second, self.same))
 
 
 @dataclass(frozen=True)

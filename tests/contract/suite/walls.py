@@ -133,7 +133,7 @@ class WallsContract(Contract):
         before = await contents(store, "m")
         assert await contents(store, "n") == before
         await store.put_documents("n", [text("d", "Ann met Bob ")])
-        await store.decide("n", MergeDecision("a", "b", False))
+        await store.override_merge("n", MergeDecision("a", "b", False))
         await store.record("n", (), summaries={"d": "other"})
         await store.put_trail("n", replace(TRAIL, answer="other"))
         await store.put_cached("n", "k", {"x": 2})
@@ -190,7 +190,7 @@ class WallsContract(Contract):
         row = LedgerRow(segments[0].id, "ok")
         call = CallRecord("r", "extract", "construction", "p", "m")
         await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))], [call])
-        await store.decide(ns, MergeDecision("a", "b", True))
+        await store.override_merge(ns, MergeDecision("a", "b", True))
         await store.record(ns, (), summaries={"d": "T"})
         vectors = np.ones((2, 3), dtype=np.float32)
         await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
