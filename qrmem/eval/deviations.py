@@ -190,6 +190,18 @@ DEVIATIONS = (
         papers=_QRMEM,
     ),
     Deviation(
+        "SlidingWindow's five parts end with a sentence or two, and are more where a text does not "
+        "fit into five; the text of full-text systems is cut at a word",
+        "Table 6 gives a count alone; LongBench cuts at a token",
+        papers=_QRMEM,
+    ),
+    Deviation(
+        "where MemWalker or SlidingWindow finds no answer, one is forced from what it read last; "
+        "of MemWalker from the summaries on its way, where it read nothing",
+        "the paper scores every question, and does not say what an empty reply counts",
+        papers=_QRMEM,
+    ),
+    Deviation(
         "Entity Trial shows the names of the graph with their counts, the most frequent that fit",
         "the paper does not say which names the model sees",
         papers=_QRMEM,

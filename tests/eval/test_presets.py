@@ -23,6 +23,7 @@ from qrmem.eval import (
 )
 from qrmem.eval.deviations import deviations
 from qrmem.eval.preset import folder_of
+from qrmem.eval.report.plots import limits
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,13 @@ def test_a_figure_is_drawn(data: str) -> None:
     assert run("figure-4", data, "--sample", "2", "--out", "r", "--system", FIRST_TRIALS) == 0
     assert Path("r/report/figure-4.png").read_bytes().startswith(b"\x89PNG")
     assert main(["eval", "report", "r"]) == 0
+
+
+def test_an_axis_is_of_points_that_can_be_told_apart() -> None:
+    """Where every value is 0, the axis ended at 0.05 %."""
+    assert limits(-0.055, 0.055) == (0.0, 10.0)
+    assert limits(24.0, 27.0) == (24.0, 34.0)
+    assert limits(-5.0, 105.0) == (0.0, 105.0)
 
 
 FIRST_TRIALS = "1 trial,2 trials"

@@ -12,6 +12,7 @@ from qrmem.eval.registry import parameters
 from qrmem.eval.report.results import Results
 
 DPI = 120
+LEAST_SPAN = 10.0
 INTERVAL = "95 % interval"
 NAMES = {"f1": "F1", "em": "EM", "cover_em": "cover EM", "code_em": "EM", "accuracy": "accuracy"}
 NAMES |= {"follows": "replies that follow", "copies_valid": "copied examples of valid replies"}
@@ -164,12 +165,18 @@ def _name_axes(
         cell.xaxis.set_minor_locator(NullLocator())
         cell.xaxis.set_major_formatter(FuncFormatter(lambda x, _: tick(x)))
         cell.tick_params(axis="x", labelbottom=n + columns >= len(cells))
-        cell.set_ylim(bottom=max(0.0, cell.get_ylim()[0]))
+        cell.set_ylim(*limits(*cell.get_ylim()))
     figure.supxlabel(axes.x, fontsize=10)
     points = [point for panel in panels for curve in panel.curves for point in curve.points]
     has_intervals = any(point.low is not None for point in points)
     shown = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
     figure.supylabel(f"{shown}, {INTERVAL}" if has_intervals else shown, fontsize=10)
+
+
+def limits(low: float, high: float) -> tuple[float, float]:
+    """Return how far an axis in percent goes: not below 0, and over ten points at least."""
+    low = max(0.0, low)
+    return low, max(high, low + LEAST_SPAN)
 
 
 def tick(x: float) -> str:
