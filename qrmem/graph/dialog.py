@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.overlap import overlapping
+from qrmem.retrieval.turn_ranking import is_standing
 from qrmem.text.normalise import normalise
 from qrmem.text.words import terms
 from qrmem.types import Document, DocumentInfo, Scalar, Turn
@@ -22,7 +23,6 @@ from qrmem.types.turns import (
     TURN_KEY,
     USER_KEY,
     fact_id,
-    numbered,
     turn_id,
     turn_number,
 )
@@ -30,6 +30,8 @@ from qrmem.types.turns import (
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
+STANDING_KEY = "standing"
+"""Metadata of a turn that may say how its user wants things from now on."""
 RECENT_TOKENS = 1_000
 """Tokens of a history that goes to the model as it is (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -126,6 +128,8 @@ def as_document(turn: Turn) -> Document:
         metadata["speaker"] = turn.speaker
     if turn.user:
         metadata[USER_KEY] = turn.user
+    if turn.role == "user" and is_standing(turn.text):
+        metadata[STANDING_KEY] = True
     title = f"{named}, {turn.at}" if turn.at else named
     return Document(turn.text, title, turn.id, metadata)
 
@@ -212,12 +216,7 @@ def read_message(message: Any) -> Message:
     if not role.strip():
         raise UsageError("a turn needs a role")
     when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
-    return Message(_named(_ROLES.get(role, role)), _plain(content), _named(name or ""), when)
-
-
-def _named(value: object) -> str:
-    """Return who spoke in one line, so that nothing in it looks like a turn of its own."""
-    return " ".join(normalise(str(value)).split())
+    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
 
 
 def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
@@ -294,27 +293,34 @@ async def corrected(
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
     """Return which of some turns others seem to correct, and these and those by their ids.
 
-    Of the others those are read that have words enough in common with one of the turns, or follow
-    right after one.
+    Of the others those parts are read that have words enough in common with one of the turns, or
+    follow right after one; a turn that corrects something is returned as that part.
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
     shared = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
-    near = {id for id in shared if not 0 < numbered(id) <= first}
-    near |= {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
-    later = await read_turns(
-        store, ns, [info for info in await turn_infos(store, ns, near) if number_of(info) > first]
-    )
-    by_id = {turn.id: turn for turn in (*turns, *later)}
-    # A fact that corrects something stands for its turn.
-    found = {
-        id: tuple(dict.fromkeys(turn_id(by_id[one].number) for one in ids))
-        for id, ids in corrections(turns, later).items()
-    }
-    missing = {id for ids in found.values() for id in ids} - by_id.keys()
-    for turn in await read_turns(store, ns, await turn_infos(store, ns, missing)):
-        by_id[turn.id] = turn
-    return {id: tuple(one for one in ids if one in by_id) for id, ids in found.items()}, by_id
+    near = [turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)]
+    segments = {s.id: s for s in await store.segments(ns, documents=near)}
+    segments |= {s.id: s for s in await store.segments(ns, sorted(shared - segments.keys()))}
+    documents = sorted({segment.document_id for segment in segments.values()})
+    infos = {i.id: i for i in await store.documents(ns, documents) if number_of(i)}
+    later = [
+        as_turn(infos[segment.document_id], segment.text)
+        for segment in segments.values()
+        if segment.document_id in infos
+    ]
+    later = sorted((t for t in later if t.number > first), key=lambda t: (t.number, t.id))
+    found: dict[str, tuple[str, ...]] = {}
+    by_id = {turn.id: turn for turn in turns}
+    for id, parts in corrections(turns, later).items():
+        # A fact that corrects something stands for its turn.
+        known = {turn_id(part.number): part for part in parts}
+        missing = [one for one in known if known[one].id != one and one not in by_id]
+        wholes = await read_turns(store, ns, await turn_infos(store, ns, missing))
+        known |= {turn.id: turn for turn in wholes}
+        by_id = known | by_id
+        found[id] = tuple(known)
+    return found, by_id
 
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
@@ -377,8 +383,8 @@ def number_of(info: DocumentInfo) -> int:
     return turn_number(info.id, info.metadata)
 
 
-def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple[str, ...]]:
-    """Return, by id, which turns seem to be corrected by which later ones.
+def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, list[Turn]]:
+    """Return, by id, which turns seem to be corrected by which later ones, or parts of them.
 
     A later turn corrects an earlier one of the same person about the same things: if it says so
     ("actually", "no longer", "cancelled"), if it hints at it ("now", "new") and has another number
@@ -389,15 +395,15 @@ def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, tuple
     found = {}
     for turn in turns:
         after = [u for u in later if u.number > turn.number and _is_of_one(u, turn)]
-        near = {u.id: kind for u in after if (kind := _corrects(u.text, turn.text))}
-        is_list = sum(kind == "alike" for kind in near.values()) > _LIST
-        ids = [id for id, kind in near.items() if kind == "marked" or not is_list]
+        kinds = [(u, kind) for u in after if (kind := _corrects(u.text, turn.text))]
+        is_list = sum(kind == "alike" for _, kind in kinds) > _LIST
+        correcting = [u for u, kind in kinds if kind == "marked" or not is_list]
         following = min(after, key=lambda u: u.number, default=None)
         is_next = following is not None and following.number <= turn.number + REPLY
         if following is not None and is_next and _is_elliptical(following.text, turn.text):
-            ids = list(dict.fromkeys((*ids, following.id)))
-        if ids:
-            found[turn.id] = tuple(ids)
+            correcting.append(following)
+        if correcting:
+            found[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
     return found
 
 

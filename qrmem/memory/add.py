@@ -26,6 +26,7 @@ from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.models import Models, Run, caps_of, measured
+from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import (
@@ -340,6 +341,8 @@ class Adder:
         kind, _, words = settings.text_fragments.partition(":")
         if kind == "words":
             return cut_words(name, document, cutter, int(words))
+        if turn_number(name, document.metadata):
+            limit = min(limit, PART_TOKENS)
         return cut(name, document, cutter, limit)
 
     def _outline(self, document: Document) -> Outline:

@@ -144,7 +144,7 @@ class ChatMethods(Handle):
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
         """
-        from qrmem.memory.chat import conversation
+        from qrmem.memory.chat import recall as recalling
 
         options = RecallOptions(
             prompt=prompt,
@@ -154,16 +154,16 @@ class ChatMethods(Handle):
             fragments=fragments,
             user=user,
         )
-        return await conversation.recall(self._session, options)
+        return await recalling.recall(self._session, options)
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
         """Return which turns, of some documents, later turns seem to correct, and by which.
 
         What an answer cites can be looked up here; documents that are no turns are passed over.
         """
-        from qrmem.memory.chat import conversation
+        from qrmem.memory.chat import recall as recalling
 
-        return await conversation.corrections(self._session, ids)
+        return await recalling.corrections(self._session, ids)
 
     async def forget_user(self, user: str) -> int:
         """Delete all turns of a user, and all documents with `user` in their metadata.

@@ -31,6 +31,7 @@ from qrmem.types import (
     UsageRow,
 )
 from qrmem.types.trees import TreeNode, TreeTop
+from qrmem.types.turns import turn_number
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -211,7 +212,8 @@ def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:
 
 
 def _is_read(info: DocumentInfo) -> bool:
-    return info.segments > 0 and info.states.keys() <= {"ok", "partial"}
+    is_turn = turn_number(info.id, info.metadata) > 0  # no chat model reads turns
+    return info.segments > 0 and info.states.keys() <= {"ok", "partial"} and not is_turn
 
 
 def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:

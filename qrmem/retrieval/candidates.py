@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +49,16 @@ class Question:
     documents: Collection[str] | None
     titled: "Mapping[str, Sequence[Titled]]"
     names: frozenset[str]
+
+    @property
+    def rarity(self) -> dict[str, float]:
+        """Its terms, each as rare as the namespace says, however often it stands there."""
+        return scoring.weighted(dict.fromkeys(self.weights, 1.0), self.vocabulary)
+
+    @property
+    def rarest(self) -> float:
+        """How rare a word is that no segment has."""
+        return scoring.weighted({"": 1.0}, replace(self.vocabulary, frequencies={}))[""]
 
     @property
     def total(self) -> float:
@@ -105,7 +115,8 @@ class Neighborhood:
         entries: what is indexed of each, `n` of them.
         row_of: segment id to its place in `entries`.
         profiles: `(n, t)`, BM25's saturated counts of the question's terms.
-        dense: `(n,)` in [0, 1], cosine over its maximum; all 0 without an embedder.
+        cosines: `(n,)`, of the question's vector; all 0 without an embedder.
+        dense: `(n,)` in [0, 1], cosine over its maximum.
         named: `(n,)` in [0, 1], how surely the question names the segment's document.
     """
 
@@ -119,7 +130,7 @@ class Neighborhood:
         self.profiles = np.zeros((0, len(question.weights)))
         self.dense: NDArray[np.float64] = np.zeros(0)
         self.named: NDArray[np.float64] = np.zeros(0)
-        self._cosines: NDArray[np.float64] = np.zeros(0)
+        self.cosines: NDArray[np.float64] = np.zeros(0)
         self._named_documents = _named_documents(question)
 
     async def start(self) -> None:
@@ -163,8 +174,8 @@ class Neighborhood:
             ids = [entry.id for entry in entries]
             near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
             cosines = np.array([near.get(id_, 0.0) for id_ in ids])
-        self._cosines = np.concatenate([self._cosines, cosines])
-        self.dense = scoring.normalised(self._cosines)
+        self.cosines = np.concatenate([self.cosines, cosines])
+        self.dense = scoring.normalised(self.cosines)
 
     @property
     def size(self) -> int:

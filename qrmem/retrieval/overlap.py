@@ -1,4 +1,4 @@
-"""Documents that have words in common with a text, found without reading them."""
+"""Segments that have words in common with a text, found without reading them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ def _title_terms(title: str) -> tuple[str, ...]:
 
 
 async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) -> set[str]:
-    """Return the ids of the documents that share enough words with one of some texts.
+    """Return the ids of the segments that share enough words with one of some texts.
 
     Args:
         searcher: of the namespace.
-        texts: what documents are compared with.
+        texts: what segments are compared with.
         share: of the shorter one's words, counted with repeats, that both have.
     """
     store, ns = searcher.store, searcher.ns
@@ -32,20 +32,14 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
     ids: dict[str, None] = {}
     for words in asked:
         ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
-    wanted = frozenset(term for words in asked for term in words)
-    sizes: Counter[str] = Counter()
-    shared: dict[str, set[str]] = {}
+    found = set()
     for entry in await store.entries(ns, list(ids)):
-        title = _title_terms(entry.title)
-        sizes[entry.document_id] += len(entry.terms) - len(title)
-        shared.setdefault(entry.document_id, set()).update(
-            term
-            for term in wanted.intersection(entry.terms)
-            if term not in title or entry.terms.count(term) > title.count(term)
-        )
-    return {
-        document
-        for document, both in shared.items()
-        for words in asked
-        if len(both.intersection(words)) >= max(1, share * min(sizes[document], len(words)) - 1e-9)
-    }
+        own = Counter(entry.terms)
+        own.subtract(_title_terms(entry.title))
+        held, size = {term for term, count in own.items() if count > 0}, own.total()
+        if any(
+            len(held.intersection(words)) >= max(1, share * min(size, len(words)) - 1e-9)
+            for words in asked
+        ):
+            found.add(entry.id)
+    return found

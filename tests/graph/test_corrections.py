@@ -37,7 +37,7 @@ def test_of_forty_dialogues_at_most_two_are_read_wrong() -> None:
             Turn(str(n), n, said["role"], said["content"]) for n, said in enumerate(row["turns"], 1)
         ]
         found = dialog.corrections(turns, turns)
-        pairs = [[int(old), int(new)] for old, later in found.items() for new in later]
+        pairs = [[int(old), new.number] for old, later in found.items() for new in later]
         if pairs != row["corrected"]:
             wrong.append(row["id"])
     assert len(wrong) <= 2, wrong

@@ -30,7 +30,7 @@ async def test_messages_whose_numbers_another_took_are_kept_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str
 ) -> None:
     at = str(tmp_path / "m.db")
-    last = conversation._last
+    last = conversation.last_of
     seen = [0]  # as if the other had written in between
 
     async def late(memory: Session) -> int:
@@ -41,7 +41,7 @@ async def test_messages_whose_numbers_another_took_are_kept_after_it(
         qrmem.open(at, embedder="none") as memory,
     ):
         await other.add_turn("user", theirs)
-        monkeypatch.setattr(conversation, "_last", late)
+        monkeypatch.setattr(conversation, "last_of", late)
         added = await memory.add_messages([("user", "Hello."), ("assistant", "Good day.")])
         assert added == ["turn-00000002", "turn-00000003"]
         said = [turn.text for turn in await other.turns()]

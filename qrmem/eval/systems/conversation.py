@@ -8,7 +8,7 @@ from typing import Literal
 from qrmem.errors import UsageError
 from qrmem.eval.harness import Harness
 from qrmem.eval.memories import new_space
-from qrmem.eval.records import Context, Item, Prediction, Round
+from qrmem.eval.records import Build, Context, Item, Prediction, Round
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import ranking
 from qrmem.graph import dialog
@@ -23,6 +23,9 @@ from qrmem.types import Listener, ScoredSegment, Step, Turn
 from qrmem.types.turns import numbered, turn_id
 
 NAMESPACE = "session"
+
+_WHOLE = 9999
+"""Words of a fragment, at most: a round is one fragment, as in the paper."""
 
 
 class Session:
@@ -75,7 +78,9 @@ class Session:
 async def open_session(harness: Harness) -> AsyncIterator[Session]:
     """Open a conversation that nobody has said anything in."""
     embedder = harness.tools.embedder
-    settings = harness.settings.with_(namespace=NAMESPACE, model="")
+    settings = harness.settings.with_(
+        namespace=NAMESPACE, model="", text_fragments=f"words:{_WHOLE}"
+    )
     store = await open_store("memory://", settings)
     try:
         info = await new_space(store, settings, embedder)
@@ -163,7 +168,7 @@ class Conversed:
         return replied, ranked
 
     async def _ranking(self, item: Item, context: Context, harness: Harness) -> Prediction:
-        async with harness.memory(conversation(context)) as memory:
+        async with harness.memory(conversation(context), Build(words=_WHOLE)) as memory:
             query = "\n".join([*(d.text for d in context.documents[-1:]), item.question])
             assessed = await memory.fragments.assess(query, settings=self._settings())
             best = assessed.best(assessed.fragments.size) if assessed else {}

@@ -9,7 +9,8 @@ from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from
-from qrmem.memory.chat.conversation import Chat, recalled
+from qrmem.memory.chat.conversation import Chat
+from qrmem.memory.chat.recall import recalled
 from qrmem.types.options import RecallMethod, RecallOptions
 from qrmem.types.turns import turn_number
 

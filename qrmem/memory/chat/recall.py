@@ -1,0 +1,354 @@
+"""What belongs to a prompt of a conversation: the last turns, and parts of the others."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+from qrmem.errors import require_ids
+from qrmem.graph import dialog
+from qrmem.llm.parallel import in_batches
+from qrmem.memory.chat.conversation import (
+    Chat,
+    ids_of,
+    infos_of,
+    is_of,
+    last_of,
+    of_user,
+    read,
+)
+from qrmem.memory.session import Session
+from qrmem.retrieval import Searcher, turn_ranking
+from qrmem.retrieval.fragments import CHAT, FragmentSettings
+from qrmem.retrieval.turn_ranking import Asked, Part, Place, is_standing
+from qrmem.text.times import periods
+from qrmem.types import DocumentInfo, Recalled, Segment, Turn
+from qrmem.types.options import RecallOptions
+from qrmem.types.turns import (
+    CHAT_KEY,
+    ROLE_KEY,
+    TURN,
+    as_message,
+    numbered,
+    related_lines,
+    turn_id,
+    turn_number,
+)
+
+_BATCH = 64
+"""Turns of the conversation's end that are looked at together."""
+_FAR = 512
+"""Turns back from the end that are looked through for the last ones."""
+_CANDIDATES = 300
+"""Parts that are nearest by their words, and as many by their vectors."""
+_WIDENED = 150
+"""The best of their turns, whose neighbours are looked at, too."""
+_RECENT_SHARE = 4
+"""The last turns take at most one part of so many of the budget."""
+_CHECKED = 4
+"""Best turns that are looked up for corrections."""
+_SPARE = 2
+"""How many times the budget is read before the best parts are chosen."""
+_LINE = 12
+"""Tokens of what stands before a turn: who said it, and when."""
+
+
+async def recall(memory: Session, options: RecallOptions) -> Recalled:
+    """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
+    if not await memory.known():
+        return Recalled((), (), {}, 0)
+    chat = Chat(
+        memory.store,
+        memory.ns,
+        await memory.searcher(),
+        await memory.fragment_scorer(),
+        (await memory.models()).counter.count,
+        options.user,
+        is_printed=True,
+    )
+    return await recalled(chat, options)
+
+
+async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
+    """Return what a model is to know of a conversation; see `Memory.recall`."""
+    tokens, given = options.tokens, options.fragments
+    last = await last_of(chat)
+    if not last:
+        return Recalled((), (), {}, 0)
+    is_paper = options.how == "fragrel" or given is not None
+    share = tokens if is_paper else tokens // _RECENT_SHARE
+    count = chat.count
+
+    def said(turn: Turn) -> int:
+        return count(as_message(turn)["content"] if chat.is_printed else turn.text)
+
+    shown, latest = await _recent(
+        chat, last, options.session, min(share, dialog.RECENT_TOKENS), said
+    )
+    used = sum(map(said, shown))
+    left = tokens - used
+    known = {turn.id for turn in shown}
+    if is_paper:
+        # The query is the last turn of the dialog and the prompt.
+        query = f"{latest}\n{options.prompt}" if latest else options.prompt
+        found = await _by_fragments(chat, query, last, known, given or CHAT)
+    else:
+        found = await _best(chat, options.prompt, last, known, left)
+    checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
+    facts = await _facts(chat, found)
+
+    def size(turn: Turn) -> int:
+        own = facts.get(turn.id, ())
+        if not chat.is_printed:
+            return sum(map(count, (turn.text, *own)))
+        if turn.id in known:  # it is a message, and no line
+            return 0
+        at = [by_id[id].at for id in checked.get(turn.id, ())]
+        return count("\n".join(related_lines(turn, _times(turn), own, at))) + 1
+
+    room = left
+    while True:
+        kept = {turn.id: turn for turn in dialog.fitting(found, checked, by_id, room, size)}
+        related = sorted((t for t in kept.values() if t.id not in known), key=lambda t: t.number)
+        corrections = {
+            id: ids
+            for id in kept
+            if (ids := tuple(one for one in checked.get(id, ()) if one in kept or one in known))
+        }
+        made = Recalled(
+            recent=tuple(shown),
+            related=tuple(related),
+            corrections=corrections,
+            tokens=used,
+            times={turn.id: times for turn in related if (times := _times(turn))},
+            facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
+        )
+        needed = count(made.text) if chat.is_printed else sum(map(size, kept.values()))
+        if needed <= left:
+            return replace(made, tokens=used + needed)
+        room -= needed - left  # lines may take more together than one by one
+
+
+async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
+    """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
+    store = memory.store
+    require_ids(ids)
+    asked = await read(memory, await dialog.turn_infos(store, memory.ns, ids))
+    found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})
+    return {id: [by_id[later] for later in ids] for id, ids in found.items()}
+
+
+async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int) -> list[Turn]:
+    """Return turns for a prompt, best first, each as those of its parts that belong to it.
+
+    Somewhat more than fits is returned; nothing where the prompt is about nothing that was said.
+    """
+    only = None if chat.user is None else await ids_of(chat, chat.user)
+    today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
+    times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
+    asked = Asked(prompt, times)
+    then = await _said_in(chat, times)
+    own, is_about = await _scored(chat, asked, only)
+    if then:
+        own = {**(await _scored(chat, asked, then))[0], **own}
+    wishes = await _standing(chat)
+    best: dict[int, float] = {}
+    for (number, _), worth in own.items():
+        best[number] = max(best.get(number, 0.0), worth)
+    infos = await _around(chat, best, {*wishes, *map(numbered, then), last})
+    places = {number: _place(info) for number, info in infos.items()}
+    is_of_then = any(asked.is_within(places[n].day) and places[n].day != today for n in places)
+    speakers = {place.speaker for place in places.values()}
+    if not is_about and not is_of_then and not asked.names(speakers):
+        return []
+    context = turn_ranking.in_context(places, best, asked)
+    bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
+    # What little matches leaves room for the newest.
+    newest = range(last, max(0, last - _FAR), -1)
+    wanted = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
+    numbers = [n for n in wanted if turn_id(n) not in known]
+    turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
+
+    def score(segment: Segment, number: int) -> float:
+        noted = own.get((number, ""), 0.0)  # a fact counts for its turn
+        is_wish = number in wishes and number in places and places[number].is_users
+        wish = turn_ranking.standing_bonus(segment.text, asked) if is_wish else 0.0
+        return max(own.get((number, segment.id), 0.0), noted) + context.get(number, 0.0) + wish
+
+    rows = []
+    for number, segments in parts.items():
+        meant = {place for place, one in enumerate(segments) if own.get((number, one.id))} or {0}
+        meant |= {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
+        rows += [Part(number, place, score(segments[place], number)) for place in sorted(meant)]
+    return _excerpts(chat, turns, parts, turn_ranking.best_first(rows, asked, last), tokens)
+
+
+def _excerpts(
+    chat: Chat,
+    turns: Mapping[int, Turn],
+    parts: Mapping[int, Sequence[Segment]],
+    ordered: Iterable[Part],
+    tokens: int,
+) -> list[Turn]:
+    """Return turns as their best parts, until they say somewhat more than fits."""
+    shown: dict[int, set[int]] = {}
+    for part in ordered:
+        segment = parts[part.turn][part.index]
+        tokens -= segment.tokens + (_LINE if part.turn not in shown else 0)
+        shown.setdefault(part.turn, set()).add(part.index)
+        if tokens < 0:
+            break
+    return [
+        replace(turns[number], text=_excerpt(parts[number], places))
+        for number, places in shown.items()
+    ]
+
+
+def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
+    """Return some parts of a turn; an ellipsis stands for what is left out."""
+    text, before = "", -1
+    for place in sorted(places):
+        text += ("" if place == before + 1 else " … ") + parts[place].text.rstrip("\n")
+        before = place
+    return (text if before == len(parts) - 1 else f"{text.rstrip()} …").strip()
+
+
+async def _around(
+    chat: Chat, best: Mapping[int, float], others: Collection[int]
+) -> dict[int, DocumentInfo]:
+    """Return what is known of turns and of those beside the best of them, by number."""
+    first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
+    beside = {n + step for n in first for step in (-2, -1, 1, 2) if n + step > 0}
+    found = await infos_of(chat, {*best, *beside, *others}, chat.user)
+    return {dialog.number_of(info): info for info in found}
+
+
+def _place(info: DocumentInfo) -> Place:
+    speaker = str(info.metadata.get("speaker", ""))
+    is_users = not speaker and info.metadata.get(ROLE_KEY) == "user"
+    return Place(info.metadata.get(CHAT_KEY), speaker, is_users, _day(info.metadata.get("at")))
+
+
+async def _up_to(
+    chat: Chat, numbers: Sequence[int], known: Mapping[int, DocumentInfo], tokens: int
+) -> tuple[dict[int, Turn], dict[int, list[Segment]]]:
+    """Return turns and their parts, by number, until they say as much as is wanted.
+
+    Args:
+        known: what is known of some turns already.
+    """
+    turns: dict[int, Turn] = {}
+    parts: dict[int, list[Segment]] = {}
+    for some in in_batches(numbers, _BATCH):
+        others = await infos_of(chat, [n for n in some if n not in known], chat.user)
+        infos = {i.id: i for i in (*(known[n] for n in some if n in known), *others)}
+        for segment in await chat.store.segments(chat.ns, documents=list(infos)):
+            info = infos[segment.document_id]
+            turns.setdefault(dialog.number_of(info), dialog.as_turn(info, ""))
+            parts.setdefault(dialog.number_of(info), []).append(segment)
+            tokens -= min(segment.tokens, turn_ranking.PART_TOKENS)
+        if tokens < 0:
+            break
+    return turns, parts
+
+
+async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
+    """Return the ids of all turns of some days."""
+    found: set[str] = set()
+    for first, last in times:
+        days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
+        found |= {
+            *await chat.store.document_ids(chat.ns, where=of_user(chat), between=days, prefix=TURN)
+        }
+    return frozenset(found)
+
+
+async def _standing(chat: Chat) -> set[int]:
+    """Return the numbers of the turns that may say how the user wants things."""
+    where = {**of_user(chat), dialog.STANDING_KEY: True}
+    found = await chat.store.document_ids(chat.ns, where=where, prefix=TURN)
+    return set(map(numbered, found))
+
+
+async def _scored(
+    chat: Chat, asked: Asked, only: Collection[str] | None
+) -> tuple[dict[tuple[int, str], float], bool]:
+    """Return what the words and vectors of parts say, up to 1 each, and whether any is meant.
+
+    Args:
+        only: ids of the only documents to look at; `None`: all.
+
+    Returns:
+        Scores by a turn's number and a segment's id, "" for a fact that was noted of the turn.
+    """
+    near = await chat.searcher.near(asked.text, _CANDIDATES, only)
+    scores: dict[tuple[int, str], float] = {}
+    bags = []
+    for entry, words, meaning in zip(
+        near.entries, near.lexical.tolist(), near.dense.tolist(), strict=True
+    ):
+        number = turn_number(entry.document_id, entry.metadata)
+        if number and words + meaning > 0:
+            is_fact = not numbered(entry.document_id)
+            key = (number, "" if is_fact else entry.id)
+            scores[key] = max(scores.get(key, 0.0), words + meaning)
+            bags.append(entry.terms)
+    question = near.question
+    is_near = bool(near.cosines.size) and near.cosines.max() >= turn_ranking.NEAR
+    return scores, is_near or asked.is_about(question.rarity, question.rarest, bags)
+
+
+async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
+    """Return the facts that were drawn from turns, by the turn's id."""
+    infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
+    found: dict[str, list[str]] = {}
+    for fact in await read(chat, infos):
+        found.setdefault(turn_id(fact.number), []).append(fact.text)
+    return found
+
+
+def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
+    """Return the time words of a turn that depend on its day, with their first and last days."""
+    day = _day(turn.at)
+    found = periods(turn.text, day) if day else ()
+    return tuple((p.text, str(p.first), str(p.last)) for p in found if p.is_relative)
+
+
+def _day(at: object) -> date | None:
+    """Return the day of a time in ISO form."""
+    try:
+        return date.fromisoformat(str(at)[:10])
+    except ValueError:
+        return None
+
+
+async def _by_fragments(
+    chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
+) -> list[Turn]:
+    """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
+    turns = await dialog.last_turns(chat.store, chat.ns, 0, of_user(chat))
+    infos = {info.id: info for info in turns if info.id not in known}
+    found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
+    if found is None:
+        return []
+    return await read(chat, [infos[id] for id in found.documents(settings.top or None)])
+
+
+async def _recent(
+    chat: Chat, last: int, session: str, tokens: int, size: Callable[[Turn], int]
+) -> tuple[list[Turn], str]:
+    """Return the last turns that go to the model as they are, and the text of the very last."""
+    tail: list[Turn] = []
+    for end in range(last, max(0, last - _FAR), -_BATCH):
+        infos = await infos_of(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
+        tail = [*await read(chat, [i for i in infos if is_of(i, session)]), *tail]
+        fit = dialog.recent(tail, tokens, size)
+        if fit < len(tail):
+            return tail[len(tail) - fit :], tail[-1].text
+    return tail, tail[-1].text if tail else ""
+
+
+async def _corrected(
+    searcher: Searcher, turns: Sequence[Turn]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
+    """Return which of some turns others seem to correct, and these and those by their ids."""
+    return await dialog.corrected(searcher, turns) if turns else ({}, {})

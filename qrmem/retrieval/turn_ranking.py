@@ -1,0 +1,224 @@
+"""Which parts of a conversation belong to a prompt: how turns are scored, and which parts go in.
+
+A turn is kept in parts of some sixty words. A part counts by its own words and vector, its turn by
+what stands around it. All numbers were chosen by leaving each conversation of LoCoMo and each chat
+of BEAM out in turn (docs/measured.md has the figures).
+"""
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from qrmem.text.words import terms
+
+PART_TOKENS = 80
+"""Upper bound of a part of a turn: some sixty words, a few sentences."""
+
+_NEIGHBOURS = (0.25, 0.1)
+"""What turns one and two places away count for; a part's own score is at most 1 for its words and
+1 for its vector."""
+_SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
+"""What is added where the prompt names who spoke, and when, and of the session's best turn."""
+_USER, _USER_ASKED = 0.3, 0.6
+"""What is added for what the user said, and where the prompt asks for just that."""
+_STANDING = 0.3
+"""What is added for the part of a turn that says how the user wants things, always."""
+_SECOND = 0.8
+"""What each further part of a turn that is shown already counts for."""
+_STRETCHES, _SPREAD = 20, 0.9
+"""Stretches of the conversation, for prompts about all of it, and what each further part of one
+counts for."""
+_ENOUGH, _MOST_OF_IT = 1.0, 0.6
+"""What a prompt shares at least with a part of something that was said: words that weigh as much as
+one that was never said, or this share of its words."""
+NEAR = 0.5
+"""Cosine from which a prompt is about something that was said."""
+
+_STANDING_WORDS = re.compile(
+    r"\b(?:always|never|whenever|from now on|prefer(?:red|s|ence|ences)?|(?:make|be) sure to"
+    r"|(?:i['’]d|i would) rather|when i ask|instead of|avoid|favou?r"
+    r"|(?:please|don['’]t|do not) (?:use|include|keep|avoid|provide|give|add|show|explain)"
+    r"|i (?:don['’]t |do not |really )?(?:like|want) (?:to|my|it|your|all|short|long))\b",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|throughout|so far|over time"
+    r"|in (?:the )?order|the order|sequence of|progress(?:ed|ion)?|evolv(?:e|ed|ing)"
+    r"|develop(?:ed|ment)|across (?:our|my|all)|walk me through|all the (?:different|various)"
+    r"|different (?:aspects|topics))\b",
+    re.IGNORECASE,
+)
+_OWN_WORDS = re.compile(
+    r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:said?|mention(?:ed)?"
+    r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
+_SMALL_TALK = frozenset(
+    terms(
+        "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
+        " sure yes yeah no please help something got continue sounds lot really helpful today right"
+        " well lol one go ahead"
+    )
+)
+
+
+def is_standing(text: str) -> bool:
+    """Whether a text may say how its writer wants things from now on (a guess, English words)."""
+    return _STANDING_WORDS.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a turn stands.
+
+    Attributes:
+        session: that it is part of.
+        speaker: a name, "" where only the role is known.
+        is_users: whether the user said it, in a conversation without names.
+        day: on which it was said.
+    """
+
+    session: object
+    speaker: str
+    is_users: bool
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a prompt asks for.
+
+    Attributes:
+        text: of the prompt.
+        times: first and last days of the times that it names.
+    """
+
+    text: str
+    times: Sequence[tuple[date, date]] = ()
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether it is about the whole conversation: a summary, an order of events."""
+        return _WHOLE.search(self.text) is not None
+
+    def names(self, speakers: Iterable[str]) -> set[str]:
+        """Return those speakers that it names."""
+        text = self.text.casefold()
+        return {speaker for speaker in speakers if speaker and speaker.casefold() in text}
+
+    def is_within(self, day: date | None) -> bool:
+        """Whether a day is of a time that it names."""
+        return day is not None and any(first <= day <= last for first, last in self.times)
+
+    def is_about(
+        self, rarity: Mapping[str, float], rarest: float, said: Iterable[Collection[str]]
+    ) -> bool:
+        """Whether it is about something that was said: no greeting, no question of another kind.
+
+        Args:
+            rarity: its terms, each as rare as it is in the conversation.
+            rarest: of a word that was never said.
+            said: terms of the parts that are nearest to it.
+        """
+        if _PERSONAL.search(self.text):
+            return True
+        weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
+        for bag in said:
+            shared = weights.keys() & frozenset(bag)
+            if shared and (
+                len(shared) >= _MOST_OF_IT * len(weights)
+                or sum(weights[term] for term in shared) >= _ENOUGH * rarest
+            ):
+                return True
+        return False
+
+
+def in_context(
+    places: Mapping[int, Place], own: Mapping[int, float], asked: Asked
+) -> dict[int, float]:
+    """Return what stands around each turn, by its number.
+
+    Args:
+        places: of all turns that may be shown, by number.
+        own: turns with the score of their best part.
+        asked: by the prompt.
+    """
+    best: dict[object, float] = {}
+    for number, score in own.items():
+        if number in places:
+            session = places[number].session
+            best[session] = max(best.get(session, 0.0), score)
+    named = asked.names({place.speaker for place in places.values()})
+    users = _USER_ASKED if _OWN_WORDS.search(asked.text) else _USER
+    return {
+        number: _SESSION * best.get(place.session, 0.0)
+        + _around(number, places, own)
+        + _SPEAKER * (place.speaker in named)
+        + _TIME * asked.is_within(place.day)
+        + users * place.is_users
+        for number, place in places.items()
+    }
+
+
+def _around(number: int, places: Mapping[int, Place], own: Mapping[int, float]) -> float:
+    session = places[number].session
+    return sum(
+        worth * own[near]
+        for away, worth in enumerate(_NEIGHBOURS, 1)
+        for near in (number - away, number + away)
+        if near in own and near in places and places[near].session == session
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a turn that may be shown.
+
+    Attributes:
+        turn: its turn's number.
+        index: its place among its turn's parts.
+        score: of it and of what stands around its turn.
+    """
+
+    turn: int
+    index: int
+    score: float
+
+
+def standing_bonus(text: str, asked: Asked) -> float:
+    """Return what is added for a part that says how the user wants things."""
+    return 0.0 if asked.is_of_all or not is_standing(text) else _STANDING
+
+
+def best_first(parts: Iterable[Part], asked: Asked, last: int) -> Iterator[Part]:
+    """Yield parts, best first; parts of what was yielded already count for less.
+
+    Args:
+        parts: any number of each turn's.
+        asked: by the prompt; one about the whole conversation wants parts of all its stretches.
+        last: number of the conversation's last turn.
+    """
+    turns: Counter[int] = Counter()
+    stretches: Counter[int] = Counter()
+    stretch = max(1, -(-last // _STRETCHES)) if asked.is_of_all else 0
+
+    def worth(part: Part) -> float:
+        score = part.score * _SECOND ** turns[part.turn]
+        return score * _SPREAD ** stretches[part.turn // stretch] if stretch else score
+
+    waiting = [(-round(part.score, 4), part.turn, part.index, part) for part in parts]
+    heapq.heapify(waiting)
+    while waiting:
+        was, turn, index, part = heapq.heappop(waiting)
+        now = -round(worth(part), 4)
+        if now > was:
+            heapq.heappush(waiting, (now, turn, index, part))
+            continue
+        turns[turn] += 1
+        if stretch:
+            stretches[turn // stretch] += 1
+        yield part

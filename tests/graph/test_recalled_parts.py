@@ -1,0 +1,122 @@
+"""What is shown of long turns, standing wishes, and prompts about nothing that was said."""
+
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem.retrieval.turn_ranking import PART_TOKENS, is_standing
+
+NOTHING = Path(__file__).parents[1] / "integration" / "data" / "prompts_about_nothing.txt"
+CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
+WANTED = "The spare key of the lighthouse hangs behind the green barometer in the hall. "
+TALK = [
+    ("user", "Our harbour has a crane from 1911 that still lifts granite."),
+    ("assistant", "A crane of that age wants its chains looked at every spring."),
+    ("user", "The ferry to Skarrow leaves at seven, and Mina sells the tickets."),
+    ("assistant", "Then be at the pier by half past six; the queue is long in summer."),
+]
+
+
+def opened() -> "qrmem.memory.Opening":
+    return qrmem.open("memory://", embedder="none")
+
+
+async def far_away(memory: "qrmem.Memory", rounds: int = 40) -> None:
+    """Keep enough other turns that nothing before them is recent."""
+    said = [("user", f"Tell me about rope number {n} and its splices.") for n in range(rounds)]
+    await memory.add_messages(said, session="ropes")
+
+
+async def test_of_a_long_turn_the_part_that_matters_is_shown() -> None:
+    text = CARGO * 30 + WANTED + CARGO * 30
+    async with opened() as memory:
+        id = await memory.add_turn("assistant", text, session="old")
+        await far_away(memory)
+        found = await memory.recall("Where is my spare key of the lighthouse?", tokens=600)
+        (turn,) = [one for one in found.related if one.id == id]
+        assert WANTED.strip() in turn.text
+        assert turn.text.startswith("… ")
+        assert turn.text.endswith(" …")
+        assert len(turn.text) < len(text) / 4
+        assert found.tokens <= 600
+        (kept,) = await memory.turns("old")
+        assert kept.text.strip() == text.strip()
+
+
+async def test_parts_of_a_turn_stand_in_its_order() -> None:
+    other = "The green barometer was a gift from the pilot, who had it from his father. "
+    async with opened() as memory:
+        id = await memory.add_turn("assistant", other + CARGO * 20 + WANTED, session="old")
+        await far_away(memory)
+        found = await memory.recall("What do we know of the green barometer?", tokens=1000)
+        (turn,) = [one for one in found.related if one.id == id]
+        assert turn.text.index("gift from the pilot") < turn.text.index(WANTED.strip())
+        assert " … " in turn.text
+
+
+async def test_a_short_turn_is_shown_whole() -> None:
+    async with opened() as memory:
+        await memory.add_messages(TALK, session="old")
+        await far_away(memory)
+        found = await memory.recall("When does my ferry to Skarrow leave?")
+        assert TALK[2][1] in [turn.text for turn in found.related]
+
+
+@pytest.mark.parametrize("session", ["ropes", "new"])
+async def test_a_standing_wish_comes_back_for_a_prompt_without_its_words(session: str) -> None:
+    wish = "Always answer me in metric units, whatever the sources say."
+    async with opened() as memory:
+        await memory.add_turn("user", wish, session="old")
+        await memory.add_turn("assistant", "I will always do so.", session="old")
+        await far_away(memory)
+        found = await memory.recall("How deep is my harbour?", session=session, tokens=500)
+        assert wish in [turn.text for turn in found.related]
+        (info,) = [i for i in await memory.documents() if i.metadata.get("standing")]
+        assert info.metadata["role"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Please include a comparison whenever I ask about areas.", True),
+        ("I prefer short answers.", True),
+        ("From now on call me Skipper.", True),
+        ("The ferry leaves at seven.", False),
+        ("We keep bees behind the mill.", False),
+    ],
+)
+def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
+    assert is_standing(text) is expected
+
+
+async def test_prompts_about_nothing_that_was_said_cost_nothing() -> None:
+    prompts = NOTHING.read_text(encoding="utf-8").splitlines()
+    assert len(prompts) == 40
+    async with opened() as memory:
+        await memory.add_messages(TALK, session="old")
+        await far_away(memory, 200)
+        costly = [
+            prompt
+            for prompt in prompts
+            if len((await memory.recall(prompt, session="new")).text) > 4 * 200
+        ]
+    assert len(costly) <= 4, costly
+
+
+@pytest.mark.parametrize(
+    "prompt", ["What about the crane?", "Does Mina sell tickets?", "what did we say of granite"]
+)
+async def test_prompts_about_what_was_said_find_it(prompt: str) -> None:
+    async with opened() as memory:
+        await memory.add_messages(TALK, session="old")
+        await far_away(memory)
+        assert (await memory.recall(prompt, session="new")).related
+
+
+async def test_a_turns_parts_are_its_segments_and_small() -> None:
+    async with opened() as memory:
+        id = await memory.add_turn("assistant", CARGO * 40)
+        segments = await memory._session.store.segments("default", documents=[id])
+        assert len(segments) > 5
+        assert all(segment.tokens <= PART_TOKENS for segment in segments)
