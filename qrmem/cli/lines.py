@@ -59,17 +59,18 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
     """Show an entity with its relations, questions and segments."""
     entity = view.entity
     forms = ", ".join(f"{shortened(form, 60)} ({count})" for form, count in entity.forms)
-    lines = [f"{safe(entity.name)}  [{entity.type or 'type unknown'}]", f"called:    {forms}"]
+    head = f"{shortened(entity.name, 1000)}  [{entity.type or 'type unknown'}]"
+    lines = [head, f"called:    {forms}"]
     lines.append(f"relations: {_of(view.relations, limit)}")
     for relation in view.relations[:limit]:
         other = relation.tail if relation.head == entity.key else relation.head
-        name = safe(view.neighbours.get(other, other))
+        name = shortened(view.neighbours.get(other, other), 1000)
         lines.append(f"  — {name} ({len(relation.facts)}): {shortened(relation.description, 160)}")
     lines.append(f"questions: {_of(view.questions, limit)}")
     lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
     lines.append(f"segments:  {_of(view.segments, limit)}")
     for segment in view.segments[:limit]:
-        place = safe(f"{segment.document_id} {segment.part}".strip())
+        place = shortened(f"{segment.document_id} {segment.part}", 1000)
         lines.append(f"  {segment.id}  {place}: {shortened(segment.text, 100)}")
     return lines
 

@@ -29,6 +29,7 @@ from qrmem.types import (
     Usage,
 )
 from qrmem.types.answers import ScoredNode
+from qrmem.types.shown import continued, one_line
 
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
@@ -151,14 +152,18 @@ def safe(text: str) -> str:
     )
 
 
+def _line(text: str) -> str:
+    return safe(one_line(text))
+
+
 def _is_control(char: str) -> bool:
-    """Say whether a character is a control, a half of a pair, or turns the direction of text."""
-    return not char.isprintable() and unicodedata.category(char)[0] == "C"
+    """Say whether a character is a control, a half of a pair, ends a line, or turns directions."""
+    return not char.isprintable() and unicodedata.category(char) != "Zs"
 
 
 def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
     """Return the text on one line, cut at `length` characters."""
-    line = safe(" ".join(text.split()))
+    line = _line(text)
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
@@ -169,7 +174,7 @@ def excerpt(text: str, part: str, *, whole: bool = False) -> list[str]:
         whole: don't cut the line.
     """
     if not _CODE.match(part):
-        return [safe(" ".join(text.split()))] if whole else [shortened(text)]
+        return [_line(text)] if whole else [shortened(text)]
     lines = [line for line in dedent(safe(text)).split("\n") if line.strip()] or [""]
     cut = [line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines]
     return [line.rstrip() for line in cut[:_LINES]] + ["…"] * (len(cut) > _LINES)
@@ -226,7 +231,7 @@ def _place(document: str, first: int, last: int, reason: str) -> str:
     """Return where a problem lies, unless its reason says so itself."""
     if first < 0 and document in reason:
         return ""
-    return f"{safe(document + _span(first, last))}: "
+    return f"{_line(document + _span(first, last))}: "
 
 
 def _span(first: int, last: int) -> str:
@@ -237,13 +242,13 @@ def _span(first: int, last: int) -> str:
 
 def hit_lines(number: int, hit: Hit) -> list[str]:
     """Show a hit: place, how it was reached, its excerpt with the question's words marked."""
-    place = safe(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
+    place = _line(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
     kind = f"  ({hit.boilerplate})" if hit.boilerplate else ""
     words = {hit.excerpt[start:end] for start, end in hit.matches}
     shown = excerpt(hit.excerpt, hit.part, whole=True)
     return [
         f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
-        f"   why: {safe(hit.via)}",
+        f"   why: {_line(hit.via)}",
         *(f"   {_mark(line, words)}" for line in shown),
     ]
 
@@ -261,7 +266,7 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
     else:
         text = answer.text or "The text does not answer this."
         mark = "" if answer.status == "answered" else f"   [{answer.status}]"
-        lines = [f"answer: {safe(text)}{mark}"]
+        lines = [f"answer: {safe(continued(text, ' ' * 8))}{mark}"]
         if answer.reason and answer.status != "answered":
             lines.append(f"reason: {shortened(answer.reason)}")
     lines += [citation_line(citation) for citation in answer.citations]
@@ -302,7 +307,7 @@ def citation_line(citation: Citation) -> str:
     """Show a quotation and where it stands."""
     place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
-    where = f"{safe(place)}, characters {citation.start}-{citation.end}{whole}"
+    where = f"{_line(place)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}
     # A passage that is shown in place of an answer is shown whole.
     quote = excerpt(citation.quote, citation.part, whole=bool(words))
@@ -357,7 +362,7 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     lines = [
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
         f"answered by {reader(trail.reasoner)}",
-        f"question: {safe(trail.question)}",
+        f"question: {safe(continued(trail.question, ' ' * 10))}",
     ]
     for before, step in _steps(trail):
         lines += step_lines(step, before)
@@ -371,7 +376,7 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     if trail.status == "passages" and trail.citations:
         lines.append(PASSAGES)
     else:
-        lines.append(f"{trail.status}: {safe(trail.answer) or '—'}")
+        lines.append(f"{trail.status}: {safe(continued(trail.answer, ' ' * 8)) or '—'}")
     lines += [citation_line(citation) for citation in trail.citations]
     lines.append(f"cost:   {usage_line(trail.usage)}")
     return lines

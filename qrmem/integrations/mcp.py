@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import MissingError, NotFound, QrmemError, UsageError, install
-from qrmem.integrations.toolset import READING, Toolset, one_line, trail_text
+from qrmem.integrations.toolset import READING, Toolset, trail_text
+from qrmem.types.shown import one_line
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -14,6 +14,7 @@ from qrmem.errors import NotFound, QrmemError, UsageError, clean_name, refused
 from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
+from qrmem.types.shown import continued, one_line
 from qrmem.types.turns import USER_KEY
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ class Toolset:
             return hits_text([])
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
-        said = [f"- [{t.at}] {t.speaker or t.role}: {t.text[:EXCERPT]}" for t in later.values()]
+        said = [
+            f"- [{t.at}] {t.speaker or t.role}: {continued(t.text[:EXCERPT], '  ')}"
+            for t in later.values()
+        ]
         corrected_by = ["Corrected later by:", fenced("\n".join(said))] if said else []
         return "\n".join([hits_text(hits), *corrected_by])
 
@@ -308,37 +312,32 @@ def _place(segment_id: str, title: str, part: str) -> str:
     return one_line(f"[{segment_id}] {title[:_TITLE]} {part[:_TITLE]}")
 
 
-def one_line(text: str) -> str:
-    """Keep what a document calls itself within one line."""
-    return " ".join(text.split())
-
-
 def answer_text(answer: Answer) -> str:
     """Return an answer with its quotations and where they stand."""
     if answer.status == "unanswerable":
-        return f"{_NO_ANSWER} {answer.reason}".strip()
+        return one_line(f"{_NO_ANSWER} {answer.reason}")
     quotes = [
-        f'- "{c.quote[:EXCERPT]}" '
+        f'- "{continued(c.quote[:EXCERPT], "  ")}" '
         f"({one_line(c.title or c.document_id)[:_TITLE]}, characters {c.start}-{c.end})"
         for c in answer.citations
     ]
-    return "\n".join([answer.text, *quotes])
+    return "\n".join([f"Answer: {continued(answer.text, '  ')}", *quotes])
 
 
 def recalled_text(found: Recalled) -> str:
     """Return earlier turns, then the last ones of the session."""
-    recent = [f"{message['role']}: {message['content']}" for message in found.messages]
+    recent = [f"{m['role']}: {continued(m['content'], '  ')}" for m in found.messages]
     parts = (("Earlier turns:", found.text), ("Last turns:", "\n".join(recent)))
     return "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No turns are kept."
 
 
 def entity_text(view: EntityView) -> str:
     """Return what is known of an entity."""
-    lines = [f"{view.entity.name} ({view.entity.type or 'type unknown'})"]
+    lines = [one_line(f"{view.entity.name} ({view.entity.type or 'type unknown'})")]
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
         told = one_line(relation.description)[:EXCERPT]
-        lines.append(f"- {view.neighbours.get(other, view.entity.name)}: {told}")
+        lines.append(f"- {one_line(view.neighbours.get(other, view.entity.name))}: {told}")
     places = dict.fromkeys(
         one_line(f"{segment.document_id} {segment.part}") for segment in view.segments
     )
@@ -350,7 +349,8 @@ def entity_text(view: EntityView) -> str:
 
 def trail_text(trail: Trail) -> str:
     """Return a recorded run step by step."""
-    lines = [f"{trail.question} ({trail.strategy}, window {trail.window}): {trail.status}"]
+    question = one_line(trail.question)
+    lines = [f"{question} ({trail.strategy}, window {trail.window}): {trail.status}"]
     for step in trail.steps:
         read = ", ".join(segment.segment_id for segment in step.read)
         counts = f": read {counted(len(step.read), 'segments')}" if step.read else ""
@@ -358,7 +358,7 @@ def trail_text(trail: Trail) -> str:
             counts += f", dropped {len(step.dropped)}: no room in the window"
         verdict = f" → {step.verdict}" if step.verdict else ""
         lines.append(f"{step.n}. {step.action}{counts}{verdict}")
-        lines += [f"   {step.reason}"] if step.reason else []
+        lines += [f"   {one_line(step.reason)}"] if step.reason else []
         lines += [f"   segments: {read}"] if read else []
     return "\n".join(lines)
 
@@ -367,5 +367,8 @@ def status_text(status: MemoryStatus) -> str:
     """Return a memory in figures."""
     counts: Mapping[str, int] = status.counts
     lines = [f"{name}: {count}" for name, count in counts.items()]
-    lines += [f"incomplete: {document} segment {n}: {why}" for document, n, why in status.problems]
+    lines += [
+        one_line(f"incomplete: {document} segment {n}: {why}")
+        for document, n, why in status.problems
+    ]
     return "\n".join([f"namespace {status.namespace}", *lines, *status.warnings])

@@ -83,3 +83,13 @@ def table(rows: Iterable[tuple[str, object]], title: str = "") -> str:
 
 
 __all__ = ["Short", "brief", "marked", "quoted", "table"]
+
+
+def continued(text: str, indent: str) -> str:
+    """Return a text whose lines after the first are indented, so that none looks like another's."""
+    return f"\n{indent}".join(text.splitlines())
+
+
+def one_line(text: str) -> str:
+    """Return a text within one line."""
+    return " ".join(text.split())

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from qrmem.types.kinds import Scalar
-from qrmem.types.shown import Short
+from qrmem.types.shown import Short, continued
 
 CHAT_KEY = "chat"
 """Metadata of a turn: the session that it is of."""
@@ -22,6 +22,8 @@ MOST_FACTS = 8
 """Facts of one turn that are kept."""
 TURN, FACT = "turn-", "fact-"
 """What the ids of turns and of facts begin with; those of other documents may, too."""
+_INDENT = " " * 4
+"""Of what a turn goes on with in another line."""
 _ROLES = ("user", "assistant", "system", "developer")
 
 
@@ -136,8 +138,8 @@ def related_lines(
         for words, first, last in times
     )
     return [
-        f"[{turn.at}] {turn.speaker or turn.role}: {turn.text}{days}",
-        *(f"  (noted of this: {fact})" for fact in facts),
+        f"[{turn.at}] {turn.speaker or turn.role}: {continued(turn.text, _INDENT)}{days}",
+        *(f"  (noted of this: {continued(fact, _INDENT)})" for fact in facts),
         *(f"  (said at {turn.at}; corrected at {at}, see below)" for at in corrected_at),
     ]
 
