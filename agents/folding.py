@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from qrmem.agents.state import BuildDeps
 from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import entities_in, facts_of, kept_value
+from qrmem.graphstore.reads import cached_value, entities_in, facts_of
 from qrmem.llm.parallel import each
 from qrmem.types import Event, Fact, Relation, Segment
 
@@ -83,7 +83,7 @@ async def folded_by_reasoner(
     said: list[Fact] = []
     for facts in _apart(edge.facts, document_of).values():
         told = by_segment(facts)
-        kept = await kept_value(store, ns, fold_key(told)) if len(told) > 1 else None
+        kept = await cached_value(store, ns, "fold", fold_key(told)) if len(told) > 1 else None
         said += [replace(told[0][0], description=str(kept["description"]))] if kept else facts
     return replace(edge, description=fold(said)[0].description)
 
@@ -128,7 +128,7 @@ async def _fold_chain(
     for n, stated in enumerate(chain.told[1:], 2):
         read.append(segments[chain.told[n - 2][0].segment_id].text)
         key = fold_key(chain.told[:n])
-        kept = await kept_value(deps.store, deps.ns, key)
+        kept = await cached_value(deps.store, deps.ns, "fold", key)
         if kept is None:
             made = await deps.reasoner.fold(
                 (_lines(merged, names), _lines(stated, names)),
@@ -140,7 +140,7 @@ async def _fold_chain(
             said = made.description or fold([*merged, *stated])[0].description
             kept = {"description": said, "questions": list(made.questions)}
             segment_id = stated[0].segment_id
-            await deps.store.put_cached(deps.ns, key, kept, segments=[segment_id])
+            await deps.store.put_cached(deps.ns, "fold", key, kept, segments=[segment_id])
         merged = (replace(merged[0], description=str(kept["description"])),)
 
 

@@ -131,7 +131,7 @@ class Reader:
         state: SegmentState = "failed" if is_first else "partial"
         id_ = job.segment.id
         await self.deps.store.put_cached(
-            self.deps.ns, f"raw:{id_}:{state}", {"raw": result.raw}, segments=[id_]
+            self.deps.ns, "raw", f"raw:{id_}:{state}", {"raw": result.raw}, segments=[id_]
         )
         return self._row(job, state, _line(result.error))
 

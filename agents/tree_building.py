@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from qrmem.agents.state import silent
 from qrmem.extraction.tree_summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.reads import cached_value
 from qrmem.llm.parallel import each, in_batches
 from qrmem.retrieval.trees.clustering import (
     Clusters,
@@ -147,11 +147,11 @@ class _Building:
 
     async def drop_others(self) -> None:
         """Forget nodes of the document that are no longer part of its tree."""
-        keys = await self._deps.store.kept_keys(self._deps.ns)
+        keys = await self._deps.store.cached_keys(self._deps.ns, "tree")
         current = self._nodes.keys() | self._groupings
         old = [key for key in keys if key.startswith(self._prefix) and key not in current]
         if old:
-            await self._deps.store.drop_kept(self._deps.ns, old)
+            await self._deps.store.drop_cached(self._deps.ns, "tree", old)
 
     def tree(self) -> Tree:
         """Return what was built."""
@@ -249,13 +249,13 @@ class _Building:
         below_keys = [stored.node.key for stored in below]
         key = node_key(f"{self._prefix}groups:", self._method, 0, below_keys)
         self._groupings.add(key)
-        known = await kept_value(deps.store, deps.ns, key)
+        known = await cached_value(deps.store, deps.ns, "tree", key)
         if known is not None:
             found = Clusters(known["groups"], tuple(known["reductions"]), known["runs"])
         else:
             found = await self._clusters(below)
             segments = list(dict.fromkeys(id for stored in below for id in stored.node.segments))
-            await deps.store.put_cached(deps.ns, key, asdict(found), segments=segments)
+            await deps.store.put_cached(deps.ns, "tree", key, asdict(found), segments=segments)
         self._clustered.append(found)
         return found.groups
 

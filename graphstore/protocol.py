@@ -19,12 +19,13 @@ from qrmem.graphstore.records import (
     FIRST_TITLED,
     MOST_TITLED,
     Around,
+    CacheEntry,
+    CacheKind,
     Change,
     EntityCount,
     EntityRow,
     Entry,
     FactRow,
-    Kept,
     MentionRow,
     Mentions,
     NameFilter,
@@ -61,6 +62,8 @@ __all__ = [
     "MOST_TITLED",
     "Around",
     "Artefacts",
+    "CacheEntry",
+    "CacheKind",
     "Change",
     "EntityCount",
     "EntityRow",
@@ -69,7 +72,6 @@ __all__ = [
     "FactStore",
     "GraphStore",
     "GraphView",
-    "Kept",
     "MentionRow",
     "Mentions",
     "NameFilter",
@@ -411,6 +413,7 @@ class Artefacts(Protocol):
         self,
         ns: str,
         /,
+        kind: CacheKind,
         key: str,
         value: Mapping[str, Any],
         *,
@@ -419,7 +422,8 @@ class Artefacts(Protocol):
     ) -> None:
         """Keep a JSON value; it goes when one of its segments goes.
 
-        What is tied to no segment may hold words of any, so it goes with the first that goes.
+        What is tied to no segment may hold words of any, so it goes with the first that goes. The
+        same key means something else in each kind.
 
         Args:
             segments: ids of those that it is about.
@@ -427,16 +431,18 @@ class Artefacts(Protocol):
         """
         ...
 
-    async def kept_keys(self, ns: str, /) -> Sequence[str]:
-        """Return the keys under which something is kept, sorted."""
+    async def cached_keys(self, ns: str, /, kind: CacheKind) -> Sequence[str]:
+        """Return the keys of what is cached of a kind, sorted."""
         ...
 
-    async def kept(self, ns: str, /, keys: Sequence[str]) -> Sequence[Kept]:
-        """Return what is kept under some keys, in their order."""
+    async def cached(
+        self, ns: str, /, kind: CacheKind, keys: Sequence[str]
+    ) -> Sequence[CacheEntry]:
+        """Return what is cached under some keys, in their order."""
         ...
 
-    async def drop_kept(self, ns: str, /, keys: Sequence[str]) -> None:
-        """Forget what is kept under some keys; unknown ones are passed over."""
+    async def drop_cached(self, ns: str, /, kind: CacheKind, keys: Sequence[str]) -> None:
+        """Forget what is cached under some keys; unknown ones are passed over."""
         ...
 
     async def put_vectors(

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qrmem.graphstore.protocol import Artefacts, FactStore, GraphStore, GraphView
+from qrmem.graphstore.protocol import Artefacts, CacheKind, FactStore, GraphStore, GraphView
 from qrmem.types import Fact
 
 
-async def kept_value(store: Artefacts, ns: str, key: str) -> Mapping[str, Any] | None:
-    """Return the value that is kept under one key, or `None`."""
-    return next((found.value for found in await store.kept(ns, [key])), None)
+async def cached_value(
+    store: Artefacts, ns: str, kind: CacheKind, key: str
+) -> Mapping[str, Any] | None:
+    """Return the value that is cached under one key, or `None`."""
+    return next((found.value for found in await store.cached(ns, kind, [key])), None)
 
 
 async def merged_segments(store: FactStore, ns: str, *document_ids: str) -> list[str]:

@@ -241,9 +241,18 @@ class Vectors:
     matrix: "NDArray[np.float32]"
 
 
+CacheKind = Literal["reply", "fold", "tree", "facts", "code", "raw"]
+"""What a cached value is.
+
+`reply` of a chat model; `fold`: a description that parallel relations were folded into; `tree`: a
+tree of summaries, its nodes and groupings; `facts`: how many facts were drawn from a turn; `code`:
+outlines and relations of source files; `raw`: a reply that could not be used.
+"""
+
+
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What was kept under a key, and the ids of the segments that it goes with, sorted."""
+class CacheEntry:
+    """A cached value, and the ids of the segments that it goes with, sorted."""
 
     key: str
     value: Mapping[str, Any]

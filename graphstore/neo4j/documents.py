@@ -253,7 +253,7 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
     gone = await changes.clear(work, keys)
     await vectors.drop(work, segments)
     await vectors.drop_relations(work)
-    await runs.drop_cached(work, keys)
+    await runs.drop_cached_about(work, keys)
     await work.each("documents.drop_segments", keys)
     # Where a person deleted an entity, nothing says whose names they were.
     await work.run("documents.drop_loose_names")

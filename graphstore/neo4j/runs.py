@@ -10,7 +10,7 @@ from typing import Any
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.keys import full, in_order, joined, short
-from qrmem.graphstore.protocol import Kept
+from qrmem.graphstore.protocol import CacheEntry, CacheKind
 from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.types import CallRecord, Step, Trail
 
@@ -133,6 +133,7 @@ async def calls(work: Work) -> list[CallRecord]:
 
 async def put_cached(
     work: Work,
+    kind: CacheKind,
     key: str,
     value: Mapping[str, Any],
     *,
@@ -141,55 +142,61 @@ async def put_cached(
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
-    ties = sorted(set(segments))
-    properties = {"full": full(key), "value": dumps(value), "segments": ties}
-    await work.run("runs.put_cached", key=short(key), properties=properties)
+    ties, node = sorted(set(segments)), _cache_key(kind, key)
+    properties = {"kind": kind, "full": key, "value": dumps(value), "segments": ties}
+    await work.run("runs.put_cached", key=node, properties=properties)
     if ties:
-        await work.each("runs.tie_cached", sorted(map(short, ties)), key=short(key))
+        await work.each("runs.tie_cached", sorted(map(short, ties)), key=node)
     else:
-        await work.run("runs.tie_to_all", key=short(key))
-    if key.startswith(TREE) and "summary" in value:
-        await _draw_node(work, key, value)
+        await work.run("runs.tie_to_all", key=node)
+    if kind == "tree" and "summary" in value:
+        await _draw_node(work, node, value)
     await add_calls(work, calls)
 
 
-async def _draw_node(work: Work, key: str, value: Mapping[str, Any]) -> None:
+def _cache_key(kind: CacheKind, key: str) -> str:
+    return short(f"{kind}:{key}")
+
+
+async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
     """Show a node of a tree of summaries as one, with what it covers, for people."""
     shown = {
         "level": value["level"],
         "summary": value["summary"],
         "surprise": "\n".join(value["surprises"]),
     }
-    await work.run("runs.draw_node", key=short(key), shown=shown)
-    covers = list(map(short, value["covers"]))
+    await work.run("runs.draw_node", key=node, shown=shown)
     is_over_nodes = any(below.startswith(TREE) for below in value["covers"])
+    covers = [_cache_key("tree", id_) if is_over_nodes else short(id_) for id_ in value["covers"]]
     name = "runs.cover_nodes" if is_over_nodes else "runs.cover_segments"
-    await work.each(name, covers, key=short(key))
+    await work.each(name, covers, key=node)
 
 
-async def kept_keys(work: Work) -> list[str]:
-    """Return the keys under which something is kept, sorted."""
-    (row,) = await work.rows("runs.kept_keys")
+async def cached_keys(work: Work, kind: CacheKind) -> list[str]:
+    """Return the keys of what is cached of a kind, sorted."""
+    (row,) = await work.rows("runs.cached_keys", start=f"{kind}:")
     return sorted(row[0])
 
 
-async def kept(work: Work, keys: Sequence[str]) -> list[Kept]:
-    """Return what is kept under some keys, in their order."""
-    rows = await work.each("runs.kept", sorted({short(key) for key in keys}))
-    found = {key: Kept(key, json.loads(value), tuple(segments)) for key, value, segments in rows}
+async def cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[CacheEntry]:
+    """Return what is cached under some keys, in their order."""
+    rows = await work.each("runs.cached", sorted({_cache_key(kind, key) for key in keys}))
+    found = {
+        key: CacheEntry(key, json.loads(value), tuple(segments)) for key, value, segments in rows
+    }
     return in_order(keys, found)
 
 
-async def drop_kept(work: Work, keys: Sequence[str]) -> None:
-    """Forget what is kept under some keys."""
-    await work.each("runs.drop_kept", sorted({short(key) for key in keys}))
+async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
+    """Forget what is cached under some keys."""
+    await work.each("runs.drop_cached", sorted({_cache_key(kind, key) for key in keys}))
 
 
-async def drop_cached(work: Work, segments: Collection[str]) -> None:
+async def drop_cached_about(work: Work, segments: Collection[str]) -> None:
     """Drop what was kept until one of the segments goes, and what is tied to none.
 
     Args:
         segments: their short keys.
     """
-    await work.each("runs.drop_cached", segments)
+    await work.each("runs.drop_cached_about", segments)
     await work.run("runs.drop_untied")

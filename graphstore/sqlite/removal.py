@@ -27,7 +27,7 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     words.forget(db, ns)
     vectors.drop(db, ns, numbers)
     vectors.drop_relations(db, ns)
-    runs.drop_cached(db, ns, segments.keys())
+    runs.drop_cached_about(db, ns, segments.keys())
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
     if has_trails:
         names = {word for entity in gone for word in entity}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.protocol import Kept
+from qrmem.graphstore.protocol import CacheEntry, CacheKind
 from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.graphstore.sqlite.lookup import (
     execute_in,
@@ -69,6 +69,7 @@ def calls(db: sqlite3.Connection, ns: str) -> list[CallRecord]:
 def put_cached(
     db: sqlite3.Connection,
     ns: str,
+    kind: CacheKind,
     key: str,
     value: Mapping[str, Any],
     *,
@@ -77,10 +78,10 @@ def put_cached(
 ) -> None:
     """Keep a value until one of the segments goes, and append what it cost."""
     number = required_namespace(db, ns)
-    db.execute("DELETE FROM cached WHERE ns = ? AND key = ?", (number, key))
-    row = db.execute(
-        "INSERT INTO cached (ns, key, value) VALUES (?, ?, ?)", (number, key, dumps(value))
-    )
+    place = (number, kind, key)
+    db.execute("DELETE FROM cached WHERE ns = ? AND kind = ? AND key = ?", place)
+    sql = "INSERT INTO cached (ns, kind, key, value) VALUES (?, ?, ?, ?)"
+    row = db.execute(sql, (*place, dumps(value)))
     db.executemany(
         "INSERT INTO cached_segment VALUES (?, ?, ?)",
         ((number, segment, row.lastrowid) for segment in set(segments)),
@@ -88,39 +89,41 @@ def put_cached(
     add_calls(db, number, calls)
 
 
-def kept_keys(db: sqlite3.Connection, ns: str) -> list[str]:
-    """Return the keys under which something is kept, sorted."""
-    rows = db.execute("SELECT key FROM cached WHERE ns = ?", (namespace_number(db, ns),))
-    return sorted(key for (key,) in rows)
+def cached_keys(db: sqlite3.Connection, ns: str, kind: CacheKind) -> list[str]:
+    """Return the keys of what is cached of a kind, sorted."""
+    sql = "SELECT key FROM cached WHERE ns = ? AND kind = ?"
+    return sorted(key for (key,) in db.execute(sql, (namespace_number(db, ns), kind)))
 
 
-def kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Kept]:
-    """Return what is kept under some keys, in their order."""
-    number = namespace_number(db, ns)
+def cached(
+    db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]
+) -> list[CacheEntry]:
+    """Return what is cached under some keys, in their order."""
+    of = (namespace_number(db, ns), kind)
     # Values and ties apart: joined, a value would be read once for each of its segments.
-    sql = "SELECT key, value, num FROM cached WHERE ns = ? AND key IN ({})"
-    values = {key: (value, num) for key, value, num in rows_in(db, sql, set(keys), number)}
+    sql = "SELECT key, value, num FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
+    values = {key: (value, num) for key, value, num in rows_in(db, sql, set(keys), *of)}
     sql = (
         "SELECT s.cached, s.segment FROM cached c JOIN cached_segment s ON s.cached = c.num"
-        " WHERE c.ns = ? AND c.key IN ({})"
+        " WHERE c.ns = ? AND c.kind = ? AND c.key IN ({})"
     )
     ties: dict[int, list[str]] = {}
-    for num, segment in rows_in(db, sql, set(keys), number):
+    for num, segment in rows_in(db, sql, set(keys), *of):
         ties.setdefault(num, []).append(segment)
     found = {
-        key: Kept(key, json.loads(value), tuple(sorted(ties.get(num, ()))))
+        key: CacheEntry(key, json.loads(value), tuple(sorted(ties.get(num, ()))))
         for key, (value, num) in values.items()
     }
     return in_order(keys, found)
 
 
-def drop_kept(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> None:
-    """Forget what is kept under some keys."""
-    sql = "DELETE FROM cached WHERE ns = ? AND key IN ({})"
-    execute_in(db, sql, set(keys), namespace_number(db, ns))
+def drop_cached(db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
+    """Forget what is cached under some keys."""
+    sql = "DELETE FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
+    execute_in(db, sql, set(keys), namespace_number(db, ns), kind)
 
 
-def drop_cached(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
+def drop_cached_about(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
     """Drop what was kept until one of the segments goes, and what is tied to none."""
     db.execute(
         "DELETE FROM cached WHERE ns = ? AND num NOT IN (SELECT cached FROM cached_segment)", (ns,)

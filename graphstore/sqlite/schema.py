@@ -13,7 +13,7 @@ import sqlite3
 from qrmem.errors import MissingError, NotFound, UsageError
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 6
+VERSION = 7
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -103,7 +103,7 @@ SCHEMA = """
     CREATE INDEX call_ns ON call (ns);
     CREATE TABLE cached (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
-        key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (ns, key));
+        kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (ns, kind, key));
     -- by the segment's text id: a reply may be kept before or after its segment is there
     CREATE TABLE cached_segment (
         ns INTEGER NOT NULL, segment TEXT NOT NULL,

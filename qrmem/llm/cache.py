@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -76,11 +75,6 @@ def cache_key(request: ChatRequest, *, model: str, address: str) -> str:
     if request.sampling:
         shaping["sampling"] = request.sampling
     return hashlib.sha256(_ENCODER.encode(shaping).encode()).hexdigest()
-
-
-def is_reply_key(key: str) -> bool:
-    """Whether a reply is kept under a key of a store, and no derived thing."""
-    return re.fullmatch(r"[0-9a-f]{64}", key) is not None
 
 
 def _restored(kept: Mapping[str, Any]) -> ChatReply:

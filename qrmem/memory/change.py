@@ -140,12 +140,10 @@ async def repair(session: Session) -> Repair:
 
 async def prune(session: Session) -> int:
     """See `Memory.prune`."""
-    from qrmem.llm.cache import is_reply_key
-
     session.require_writable()
     await session.info()
-    replies = [key for key in await session.store.kept_keys(session.ns) if is_reply_key(key)]
-    await session.store.drop_kept(session.ns, replies)
+    replies = await session.store.cached_keys(session.ns, "reply")
+    await session.store.drop_cached(session.ns, "reply", replies)
     await session.store.clean()
     return len(replies)
 

@@ -131,14 +131,14 @@ class StubEmbedder:
 # --- stores --------------------------------------------------------------------------------------
 
 _WRITES = """
-apply clean clear_view close create_namespace delete_documents delete_namespace drop_kept
+apply clean clear_view close create_namespace delete_documents delete_namespace drop_cached
 finish_import override_merge put_cached put_documents put_trail put_vectors record set_embedder
 """
 _READS = """
-around calls check contributions counts document document_ids documents entities entries
-has_snapshots is_read_only kept kept_keys ledger list_entities location matching mentions names
-namespace namespaces nearest owners questions segments shared_entities snapshot states titled
-trails unmerged vectors vocabulary
+around cached cached_keys calls check contributions counts document document_ids documents entities
+entries has_snapshots is_read_only ledger list_entities location matching mentions names namespace
+namespaces nearest owners questions segments shared_entities snapshot states titled trails unmerged
+vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""

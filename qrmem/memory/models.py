@@ -10,7 +10,7 @@ from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, MissingError, UsageError
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.reads import cached_value
 from qrmem.llm.budget import Budget, Caps, prices_of
 from qrmem.llm.embedders import (
     close_embedder,
@@ -301,10 +301,12 @@ class Models:
             segments: Sequence[str],
             calls: Sequence[CallRecord],
         ) -> None:
-            work = partial(self._store.put_cached, ns, key, value, segments=segments, calls=calls)
+            work = partial(
+                self._store.put_cached, ns, "reply", key, value, segments=segments, calls=calls
+            )
             await (best_effort.write(work) if best_effort is not None else work())
 
-        return ReplyCache(partial(kept_value, self._store, ns), put)
+        return ReplyCache(partial(cached_value, self._store, ns, "reply"), put)
 
 
 async def reembed(

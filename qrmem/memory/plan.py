@@ -360,11 +360,11 @@ async def _copy_nodes(
     stored: GraphStore, shadow: GraphStore, ns: str, id: str, there: set[str]
 ) -> None:
     """Copy the nodes of a document's tree whose segments are all there."""
-    keys = await stored.kept_keys(ns)
+    keys = await stored.cached_keys(ns, "tree")
     nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
-    for kept in await stored.kept(ns, nodes):
+    for kept in await stored.cached(ns, "tree", nodes):
         if there.issuperset(kept.segments):
-            await shadow.put_cached(ns, kept.key, kept.value, segments=kept.segments)
+            await shadow.put_cached(ns, "tree", kept.key, kept.value, segments=kept.segments)
 
 
 def _sampled(

@@ -17,7 +17,6 @@ from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 import qrmem
 from qrmem.graphstore import open_store
-from qrmem.llm.cache import is_reply_key
 
 CONCURRENCY = 4
 KILLS = 15
@@ -96,8 +95,8 @@ async def _graph(path: Path) -> dict[str, Any]:
 async def books(path: Path) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
     """Return the tokens of the replies that are kept, and those that the ledger says were paid."""
     store = await open_store(str(path), qrmem.Settings())
-    keys = [key for key in await store.kept_keys("default") if is_reply_key(key)]
-    kept = [reply.value for reply in await store.kept("default", keys)]
+    keys = await store.cached_keys("default", "reply")
+    kept = [reply.value for reply in await store.cached("default", "reply", keys)]
     paid = [c for c in await store.calls("default") if c.outcome in {"ok", "repaired"}]
     await store.close()
     return (

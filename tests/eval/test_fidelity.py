@@ -19,7 +19,7 @@ from qrmem.agents.folding import current_keys
 from qrmem.config import Settings
 from qrmem.eval import preset_named
 from qrmem.graphstore import open_store
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.reads import cached_value
 
 DATA = Path(__file__).parent / "data"
 Json = Any
@@ -312,7 +312,9 @@ async def settled() -> list[list[str]]:
     """Return the questions Q_s that a run's memory keeps with its merged relations."""
     (file,) = (Path("r") / "memories").glob("*.db")
     store = await open_store(f"sqlite://{file}?mode=ro", Settings())
-    kept = [await kept_value(store, "eval", key) for key in await current_keys(store, "eval")]
+    kept = [
+        await cached_value(store, "eval", "fold", key) for key in await current_keys(store, "eval")
+    ]
     await store.close()
     return [found["questions"] for found in kept if found]
 

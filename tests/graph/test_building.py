@@ -19,7 +19,7 @@ from qrmem.errors import (
 )
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.reads import facts_of, kept_value
+from qrmem.graphstore.reads import cached_value, facts_of
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
@@ -176,7 +176,7 @@ async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_g
     outcome = await build_documents(deps(store, ScriptedReasoner(fail=fail)), ["d0"])
     assert outcome.states == {"ok": 4, "failed": 1, "partial": 1}
     assert outcome.problems == (("d0", 2, "no JSON"), ("d0", 4, "cut off"))
-    assert await kept_value(store, "ns", "raw:d0s2:failed") == {"raw": "gibberish"}
+    assert await cached_value(store, "ns", "raw", "raw:d0s2:failed") == {"raw": "gibberish"}
 
     # The next run tries what failed again, and ends where an undisturbed one does.
     reasoner = ScriptedReasoner()

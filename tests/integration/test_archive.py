@@ -8,7 +8,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 from archives import export_whole, fill, fill_runs, names_in, read, rewritten, sealed, write
@@ -29,7 +29,7 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.graphstore.protocol import Kept
+from qrmem.graphstore.protocol import CacheEntry, CacheKind
 from qrmem.io.archive import export_archive, exporting, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
@@ -101,12 +101,15 @@ async def test_an_imported_memory_is_the_memory_that_was_exported(
     assert info.importing == ""
 
 
-async def _kept(store: GraphStore, ns: str) -> list[Kept]:
+async def _kept(store: GraphStore, ns: str) -> list[CacheEntry]:
     """Return what is kept, and of folded descriptions those that the facts use."""
     current = await current_keys(store, ns)
-    keys = [k for k in await store.kept_keys(ns) if k in current or k[:5] not in ("fold:", "code:")]
-    assert current & set(keys)
-    return list(await store.kept(ns, keys))
+    found: list[CacheEntry] = []
+    for kind in cast("tuple[CacheKind, ...]", get_args(CacheKind)):
+        keys = await store.cached_keys(ns, kind) if kind != "code" else ()
+        found += await store.cached(ns, kind, [k for k in keys if kind != "fold" or k in current])
+    assert current & {entry.key for entry in found}
+    return found
 
 
 async def test_without_runs_nothing_tells_when_or_how_often_the_memory_was_asked(
@@ -125,7 +128,7 @@ async def test_what_is_folded_of_facts_that_changed_is_left_behind(
     await fill(oracle, "n")
     await export_archive(oracle, "n", tmp_path / "before")
     segment = (await oracle.segments("n", documents=["b"]))[0]
-    await oracle.put_cached("n", "fold:old", {"description": "x"}, segments=[segment.id])
+    await oracle.put_cached("n", "fold", "fold:old", {"description": "x"}, segments=[segment.id])
     await export_archive(oracle, "n", tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 

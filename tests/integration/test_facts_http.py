@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +62,22 @@ async def test_facts_are_kept_with_their_turn_and_found_by_their_words() -> None
         ]
         assert [turn.id[-1] for turn in await memory.turns()] == ["1", "2", "3"]
         assert "facts" in {row.key for row in await memory.usage()}
+
+
+async def test_facts_are_not_paid_for_again_after_an_export_and_an_import(tmp_path: Path) -> None:
+    archive = str(tmp_path / "a.qrmem")
+    async with OpenAIServer(answer=noting) as server:
+        async with opened(server) as memory:
+            await memory.add(TRIP, user="ann", extract=True)
+            await memory.wait()
+            await memory.export(archive)
+        paid = server.stats.requests
+        async with opened(server) as memory:
+            await memory.load(archive)
+            report = await memory.extract_facts()
+            assert (report.read, report.added) == (0, ())
+            assert len((await memory.recall("flight to Oslo", session="new")).facts) == 2
+        assert server.stats.requests == paid
 
 
 async def test_facts_go_with_their_turn_and_their_user() -> None:

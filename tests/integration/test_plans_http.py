@@ -12,7 +12,7 @@ import qrmem
 from qrmem.cli.cost_lines import plan_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.reads import cached_value
 from qrmem.memory.dry_run import READS, WRITES, dry_store
 from qrmem.types.plans import Plan
 
@@ -299,13 +299,13 @@ def test_every_method_of_a_store_is_known_to_read_or_to_write() -> None:
 async def test_what_a_plan_writes_is_forgotten() -> None:
     store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
-    await store.put_cached("ns", "derived:a", {"kept": True})
+    await store.put_cached("ns", "reply", "a", {"kept": True})
     dry = dry_store(store)
-    await dry.drop_kept("ns", ["derived:a"])
+    await dry.drop_cached("ns", "reply", ["a"])
     await dry.delete_namespace("ns")
-    await dry.put_cached("ns", "derived:b", {})
-    assert await kept_value(dry, "ns", "derived:a") == {"kept": True}
-    assert await kept_value(store, "ns", "derived:b") is None
+    await dry.put_cached("ns", "reply", "b", {})
+    assert await cached_value(dry, "ns", "reply", "a") == {"kept": True}
+    assert await cached_value(store, "ns", "reply", "b") is None
     with pytest.raises(AttributeError, match="may not use"):
         _ = dry.vacuum  # type: ignore[attr-defined]
 

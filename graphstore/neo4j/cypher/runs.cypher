@@ -117,22 +117,22 @@ MATCH (r:Reply {ns: $ns, key: $key})
 MATCH (c:Segment {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
-// :: kept_keys
+// :: cached_keys
 MATCH (r:Reply)
-WHERE r.ns = $ns AND r.key IS NOT NULL
-RETURN collect(coalesce(r.full, r.key))
+WHERE r.ns = $ns AND r.key STARTS WITH $start
+RETURN collect(r.full)
 
-// :: kept
+// :: cached
 UNWIND $rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
-RETURN coalesce(r.full, r.key), r.value, r.segments
+RETURN r.full, r.value, r.segments
 
-// :: drop_kept
+// :: drop_cached
 UNWIND $rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
 DETACH DELETE r
 
-// :: drop_cached
+// :: drop_cached_about
 UNWIND $rows AS segment
 MATCH (s:Segment {ns: $ns, key: segment})<-[:ABOUT]-(r:Reply)
 DETACH DELETE r

@@ -14,13 +14,10 @@ from itertools import groupby
 from typing import Any
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
-from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, VectorKind
+from qrmem.graphstore.protocol import CacheKind, GraphStore, NamespaceInfo, VectorKind
 from qrmem.io.archive.file import Writer
 from qrmem.io.archive.form import (
-    DERIVED,
-    FOLD,
     HEAD,
-    TREE,
     VERSION,
     DocumentLine,
     EntityLine,
@@ -190,23 +187,22 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
     for entity in sorted(entities, key=lambda entity: entity.key):
         own = tuple(sorted(names[entity.key]))
         out.write("entity", EntityLine(entity.key, entity.name, entity.type, own))
-    keys = await store.kept_keys(ns)
-    folded = [key for key in keys if key.startswith(FOLD)]
-    if folded:
+    if folded := await store.cached_keys(ns, "fold"):
         from qrmem.agents.folding import current_keys
 
         current = await current_keys(store, ns)
-        await _write_kept(store, ns, out, "fold", [key for key in folded if key in current])
-    await _write_kept(store, ns, out, "tree", [key for key in keys if key.startswith(TREE)])
+        await _write_cached(store, ns, out, "fold", [key for key in folded if key in current])
+    for kind in ("tree", "facts"):
+        await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))
     return len(entities)
 
 
-async def _write_kept(
-    store: GraphStore, ns: str, out: Writer, kind: str, keys: Sequence[str]
+async def _write_cached(
+    store: GraphStore, ns: str, out: Writer, kind: CacheKind, keys: Sequence[str]
 ) -> None:
     for some in in_batches(keys, _BATCH):
-        for kept in await store.kept(ns, some):
-            out.write(kind, kept)
+        for entry in await store.cached(ns, kind, some):
+            out.write("reply" if kind == "raw" else kind, entry)
 
 
 async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
@@ -214,7 +210,6 @@ async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
         out.write("trail", trail)
     for call in await store.calls(ns):
         out.write("call", call)
-    keys = await store.kept_keys(ns)
-    replies = [key for key in keys if not key.startswith((FOLD, TREE, DERIVED))]
-    await _write_kept(store, ns, out, "reply", replies)
+    for kind in ("reply", "raw"):  # in the order of their keys: a hash comes before `raw:`
+        await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))
     await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))

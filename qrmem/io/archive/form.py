@@ -11,10 +11,10 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from qrmem.graphstore.codec import Wrong
-from qrmem.graphstore.protocol import Kept
+from qrmem.graphstore.protocol import CacheEntry, CacheKind
 from qrmem.types import CallRecord, Contribution, MergeDecision, Part, Scalar, SegmentState, Trail
 
 if TYPE_CHECKING:
@@ -110,11 +110,12 @@ KINDS: Mapping[str, type] = {
     "vector": VectorLine,
     "decision": MergeDecision,
     "entity": EntityLine,
-    "fold": Kept,
-    "tree": Kept,
+    "fold": CacheEntry,
+    "tree": CacheEntry,
+    "facts": CacheEntry,
     "trail": Trail,
     "call": CallRecord,
-    "reply": Kept,
+    "reply": CacheEntry,
     "relation": VectorLine,
 }
 """Kinds in the order in which they come; the first four for one document after the other."""
@@ -123,15 +124,21 @@ OF_A_DOCUMENT: Sequence[str] = ("document", "segment", "contribution", "vector")
 OF_RUNS: Sequence[str] = ("trail", "call", "reply", "relation")
 """Those that are there with `--all` only."""
 
-FOLD = "fold:"
-"""What the key of a folded description starts with."""
+STARTS: Mapping[CacheKind, str] = {
+    "fold": "fold:",
+    "tree": "tree:",
+    "facts": "facts:",
+    "code": "code:",
+    "raw": "raw:",
+}
+"""What keys begin with; those of replies begin with none of these. What is cached of source code is
+made anew, and no stranger's is ever unpacked, so it is in no archive."""
 
-TREE = "tree:"
-"""What the keys of a tree and of its nodes start with (`qrmem.retrieval.trees.nodes`)."""
 
-DERIVED = "code:"
-"""What the keys of outlines and relations of source code start with: they are made anew, and no
-stranger's are ever unpacked. Everything else that is kept is a reply."""
+def cache_kind(line: str, key: str) -> CacheKind:
+    """Return the kind of what a line has cached; archives had `facts` and `raw` among replies."""
+    starts = (kind for kind, start in STARTS.items() if key.startswith(start))
+    return next(starts, "reply") if line == "reply" else cast("CacheKind", line)
 
 
 def encoded(row: "NDArray[np.float32]") -> str:

@@ -14,14 +14,21 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.errors import QrmemError, UsageError
 from qrmem.graph.merging import merge_documents
 from qrmem.graphstore.checking import lost_import
-from qrmem.graphstore.protocol import GraphStore, Kept, NamespaceInfo, VectorKind
+from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, NamespaceInfo, VectorKind
 from qrmem.io.archive.file import Reader
-from qrmem.io.archive.form import DocumentLine, EntityLine, SegmentLine, VectorLine, decoded
+from qrmem.io.archive.form import (
+    DocumentLine,
+    EntityLine,
+    SegmentLine,
+    VectorLine,
+    cache_kind,
+    decoded,
+)
 from qrmem.io.archive.order import ordered
 from qrmem.text.normalise import normalise_value
 from qrmem.text.numbers import counted
@@ -124,7 +131,8 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
 
 async def _require_empty(store: GraphStore, ns: str) -> None:
     counts = await store.counts(ns)
-    rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), await store.kept_keys(ns))
+    cached = [await store.cached_keys(ns, kind) for kind in get_args(CacheKind)]
+    rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), *cached)
     if any(counts.values()) or any(rest):
         raise UsageError(
             f"namespace {ns!r} of {store.location} is not empty"
@@ -181,10 +189,11 @@ class _Filling:
                 found.append((value.owner, decoded(value, self._info.dimension)))
             case MergeDecision():
                 await self._store.override_merge(self._ns, value)
-            case Kept():
+            case CacheEntry():
                 await self._merge()
+                of = cache_kind(kind, value.key)
                 await self._store.put_cached(
-                    self._ns, value.key, value.value, segments=value.segments
+                    self._ns, of, value.key, value.value, segments=value.segments
                 )
             case Trail():
                 await self._merge()

@@ -6,18 +6,17 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.graphstore.codec import Wrong, from_plain
-from qrmem.graphstore.protocol import Kept
+from qrmem.graphstore.protocol import CacheEntry
 from qrmem.io.archive.file import Reader
 from qrmem.io.archive.form import (
-    DERIVED,
-    FOLD,
     KINDS,
     OF_A_DOCUMENT,
     OF_RUNS,
-    TREE,
+    STARTS,
     DocumentLine,
     Head,
     SegmentLine,
+    cache_kind,
     decoded,
 )
 from qrmem.text.normalise import normalise_value
@@ -72,7 +71,7 @@ class _Seen:
             case Contribution():
                 self._check_own(value.segment_id)
                 self._once(kind, repr((value.segment_id, value.kind, value.asked)))
-            case Kept():
+            case CacheEntry():
                 self._once("kept", value.key)
                 _check_kept(kind, value)
             case _:
@@ -122,11 +121,11 @@ class _Seen:
             raise Wrong(f"the segment's tokens are {line.tokens}")
 
 
-def _check_kept(kind: str, kept: Kept) -> None:
+def _check_kept(kind: str, kept: CacheEntry) -> None:
     """See that what a command will use as its own is what it would have kept."""
-    is_named = {"fold": FOLD, "tree": TREE}
-    fits = all(kept.key.startswith(name) == (kind == of) for of, name in is_named.items())
-    if kept.key.startswith(DERIVED) or not fits:
+    of = cache_kind(kind, kept.key)
+    is_other = of in ("fold", "tree", "code") and of != kind
+    if is_other or not kept.key.startswith(STARTS.get(of, "")):
         raise Wrong(f"a {kind} has no key like {kept.key[:40]!r}")
     if kind == "fold" and not isinstance(kept.value.get("description"), str):
         raise Wrong("a fold has no description")

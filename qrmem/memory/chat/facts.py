@@ -140,7 +140,7 @@ class Facts:
             self._problems += report.problems
         for turn, facts in zip(turns, found, strict=True):
             value = {"facts": len(facts)}
-            await store.put_cached(ns, key(turn.id), value, segments=[held[turn.id]])
+            await store.put_cached(ns, "facts", key(turn.id), value, segments=[held[turn.id]])
         self._read += len(turns)
 
     async def _earlier(self, first: Turn) -> list[Turn]:
@@ -167,7 +167,7 @@ def fact_document(turn: Turn, n: int, text: str) -> Document:
 
 async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of which no facts were drawn yet."""
-    drawn = {kept.key for kept in await store.kept(ns, [key(turn.id) for turn in turns])}
+    drawn = {kept.key for kept in await store.cached(ns, "facts", [key(turn.id) for turn in turns])}
     return [turn for turn in turns if key(turn.id) not in drawn]
 
 

@@ -51,7 +51,7 @@ class CodeIndex:
         return known[1]
 
     async def _kept_strengths(self, cutoff: float, state: str) -> Strengths | None:
-        for kept in await self.store.kept(self.ns, [_key(cutoff)]):
+        for kept in await self.store.cached(self.ns, "code", [_key(cutoff)]):
             if kept.value.get("state") == state:
                 return Strengths.unpacked(kept.value["packed"])
         return None
@@ -69,7 +69,10 @@ class CodeIndex:
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return all files' outlines: kept, or made now."""
         keys = {path: f"code:file:{path}" for path in sorted(digests)}
-        kept = {one.key: one.value for one in await self.store.kept(self.ns, list(keys.values()))}
+        kept = {
+            one.key: one.value
+            for one in await self.store.cached(self.ns, "code", list(keys.values()))
+        }
         files = {}
         for path, key in keys.items():
             value = kept.get(key, {})
@@ -107,7 +110,7 @@ class CodeIndex:
 
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Collection[str]) -> None:
         if not self.store.is_read_only:
-            await self.store.put_cached(self.ns, key, value, segments=list(segments))
+            await self.store.put_cached(self.ns, "code", key, value, segments=list(segments))
 
 
 def _related(files: Mapping[str, SourceFile], cutoff: float) -> Strengths:

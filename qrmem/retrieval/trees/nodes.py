@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from qrmem.graphstore.protocol import GraphStore, Kept
+from qrmem.graphstore.protocol import CacheEntry, GraphStore
 from qrmem.types import CallRecord, Segment
 from qrmem.types.trees import Tree, TreeKind, TreeNode, TreeTop
 
@@ -101,16 +101,16 @@ async def save(
         value["vectors"] = [
             base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors
         ]
-    await store.put_cached(ns, node.key, value, segments=node.segments, calls=calls)
+    await store.put_cached(ns, "tree", node.key, value, segments=node.segments, calls=calls)
 
 
 async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, StoredNode]:
     """Return the nodes that are there, by key."""
-    found = ((kept.key, _node(kept)) for kept in await store.kept(ns, keys))
+    found = ((kept.key, _node(kept)) for kept in await store.cached(ns, "tree", keys))
     return {key: node for key, node in found if node is not None}
 
 
-def _node(kept: Kept) -> StoredNode | None:
+def _node(kept: CacheEntry) -> StoredNode | None:
     """Read a node; `None` for one that an archive brought in another form: it is made anew."""
     value = kept.value
     try:
@@ -158,7 +158,7 @@ async def save_tree(
         "made": dict(made),
     }
     await store.put_cached(
-        ns, tree_key(tree.kind, tree.document_id), value, segments=list(segments)
+        ns, "tree", tree_key(tree.kind, tree.document_id), value, segments=list(segments)
     )
 
 
@@ -179,7 +179,7 @@ async def load_trees(
     counts = {info.id: info.segments for info in infos}
     keys = {tree_key(kind, id): id for id in counts}
     found = []
-    for kept in await store.kept(ns, sorted(keys)):
+    for kept in await store.cached(ns, "tree", sorted(keys)):
         value = kept.value
         nodes = await load(store, ns, value["nodes"])
         tree = Tree(
@@ -198,14 +198,14 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
     starts = {f"{TREE}{kind}:": kind for kind in get_args(TreeKind)}
     keys = {
         key: (kind, key.removeprefix(start))
-        for key in await store.kept_keys(ns)
+        for key in await store.cached_keys(ns, "tree")
         for start, kind in starts.items()
         if key.startswith(start)
     }
     infos = await store.documents(ns, sorted({id for _, id in keys.values()}))
     counts = {info.id: info.segments for info in infos}
     found = []
-    for kept in await store.kept(ns, list(keys)):
+    for kept in await store.cached(ns, "tree", list(keys)):
         kind, id = keys[kept.key]
         nodes, roots = len(kept.value["nodes"]), tuple(kept.value["roots"])
         found.append(TreeTop(id, kind, nodes, roots, kept.value["segments"] == counts.get(id)))

@@ -10,6 +10,7 @@ import networkx as nx
 
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
+    CacheKind,
     Change,
     EntityRow,
     Entry,
@@ -67,7 +68,9 @@ class Space:
     vectors: dict[tuple[str, str], "NDArray[np.float32]"] = field(default_factory=dict)
     trails: list[Trail] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
-    cached: dict[str, tuple[Mapping[str, Any], frozenset[str]]] = field(default_factory=dict)
+    cached: dict[tuple[CacheKind, str], tuple[Mapping[str, Any], frozenset[str]]] = field(
+        default_factory=dict
+    )
     entries: tuple[int, Mapping[str, Entry]] | None = None
     _view: "View | None" = None
 

@@ -25,9 +25,10 @@ from qrmem.graphstore.checking import (
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
     Around,
+    CacheEntry,
+    CacheKind,
     Change,
     EntityCount,
-    Kept,
     Mentions,
     NameFilter,
     NameRow,
@@ -442,6 +443,7 @@ class ReferenceStore:
     async def put_cached(
         self,
         ns: str,
+        kind: CacheKind,
         key: str,
         value: Mapping[str, Any],
         *,
@@ -449,23 +451,20 @@ class ReferenceStore:
         calls: Sequence[CallRecord] = (),
     ) -> None:
         ties = frozenset(segments)
-        self._existing(ns).cached[key] = (to_plain(value), ties)
+        self._existing(ns).cached[kind, key] = (to_plain(value), ties)
         self._existing(ns).calls.extend(calls)
 
-    async def kept_keys(self, ns: str) -> Sequence[str]:
-        return sorted(self._space(ns).cached)
+    async def cached_keys(self, ns: str, kind: CacheKind) -> Sequence[str]:
+        return sorted(key for of, key in self._space(ns).cached if of == kind)
 
-    async def kept(self, ns: str, keys: Sequence[str]) -> Sequence[Kept]:
+    async def cached(self, ns: str, kind: CacheKind, keys: Sequence[str]) -> Sequence[CacheEntry]:
         cached = self._space(ns).cached
-        return [
-            Kept(key, to_plain(cached[key][0]), tuple(sorted(cached[key][1])))
-            for key in keys
-            if key in cached
-        ]
+        found = [(key, *cached[kind, key]) for key in keys if (kind, key) in cached]
+        return [CacheEntry(key, to_plain(value), tuple(sorted(ties))) for key, value, ties in found]
 
-    async def drop_kept(self, ns: str, keys: Sequence[str]) -> None:
+    async def drop_cached(self, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
         for key in keys:
-            self._space(ns).cached.pop(key, None)
+            self._space(ns).cached.pop((kind, key), None)
 
 
 def _check_encodable(text: str) -> None:

@@ -10,7 +10,7 @@ from contract.suite.samples import INFO, add, apply, change, contents, text
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
 from qrmem.graphstore.protocol import Change, GraphStore
-from qrmem.graphstore.reads import facts_of, kept_value, merged_segments
+from qrmem.graphstore.reads import cached_value, facts_of, merged_segments
 from qrmem.types import (
     CallRecord,
     Contribution,
@@ -377,13 +377,13 @@ class FactsContract(Contract):
             await add(store, ns, kept, given)
             row = LedgerRow(given[1][0].id, "ok")
             await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))])
-            await store.put_cached(ns, "reply", {"text": "x"}, segments=[row.segment_id])
+            await store.put_cached(ns, "reply", "reply", {"text": "x"}, segments=[row.segment_id])
             await store.record(ns, (), summaries={"d": "Bob met Cy."})
         await store.put_documents("n", [given], anew=True)
         await store.delete_documents("m", "d")
         await store.put_documents("m", [given])
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
-        assert await kept_value(store, "n", "reply") is None
+        assert await cached_value(store, "n", "reply", "reply") is None
         assert [row.state for row in await store.ledger("n", "d")] == ["pending", "pending"]
 
     async def test_a_document_that_is_refused_leaves_the_one_that_it_was_to_replace(
@@ -419,14 +419,14 @@ class FactsContract(Contract):
         await add(store, "m", kept)
         row = LedgerRow(gone[1][0].id, "ok")
         await store.record("n", [(row, Contribution(row.segment_id, "extraction"))])
-        await store.put_cached("n", "reply", {"text": "x"}, segments=[row.segment_id])
-        await store.put_cached("n", "answer", {"text": "whatever was read"})
-        await store.put_cached("n", "other", {"text": "y"}, segments=[kept[1][0].id])
+        await store.put_cached("n", "reply", "reply", {"text": "x"}, segments=[row.segment_id])
+        await store.put_cached("n", "reply", "answer", {"text": "whatever was read"})
+        await store.put_cached("n", "reply", "other", {"text": "y"}, segments=[kept[1][0].id])
         await store.delete_documents("n", "d")
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
-        assert await kept_value(store, "n", "reply") is None
-        assert await kept_value(store, "n", "answer") is None
-        assert await kept_value(store, "n", "other") == {"text": "y"}
+        assert await cached_value(store, "n", "reply", "reply") is None
+        assert await cached_value(store, "n", "reply", "answer") is None
+        assert await cached_value(store, "n", "reply", "other") == {"text": "y"}
         await store.delete_documents("n", "d")
         assert await contents(store, "n") == await contents(store, "m")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
 from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.reads import cached_value
 from qrmem.types import (
     CallRecord,
     Citation,
@@ -185,7 +185,7 @@ class PutRun:
         )
         citations = tuple(Citation("d", id_, 0, 1, f"quote {id_}") for id_ in ids[1:])
         await store.put_trail(ns, replace(TRAIL, id=self.id, steps=steps, citations=citations))
-        await store.put_cached(ns, self.id, {"segments": ids}, segments=ids)
+        await store.put_cached(ns, "reply", self.id, {"segments": ids}, segments=ids)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ async def play(stores: Sequence[GraphStore], script: Sequence[tuple[str, Operati
             _same([kept[part] for kept in found], part)
         _same([await store.namespace(ns) for store in stores], ns)
         for key in ("t", "u"):
-            _same([await kept_value(store, ns, key) for store in stores], key)
+            _same([await cached_value(store, ns, "reply", key) for store in stores], key)
 
 
 def _same(found: Sequence[Any], what: object) -> None:

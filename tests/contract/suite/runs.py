@@ -1,12 +1,14 @@
 """The contract on what runs leave behind: trails, calls, kept replies."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 from contract.suite.base import Contract
 from contract.suite.samples import INFO, add, text
 
-from qrmem.graphstore.protocol import GraphStore, Kept, relation_key
-from qrmem.graphstore.reads import kept_value
+from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, relation_key
+from qrmem.graphstore.reads import cached_value
 from qrmem.graphstore.redaction import REMOVED
 from qrmem.types import (
     CallRecord,
@@ -67,57 +69,77 @@ class RunsContract(Contract):
         await store.create_namespace("n", INFO)
         calls = [CallRecord(f"r{n}", "judge", "online", "p", "m", tokens_in=n) for n in range(3)]
         await store.record("n", (), calls[:1])
-        await store.put_cached("n", "k", {"x": 1}, calls=calls[1:])
+        await store.put_cached("n", "reply", "k", {"x": 1}, calls=calls[1:])
         assert list(await store.calls("n")) == calls
 
     async def test_what_is_kept_under_a_key_is_replaced_whole(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
-        assert await kept_value(store, "n", "k") is None
-        await store.put_cached("n", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
-        assert await kept_value(store, "n", "k") == {"a": [1, {"b": None}], "c": "ü\ud800"}
-        await store.put_cached("n", "k", {})
-        assert await kept_value(store, "n", "k") == {}
+        assert await cached_value(store, "n", "reply", "k") is None
+        await store.put_cached("n", "reply", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
+        assert await cached_value(store, "n", "reply", "k") == {
+            "a": [1, {"b": None}],
+            "c": "ü\ud800",
+        }
+        await store.put_cached("n", "reply", "k", {})
+        assert await cached_value(store, "n", "reply", "k") == {}
 
     async def test_all_that_is_kept_can_be_listed(self, store: GraphStore) -> None:
-        assert list(await store.kept_keys("n")) == []
+        assert list(await store.cached_keys("n", "reply")) == []
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
         keys = ["b", "a\x00", "ä", "🦉", "\uffee", "k" * 5000]
         for key in keys:
-            await store.put_cached("n", key, {"x": key}, segments=[b.id, a.id])
-        await store.put_cached("n", "free", {"y": [1.0, 1, None]})
-        assert list(await store.kept_keys("n")) == sorted([*keys, "free"])
+            await store.put_cached("n", "reply", key, {"x": key}, segments=[b.id, a.id])
+        await store.put_cached("n", "reply", "free", {"y": [1.0, 1, None]})
+        assert list(await store.cached_keys("n", "reply")) == sorted([*keys, "free"])
         asked = ["free", "unknown", *keys]
         ties = tuple(sorted((a.id, b.id)))
-        expected = [Kept("free", {"y": [1.0, 1, None]}), *(Kept(k, {"x": k}, ties) for k in keys)]
-        assert list(await store.kept("n", asked)) == expected
-        assert list(await store.kept("m", asked)) == []
+        expected = [
+            CacheEntry("free", {"y": [1.0, 1, None]}),
+            *(CacheEntry(k, {"x": k}, ties) for k in keys),
+        ]
+        assert list(await store.cached("n", "reply", asked)) == expected
+        assert list(await store.cached("m", "reply", asked)) == []
 
     async def test_what_is_kept_can_be_forgotten_by_its_key(self, store: GraphStore) -> None:
         for ns in ("n", "m"):
             await add(store, ns, text("d" + ns, "one "))
             for key in ("a", "ä" * 5000, "c"):
-                await store.put_cached(ns, key, {"x": key})
-        await store.drop_kept("n", ["a", "ä" * 5000, "unknown"])
-        assert list(await store.kept_keys("n")) == ["c"]
-        assert len(await store.kept_keys("m")) == 3
-        await store.drop_kept("gone", ["a"])
+                await store.put_cached(ns, "reply", key, {"x": key})
+        await store.drop_cached("n", "reply", ["a", "ä" * 5000, "unknown"])
+        assert list(await store.cached_keys("n", "reply")) == ["c"]
+        assert len(await store.cached_keys("m", "reply")) == 3
+        await store.drop_cached("gone", "reply", ["a"])
+
+    async def test_one_key_means_something_else_in_each_kind(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        kinds: Sequence[CacheKind] = get_args(CacheKind)
+        for kind in kinds:
+            for key in ("k", "k:l", f"{kind}:k"):
+                await store.put_cached("n", kind, key, {"of": [kind, key]})
+        for kind in kinds:
+            assert list(await store.cached_keys("n", kind)) == sorted(["k", "k:l", f"{kind}:k"])
+            (found,) = await store.cached("n", kind, ["k"])
+            assert found == CacheEntry("k", {"of": [kind, "k"]})
+        await store.drop_cached("n", "fold", ["k", "tree:k"])
+        left = {kind: len(await store.cached_keys("n", kind)) for kind in kinds}
+        assert left == dict.fromkeys(kinds, 3) | {"fold": 2}
 
     async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
-        await store.put_cached("n", "one", {"x": 1}, segments=[a.id])
-        await store.put_cached("n", "both", {"x": 2}, segments=[a.id, b.id])
-        await store.put_cached("n", "two", {"x": 3}, segments=[b.id])
-        await store.put_cached("n", "none", {"x": 4})
-        await store.put_cached("n", "moved", {"x": 5}, segments=[a.id])
-        await store.put_cached("n", "moved", {"x": 6}, segments=[b.id])
+        await store.put_cached("n", "reply", "one", {"x": 1}, segments=[a.id])
+        await store.put_cached("n", "reply", "both", {"x": 2}, segments=[a.id, b.id])
+        await store.put_cached("n", "reply", "two", {"x": 3}, segments=[b.id])
+        await store.put_cached("n", "reply", "none", {"x": 4})
+        await store.put_cached("n", "reply", "moved", {"x": 5}, segments=[a.id])
+        await store.put_cached("n", "reply", "moved", {"x": 6}, segments=[b.id])
         await store.put_documents("n", [text("d", "two ")])
         keys = ("one", "both", "two", "none", "moved")
-        kept = [key for key in keys if await kept_value(store, "n", key) is not None]
+        kept = [key for key in keys if await cached_value(store, "n", "reply", key) is not None]
         assert kept == ["two", "moved"]
         await store.delete_documents("n", "d")
-        kept = [key for key in keys if await kept_value(store, "n", key) is not None]
+        kept = [key for key in keys if await cached_value(store, "n", "reply", key) is not None]
         assert kept == []
 
     async def test_the_words_of_a_deleted_document_leave_the_trails(

@@ -11,7 +11,7 @@ from contract.suite.samples import INFO, add, apply, contents, indexed, text
 
 from qrmem.errors import NotFound, StoreConflict
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, MentionRow
-from qrmem.graphstore.reads import entities_in, facts_of, kept_value
+from qrmem.graphstore.reads import cached_value, entities_in, facts_of
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Question
 
 ODD_NAMES = (
@@ -136,11 +136,11 @@ class WallsContract(Contract):
         await store.override_merge("n", MergeDecision("a", "b", False))
         await store.record("n", (), summaries={"d": "other"})
         await store.put_trail("n", replace(TRAIL, answer="other"))
-        await store.put_cached("n", "k", {"x": 2})
+        await store.put_cached("n", "reply", "k", {"x": 2})
         await apply(store, "n", Change(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
         await store.set_embedder("n", "other", 1)
         assert await contents(store, "m") == before
-        assert await kept_value(store, "m", "k") == {"x": 1}
+        assert await cached_value(store, "m", "reply", "k") == {"x": 1}
         await store.delete_documents("n", "d")
         assert await contents(store, "m") == before
         await store.delete_namespace("n")
@@ -156,7 +156,7 @@ class WallsContract(Contract):
         await store.delete_namespace("n")
         await store.create_namespace("n", INFO)
         assert await contents(store, "n", ["ann", "met"]) == empty
-        assert await kept_value(store, "n", "k") is None
+        assert await cached_value(store, "n", "reply", "k") is None
 
     async def test_ids_of_another_namespace_lead_nowhere(self, store: GraphStore) -> None:
         _, segments = given = text("d", "Ann met Bob ")
@@ -196,4 +196,4 @@ class WallsContract(Contract):
         await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
         await store.put_vectors(ns, "relation", ["r"], vectors[:1])
         await store.put_trail(ns, TRAIL)
-        await store.put_cached(ns, "k", {"x": 1}, segments=[segments[0].id])
+        await store.put_cached(ns, "reply", "k", {"x": 1}, segments=[segments[0].id])
